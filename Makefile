@@ -1,0 +1,72 @@
+# The commands of this project. Each sets up what it needs; a second run reuses it.
+.PHONY: help setup demo test lint format lock clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+
+# One thread each for BLAS and OpenMP: tests run side by side, and sums keep their order.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MPLBACKEND := agg
+
+help:
+	@echo "make setup   create .venv with everything for development"
+	@echo "make demo    run titrant on built-in data; leaves report.html"
+	@echo "make test    run all tests with coverage"
+	@echo "make lint    ruff, mypy --strict, import-linter"
+	@echo "make format  let ruff rewrite what it can"
+	@echo "make lock    resolve the dependencies anew (needs uv)"
+	@echo "make clean   remove .venv, caches and report.html"
+
+# ── environment ──────────────────────────────────────────────────────────────────────────────────
+# The pip of $(PYTHON) installs into .venv, so the venv needs neither ensurepip nor a pip of its own.
+PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet
+
+.venv/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "titrant needs Python 3.11 or newer, this is %d.%d. Try: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	$(PYTHON) -m venv --clear --without-pip .venv
+	@touch $@
+
+# .venv/run holds the runtime packages, .venv/dev those of the tests and checks besides.
+.venv/run .venv/dev: .venv/%: requirements/%.lock pyproject.toml | .venv/created
+	@echo "Installing requirements/$*.lock into .venv (a few minutes the first time)"
+	$(PIP) --require-hashes -r requirements/$*.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: .venv/dev
+
+# ── what people run ──────────────────────────────────────────────────────────────────────────────
+# The runtime packages suffice for the demo; a development environment holds them too.
+demo: $(or $(wildcard .venv/dev),.venv/run)
+	$(BIN)/titrant demo
+
+test: setup
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term --cov-fail-under=95
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+# ── upkeep ───────────────────────────────────────────────────────────────────────────────────────
+# One lock for Python 3.11 and later on every platform: names, versions and hashes, no addresses.
+COMPILE := uv pip compile pyproject.toml requirements/build.in --quiet --no-config --universal \
+  --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate \
+  --custom-compile-command "make lock"
+
+lock:
+	$(COMPILE) --upgrade -o requirements/run.lock
+	$(COMPILE) --upgrade --extra dask --extra dev -c requirements/run.lock -o requirements/dev.lock
+
+clean:
+	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f report.html
