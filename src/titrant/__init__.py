@@ -87,7 +87,7 @@ _HOME = {
     "load_policy": "policies",
 }
 
-__all__ = list(_HOME)  # noqa: PLE0605  (_HOME is the one list)
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> object:
