@@ -1,0 +1,37 @@
+"""Everything titrant raises on purpose.
+
+::
+
+    TitrantError
+    ├── InvalidArgument    a parameter is outside what its formula allows  (also a ValueError)
+    ├── DataError          the table cannot be used as it is               (also a ValueError)
+    ├── PolicyFileError    a saved policy cannot be read                   (also a ValueError)
+    └── UntrustedEstimate  the data cannot answer the question
+        └── NoOverlap      no logged dose lies near the doses asked about
+
+Each message is a sentence with the numbers that matter, followed by what to change.
+"""
+
+
+class TitrantError(Exception):
+    """Base of all errors that titrant raises on purpose."""
+
+
+class InvalidArgument(TitrantError, ValueError):
+    """A parameter is outside what its formula allows."""
+
+
+class DataError(TitrantError, ValueError):
+    """The table cannot be used as it is."""
+
+
+class PolicyFileError(TitrantError, ValueError):
+    """A saved policy cannot be read."""
+
+
+class UntrustedEstimate(TitrantError):
+    """The data cannot answer the question; the message names the numbers and the remedy."""
+
+
+class NoOverlap(UntrustedEstimate):
+    """No logged dose lies near the doses asked about."""

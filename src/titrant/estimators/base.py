@@ -1,0 +1,53 @@
+"""What an estimator is: per-row terms, and a smooth function of their means.
+
+Standard error, paired comparison, bootstrap, execution in chunks and the gradient of a policy
+search all follow from these two; an estimator never sums inside.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators.rows import Rows
+    from titrant.kernels import Scale
+
+
+class Estimator(ABC):
+    """Terms (n, k) of rows, and the value as a function of their mean (k,)."""
+
+    uses_propensity: ClassVar[bool] = True
+    uses_outcome_model: ClassVar[bool] = False
+    uses_bandwidth: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """k, the number of terms of a row."""
+
+    @property
+    @abstractmethod
+    def centers(self) -> bool:
+        """Whether the mean outcome is taken off first and added back to the value.
+
+        For a self-normalized estimator this is exact and keeps a distant zero of the outcome
+        from swamping its variance; for IPW it is a control variate.
+        """
+
+    @abstractmethod
+    def terms(self, rows: Rows, scale: Scale) -> Array:
+        """Return the per-row terms (n, k)."""
+
+    @abstractmethod
+    def dterms(self, rows: Rows, scale: Scale) -> Array:
+        """Return ∂terms/∂τ (n, k, d)."""
+
+    @abstractmethod
+    def value(self, mean: Array) -> float:
+        """Return the estimate from the mean of the terms (k,)."""
+
+    @abstractmethod
+    def gradient(self, mean: Array) -> Array:
+        """Return ∂value/∂mean (k,): with it the delta method gives the standard error."""

@@ -1,0 +1,50 @@
+"""What an estimator sees: one policy on some rows, with everything estimated beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from titrant.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from titrant._types import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """n rows of a log beside the doses a policy would have given.
+
+    tau, t, lower, upper are (n, d); y, q, r_tau, r_logged are (n,); r_slope is (n, d).
+    A field that the estimator does not need may be None.
+    """
+
+    tau: Array
+    """τ(x), the policy's dose."""
+    t: Array
+    """The logged dose."""
+    y: Array
+    """The outcome, less the constant that the evaluation took off."""
+    q: Array | None = None
+    """max(f(t | x), θ), the propensity of the logged dose, floored."""
+    lower: Array | None = None
+    upper: Array | None = None
+    r_tau: Array | None = None
+    """r̂(τ(x), x), the outcome model at the policy's dose."""
+    r_logged: Array | None = None
+    """r̂(t, x), the outcome model at the logged dose."""
+    r_slope: Array | None = None
+    """∂r̂/∂t at the policy's dose; for gradients only."""
+    probability: Callable[[Array, Array], Array] | None = None
+    """P(low < T ≤ high | x) of each row for edges (n,); for the discretized estimator."""
+    floor: float = 0.0
+    """θ, the floor already applied to q."""
+
+    def need(self, name: str, owner: str) -> Array:
+        """Return the array `name`, or say that `owner` cannot do without it."""
+        array: Array | None = getattr(self, name)
+        if array is None:
+            raise InvalidArgument(f"`{owner}` needs `{name}` for its terms; the rows carry none.")
+        return array

@@ -1,0 +1,70 @@
+"""The one weight of the library: w = K*(u) / (|H|^{1/2} · q), shared by all kernel estimators.
+
+K* is the product over doses of the kernel with its boundary correction, q the floored propensity.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant import _check
+from titrant.errors import InvalidArgument
+from titrant.kernels import Boundary, Kernel
+from titrant.kernels.boundary import local_kernel, local_kernel_slope
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators.rows import Rows
+    from titrant.kernels import Scale
+
+
+def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
+    """Return w (n,) of each row: how much it tells about the policy's dose."""
+    v, low, high = _in_bandwidths(rows, boundary, scale)
+    factors = [
+        local_kernel(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(v.shape[1])
+    ]
+    return np.asarray(np.prod(factors, axis=0) / (scale.volume * rows.need("q", "weight")))
+
+
+def weight_slope(
+    rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale
+) -> tuple[Array, Array]:
+    """Return w (n,) and ∂w/∂τ (n, d), by the product rule over the d doses."""
+    v, low, high = _in_bandwidths(rows, boundary, scale)
+    d = v.shape[1]
+    pairs = [local_kernel_slope(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(d)]
+    factors = np.stack([value for value, _ in pairs])
+    slopes = [
+        slope * np.prod(np.delete(factors, j, axis=0), axis=0) for j, (_, slope) in enumerate(pairs)
+    ]
+    base = 1.0 / (scale.volume * rows.need("q", "weight"))
+    by_u = np.stack(slopes, axis=1) * base[:, None]
+    return np.prod(factors, axis=0) * base, by_u @ scale.inverse_root
+
+
+def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array, Array]:
+    """Return v = H^{−1/2}(t − τ) and the bounds around τ in the same units, each (n, d)."""
+    v = (rows.t - rows.tau) @ scale.inverse_root
+    if rows.lower is None or rows.upper is None or boundary is Boundary.NONE:
+        infinite = np.broadcast_to(np.inf, v.shape)
+        return v, -infinite, infinite
+    axes = scale.axes
+    if axes is None:
+        raise InvalidArgument(
+            "A full bandwidth matrix cannot be corrected at bounds, because the kernel's axes are "
+            "not the bounds'. Give one bandwidth a dose, or use `boundary=Boundary.NONE`."
+        )
+    return v, (rows.lower - rows.tau) / axes, (rows.upper - rows.tau) / axes
+
+
+def check_smoothing(kernel: Kernel, clip: float | None, boundary: Boundary, owner: str) -> None:
+    """Check the three fields that every kernel estimator has."""
+    if not isinstance(kernel, Kernel):
+        raise _check.invalid("kernel", owner, "a kernel such as Epanechnikov()", kernel)
+    if clip is not None:
+        _check.nonnegative(clip, "clip", owner)
+    if not isinstance(boundary, Boundary):
+        raise _check.invalid("boundary", owner, "a member of Boundary", boundary)

@@ -1,0 +1,60 @@
+"""Sufficient statistics: the count, mean and centered co-moments of per-row terms.
+
+All that titrant computes is a smooth function of means of terms; this is the state that is
+kept of them. It adds up, so one array, a stream of batches and the partitions of a cluster
+give the same numbers. Centered throughout: sums of squares would lose the variance of an
+outcome that sits far from zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """n rows of k terms: mean (k,) and comoment C = Σᵢ(zᵢ − z̄)(zᵢ − z̄)ᵀ (k, k)."""
+
+    n: int
+    mean: Array
+    comoment: Array
+
+    @classmethod
+    def of(cls, terms: Array) -> Moments:
+        """Return the moments of terms (n, k)."""
+        if not len(terms):
+            return cls.empty(terms.shape[1])
+        mean = terms.mean(axis=0)
+        centered = terms - mean
+        return cls(len(terms), mean, centered.T @ centered)
+
+    @classmethod
+    def empty(cls, k: int) -> Moments:
+        """Return the moments of no rows: adding it changes nothing."""
+        return cls(0, np.zeros(k), np.zeros((k, k)))
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments of both sets of rows (Chan, Golub & LeVeque 1983).
+
+        With δ = z̄₂ − z̄₁: mean = z̄₁ + δ n₂/n, C = C₁ + C₂ + δδᵀ n₁n₂/n.
+        """
+        if not self.n:
+            return other
+        if not other.n:
+            return self
+        n = self.n + other.n
+        delta = other.mean - self.mean
+        mean = self.mean + delta * (other.n / n)
+        shift = np.outer(delta, delta) * (self.n * (other.n / n))
+        return Moments(n, mean, self.comoment + other.comoment + shift)
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance of the terms, C/n (k, k)."""
+        return self.comoment / self.n
