@@ -8,6 +8,8 @@ from titrant.estimators.ipw import IPW
 from titrant.estimators.joint import Joint, Question, joint_estimates, joint_terms
 from titrant.estimators.rows import Rows
 from titrant.estimators.self_normalized import SelfNormalized
+from titrant.estimators.smoothed import SmoothedEstimator
+from titrant.estimators.weighted import WeightedEstimator
 
 ESTIMATORS: tuple[Estimator, ...] = (
     IPW(),
@@ -32,6 +34,8 @@ __all__ = [
     "Question",
     "Rows",
     "SelfNormalized",
+    "SmoothedEstimator",
+    "WeightedEstimator",
     "joint_estimates",
     "joint_terms",
 ]

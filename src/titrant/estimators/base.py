@@ -18,23 +18,11 @@ if TYPE_CHECKING:
 class Estimator(ABC):
     """Terms (n, k) of rows, and the value as a function of their mean (k,)."""
 
+    size: ClassVar[int]
+    """k, the number of terms of a row."""
     uses_propensity: ClassVar[bool] = True
     uses_outcome_model: ClassVar[bool] = False
     uses_bandwidth: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """k, the number of terms of a row."""
-
-    @property
-    @abstractmethod
-    def centers(self) -> bool:
-        """Whether the mean outcome is taken off first and added back to the value.
-
-        For a self-normalized estimator this is exact and keeps a distant zero of the outcome
-        from swamping its variance; for IPW it is a control variate.
-        """
 
     @abstractmethod
     def terms(self, rows: Rows, scale: Scale) -> Array:

@@ -28,22 +28,14 @@ class DirectMethod(Estimator):
     folds: int = 5
     seed: int = 0
 
+    size: ClassVar[int] = 1
     uses_propensity: ClassVar[bool] = False
     uses_outcome_model: ClassVar[bool] = True
     uses_bandwidth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check.count(self.folds, "folds", "DirectMethod")
-
-    @property
-    def size(self) -> int:
-        """One term: r̂(τ, x)."""
-        return 1
-
-    @property
-    def centers(self) -> bool:
-        """Never: there is no weight to go wrong."""
-        return False
+        _check.count(self.seed, "seed", "DirectMethod", at_least=0)
 
     def terms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)
         """Return r̂(τ, x) (n, 1)."""

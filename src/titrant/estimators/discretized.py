@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.estimators.base import Estimator
+from titrant.estimators.weighted import WeightedEstimator, constant_baseline
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discretized(Estimator):
-    """v̂ = Σw·y/Σw, or mean(w·y) when not self-normalized; w = 1{same bin}/P(bin | x).
+class Discretized(WeightedEstimator):
+    """v̂ = Σw·y/Σw, or mean(w·y) un-normalized; w = 1{same bin}/P(bin | x).
 
     ``bins`` of equal width over the logged doses, or of equal count with ``quantiles=True``, or
     the inner ``edges`` themselves. The outermost bins are open. ``clip`` floors the density, so
@@ -42,13 +42,8 @@ class Discretized(Estimator):
             raise _check.invalid("edges", "Discretized", "increasing", self.edges)
 
     @property
-    def size(self) -> int:
-        """Two terms when self-normalized, else one."""
-        return 2 if self.self_normalized else 1
-
-    @property
-    def centers(self) -> bool:
-        """When self-normalized, where it is exact."""
+    def normalized(self) -> bool:
+        """As the user asked."""
         return self.self_normalized
 
     def on(self, doses: Array) -> Discretized:
@@ -60,26 +55,15 @@ class Discretized(Estimator):
         cuts = np.quantile(doses, share) if self.quantiles else low + share * (high - low)
         return replace(self, edges=tuple(np.unique(cuts).tolist()))
 
-    def terms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)
-        """Return w·y, w (n, 2), or w·y (n, 1)."""
-        w = self._weight(rows)
-        return np.stack([w * rows.y, w], axis=1)[:, : self.size]
+    def baseline(self, rows: Rows) -> tuple[Array, Array]:
+        """Return c and y − c when self-normalized, where c changes nothing; else 0 and y."""
+        return constant_baseline(rows, rows.center if self.self_normalized else 0.0)
 
-    def dterms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002
-        """Return 0 (n, k, d): a small change of dose stays in its bin."""
-        return np.zeros((len(rows.y), self.size, rows.tau.shape[1]))
+    def baseline_slope(self, rows: Rows) -> Array:
+        """Return 0 (n, d)."""
+        return np.zeros_like(rows.tau)
 
-    def value(self, mean: Array) -> float:
-        """Return m₀/m₁, or m₀."""
-        return float(mean[0] / mean[1] if self.self_normalized else mean[0])
-
-    def gradient(self, mean: Array) -> Array:
-        """Return (1/m₁, −m₀/m₁²), or 1."""
-        if not self.self_normalized:
-            return np.ones_like(mean)
-        return np.array([1.0 / mean[1], -mean[0] / mean[1] ** 2])
-
-    def _weight(self, rows: Rows) -> Array:
+    def weight(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)
         """Return 1{bin of t = bin of τ}/max(P(bin | x), θ·width) (n,)."""
         if self.edges is None or rows.probability is None or rows.t.shape[1] != 1:
             raise InvalidArgument(
@@ -92,7 +76,15 @@ class Discretized(Estimator):
         bin_of_tau = np.searchsorted(inner, rows.tau[:, 0], side="left")
         bin_of_t = np.searchsorted(inner, rows.t[:, 0], side="left")
         p = rows.probability(outer[bin_of_tau], outer[bin_of_tau + 1])
-        same = bin_of_tau == bin_of_t
-        width = np.median(np.diff(inner)) if len(inner) > 1 else 0.0
-        safe = np.maximum(p, rows.floor * width)
-        return np.divide(1.0, safe, out=np.zeros_like(p), where=same & (safe > 0))
+        safe = np.maximum(p, rows.floor * _typical_width(inner))
+        same = (bin_of_tau == bin_of_t) & (safe > 0)
+        return np.divide(1.0, safe, out=np.zeros_like(p), where=same)
+
+    def weight_slope(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002
+        """Return 0 (n, d): a small change of dose stays in its bin."""
+        return np.zeros_like(rows.tau)
+
+
+def _typical_width(inner: Array) -> float:
+    """Return the median width of the closed bins; the open outer ones have none."""
+    return float(np.median(np.diff(inner))) if len(inner) > 1 else 0.0

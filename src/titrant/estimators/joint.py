@@ -59,13 +59,13 @@ def joint_terms(questions: Sequence[Question], rows: Sequence[Rows]) -> Array:
     )
 
 
-def joint_estimates(questions: Sequence[Question], moments: Moments, center: float) -> Joint:
+def joint_estimates(questions: Sequence[Question], moments: Moments) -> Joint:
     """Return the values and, by the delta method, G Cov(terms) Gᵀ/n, G the stacked gradients."""
     ends = np.cumsum([q.estimator.size for q in questions])
     values, g = np.empty(len(questions)), np.zeros((len(questions), int(ends[-1])))
     for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
         estimator = question.estimator
         part = slice(end - estimator.size, end)
-        values[i] = estimator.value(moments.mean[part]) + (center if estimator.centers else 0.0)
+        values[i] = estimator.value(moments.mean[part])
         g[i, part] = estimator.gradient(moments.mean[part])
     return Joint(moments.n, values, g @ moments.covariance @ g.T / moments.n)

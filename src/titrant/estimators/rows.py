@@ -26,7 +26,9 @@ class Rows:
     t: Array
     """The logged dose."""
     y: Array
-    """The outcome, less the constant that the evaluation took off."""
+    """The outcome."""
+    center: float = 0.0
+    """c, the mean outcome of the log, for estimators that take it off first."""
     q: Array | None = None
     """max(f(t | x), θ), the propensity of the logged dose, floored."""
     lower: Array | None = None

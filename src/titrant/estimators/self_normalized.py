@@ -1,4 +1,4 @@
-"""The paper's v̂ norm: a weighted average, so it stays inside the range of the outcomes."""
+"""The paper's v̂ norm: a weighted average, so it moves with the zero of the outcome as it should."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.estimators.base import Estimator
-from titrant.estimators.weight import check_smoothing, weight, weight_slope
+from titrant.estimators.smoothed import SmoothedEstimator
+from titrant.estimators.weighted import constant_baseline
 from titrant.kernels import Boundary, Epanechnikov, Kernel
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators.rows import Rows
-    from titrant.kernels import Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SelfNormalized(Estimator):
+class SelfNormalized(SmoothedEstimator):
     """v̂ = Σw·y / Σw."""
 
     kernel: Kernel = field(default_factory=Epanechnikov)
@@ -26,32 +25,17 @@ class SelfNormalized(Estimator):
     boundary: Boundary = Boundary.LINEAR
 
     def __post_init__(self) -> None:
-        check_smoothing(self.kernel, self.clip, self.boundary, "SelfNormalized")
+        self.check_smoothing()
 
     @property
-    def size(self) -> int:
-        """Two terms: w·y and w."""
-        return 2
-
-    @property
-    def centers(self) -> bool:
-        """Always: Σw(y − c)/Σw + c is the same value."""
+    def normalized(self) -> bool:
+        """Always."""
         return True
 
-    def terms(self, rows: Rows, scale: Scale) -> Array:
-        """Return w·y, w (n, 2)."""
-        w = weight(rows, self.kernel, self.boundary, scale)
-        return np.stack([w * rows.y, w], axis=1)
+    def baseline(self, rows: Rows) -> tuple[Array, Array]:
+        """Return c and y − c: the same value whatever the constant c."""
+        return constant_baseline(rows, rows.center)
 
-    def dterms(self, rows: Rows, scale: Scale) -> Array:
-        """Return ∂w/∂τ·y, ∂w/∂τ (n, 2, d)."""
-        _, slope = weight_slope(rows, self.kernel, self.boundary, scale)
-        return np.stack([slope * rows.y[:, None], slope], axis=1)
-
-    def value(self, mean: Array) -> float:
-        """Return m₀/m₁."""
-        return float(mean[0] / mean[1])
-
-    def gradient(self, mean: Array) -> Array:
-        """Return (1/m₁, −m₀/m₁²)."""
-        return np.array([1.0 / mean[1], -mean[0] / mean[1] ** 2])
+    def baseline_slope(self, rows: Rows) -> Array:
+        """Return 0 (n, d)."""
+        return np.zeros_like(rows.tau)

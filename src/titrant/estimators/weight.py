@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.kernels import Boundary, Kernel
+from titrant.kernels import Boundary
 from titrant.kernels.boundary import local_kernel, local_kernel_slope
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators.rows import Rows
-    from titrant.kernels import Scale
+    from titrant.kernels import Kernel, Scale
 
 
 def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
@@ -29,10 +28,8 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
     return np.asarray(np.prod(factors, axis=0) / (scale.volume * rows.need("q", "weight")))
 
 
-def weight_slope(
-    rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale
-) -> tuple[Array, Array]:
-    """Return w (n,) and ∂w/∂τ (n, d), by the product rule over the d doses."""
+def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
+    """Return ∂w/∂τ (n, d), by the product rule over the d doses."""
     v, low, high = _in_bandwidths(rows, boundary, scale)
     d = v.shape[1]
     pairs = [local_kernel_slope(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(d)]
@@ -40,9 +37,8 @@ def weight_slope(
     slopes = [
         slope * np.prod(np.delete(factors, j, axis=0), axis=0) for j, (_, slope) in enumerate(pairs)
     ]
-    base = 1.0 / (scale.volume * rows.need("q", "weight"))
-    by_u = np.stack(slopes, axis=1) * base[:, None]
-    return np.prod(factors, axis=0) * base, by_u @ scale.inverse_root
+    by_u = np.stack(slopes, axis=1) / (scale.volume * rows.need("q", "weight"))[:, None]
+    return np.asarray(by_u @ scale.inverse_root)
 
 
 def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array, Array]:
@@ -58,13 +54,3 @@ def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array,
             "not the bounds'. Give one bandwidth a dose, or use `boundary=Boundary.NONE`."
         )
     return v, (rows.lower - rows.tau) / axes, (rows.upper - rows.tau) / axes
-
-
-def check_smoothing(kernel: Kernel, clip: float | None, boundary: Boundary, owner: str) -> None:
-    """Check the three fields that every kernel estimator has."""
-    if not isinstance(kernel, Kernel):
-        raise _check.invalid("kernel", owner, "a kernel such as Epanechnikov()", kernel)
-    if clip is not None:
-        _check.nonnegative(clip, "clip", owner)
-    if not isinstance(boundary, Boundary):
-        raise _check.invalid("boundary", owner, "a member of Boundary", boundary)

@@ -1,0 +1,45 @@
+"""Weighted estimators whose weight is the kernel's: IPW, self-normalized and doubly robust.
+
+They share three settings: the ``kernel``, the floor ``clip`` under the propensity (None is the
+default floor of the evaluation) and the correction at the ``boundary``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from titrant import _check
+from titrant.estimators.weight import weight, weight_slope
+from titrant.estimators.weighted import WeightedEstimator
+from titrant.kernels import Boundary, Kernel
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators.rows import Rows
+    from titrant.kernels import Scale
+
+
+class SmoothedEstimator(WeightedEstimator):
+    """A weighted estimator with w = K*(u)/(|H|^{1/2}·q)."""
+
+    kernel: Kernel
+    clip: float | None
+    boundary: Boundary
+
+    def check_smoothing(self) -> None:
+        """Check the three shared settings."""
+        owner = type(self).__name__
+        if not isinstance(self.kernel, Kernel):
+            raise _check.invalid("kernel", owner, "a kernel such as Epanechnikov()", self.kernel)
+        if self.clip is not None:
+            _check.nonnegative(self.clip, "clip", owner)
+        if not isinstance(self.boundary, Boundary):
+            raise _check.invalid("boundary", owner, "a member of Boundary", self.boundary)
+
+    def weight(self, rows: Rows, scale: Scale) -> Array:
+        """Return w (n,)."""
+        return weight(rows, self.kernel, self.boundary, scale)
+
+    def weight_slope(self, rows: Rows, scale: Scale) -> Array:
+        """Return ∂w/∂τ (n, d)."""
+        return weight_slope(rows, self.kernel, self.boundary, scale)

@@ -1,0 +1,82 @@
+"""The common form of every weighted estimator: a baseline plus weighted residuals.
+
+    terms  b, w·e, w        value  m₀ + m₁  or, self-normalized,  m₀ + m₁/m₂
+
+| estimator                | baseline b   | residual e    | self-normalized |
+|--------------------------|--------------|---------------|-----------------|
+| IPW                      | 0            | y             | no              |
+| IPW, centered            | c            | y − c         | no              |
+| self-normalized          | c            | y − c         | yes             |
+| doubly robust            | r̂(τ, x)     | y − r̂(t, x)  | yes or no       |
+
+with c the mean outcome of the log. For the self-normalized estimator c changes nothing but the
+rounding: c + Σw(y − c)/Σw = Σwy/Σw; it keeps an outcome far from zero from swamping its variance.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from titrant.estimators.base import Estimator
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators.rows import Rows
+    from titrant.kernels import Scale
+
+
+class WeightedEstimator(Estimator):
+    """An estimator made of a baseline, residuals and weights."""
+
+    size: ClassVar[int] = 3
+
+    @property
+    @abstractmethod
+    def normalized(self) -> bool:
+        """Whether the weighted residuals are divided by the mean weight."""
+
+    @abstractmethod
+    def baseline(self, rows: Rows) -> tuple[Array, Array]:
+        """Return b and e, each (n,)."""
+
+    @abstractmethod
+    def baseline_slope(self, rows: Rows) -> Array:
+        """Return ∂b/∂τ (n, d); e does not depend on τ."""
+
+    @abstractmethod
+    def weight(self, rows: Rows, scale: Scale) -> Array:
+        """Return w (n,)."""
+
+    @abstractmethod
+    def weight_slope(self, rows: Rows, scale: Scale) -> Array:
+        """Return ∂w/∂τ (n, d)."""
+
+    def terms(self, rows: Rows, scale: Scale) -> Array:
+        """Return b, w·e, w (n, 3)."""
+        b, e = self.baseline(rows)
+        w = self.weight(rows, scale)
+        return np.stack([b, w * e, w], axis=1)
+
+    def dterms(self, rows: Rows, scale: Scale) -> Array:
+        """Return ∂b/∂τ, ∂w/∂τ·e, ∂w/∂τ (n, 3, d)."""
+        _, e = self.baseline(rows)
+        slope = self.weight_slope(rows, scale)
+        return np.stack([self.baseline_slope(rows), slope * e[:, None], slope], axis=1)
+
+    def value(self, mean: Array) -> float:
+        """Return m₀ + m₁/m₂ when self-normalized, else m₀ + m₁."""
+        return float(mean[0] + (mean[1] / mean[2] if self.normalized else mean[1]))
+
+    def gradient(self, mean: Array) -> Array:
+        """Return (1, 1/m₂, −m₁/m₂²) when self-normalized, else (1, 1, 0)."""
+        if not self.normalized:
+            return np.array([1.0, 1.0, 0.0])
+        return np.array([1.0, 1.0 / mean[2], -mean[1] / mean[2] ** 2])
+
+
+def constant_baseline(rows: Rows, c: float) -> tuple[Array, Array]:
+    """Return b = c and e = y − c, each (n,)."""
+    return np.full_like(rows.y, c), rows.y - c
