@@ -1,0 +1,27 @@
+"""Room 4, policies: a rule that turns a context into a dose, τ(x)."""
+
+from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.calling import doses
+from titrant.policies.clipped import Clipped
+from titrant.policies.constant import Constant
+from titrant.policies.function import Function, as_policy
+from titrant.policies.linear import Linear
+from titrant.policies.loading import POLICIES, load_policy, policy_from_dict
+from titrant.policies.rbf import RBF
+from titrant.policies.rounded import Rounded
+
+__all__ = [
+    "POLICIES",
+    "RBF",
+    "Clipped",
+    "Constant",
+    "Function",
+    "Linear",
+    "ParametricPolicy",
+    "Policy",
+    "Rounded",
+    "as_policy",
+    "doses",
+    "load_policy",
+    "policy_from_dict",
+]

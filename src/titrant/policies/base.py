@@ -1,0 +1,95 @@
+"""What a policy is: a rule τ(x), and for the learnable ones its parameters and their gradient."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant.policies.saving import document, write
+
+if TYPE_CHECKING:
+    import os
+
+    from titrant._types import Array
+
+
+class Policy(ABC):
+    """A deterministic rule τ(x) that gives each context its dose.
+
+    A concrete policy is a frozen dataclass; being saved, compared and shown rest on its fields.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, X: Array) -> Array:
+        """Return τ(X) for contexts X (n, p): (n,), or (n, d) for a treatment of d doses."""
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """The names of the context columns in their order, where they are known."""
+        return None
+
+    @property
+    def parametric(self) -> bool:
+        """Whether `params`, `with_params` and `vjp` may be used."""
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as a JSON-ready document; `policy_from_dict` reads it back exactly."""
+        return document(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to `path` as JSON; `load_policy` reads it back exactly."""
+        write(self.to_dict(), path)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            np.array_equal(mine, theirs)
+            for (_, mine), (_, theirs) in zip(_items(self), _items(other), strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={_short(value)}" for name, value in _items(self) if value is not None)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class ParametricPolicy(Policy):
+    """A policy with parameters β (P,) that a learner may move."""
+
+    __slots__ = ()
+
+    @property
+    def parametric(self) -> bool:
+        """Whether `params`, `with_params` and `vjp` may be used."""
+        return True
+
+    @property
+    @abstractmethod
+    def params(self) -> Array:
+        """The parameters β (P,)."""
+
+    @abstractmethod
+    def with_params(self, params: Array) -> ParametricPolicy:
+        """Return the same policy with other parameters β (P,)."""
+
+    @abstractmethod
+    def vjp(self, X: Array, g: Array) -> Array:
+        """Return Σᵢ gᵢ·∂τ(xᵢ)/∂β (P,) for contexts X (n, p) and g shaped like the doses."""
+
+
+def _items(policy: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+    return [(field.name, getattr(policy, field.name)) for field in dataclasses.fields(policy)]
+
+
+def _short(value: object) -> str:
+    """Return a value on one line, long arrays shortened."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    text = np.array2string(value, separator=", ", threshold=8, edgeitems=2, max_line_width=10_000)
+    return " ".join(text.split())

@@ -1,0 +1,92 @@
+"""From a JSON document back to the policy it describes; nothing in a file is ever executed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from titrant.errors import InvalidArgument, PolicyFileError
+from titrant.policies.clipped import Clipped
+from titrant.policies.constant import Constant
+from titrant.policies.linear import Linear
+from titrant.policies.rbf import RBF
+from titrant.policies.rounded import Rounded
+from titrant.policies.saving import FORMAT, VERSION
+
+if TYPE_CHECKING:
+    import os
+
+    from titrant.policies.base import Policy
+
+POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
+"""Every policy that can be saved; the law tests run over this list."""
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Return the policy that `Policy.save` wrote to `path`."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyFileError(
+            f"The policy file {path} cannot be opened: {error.strerror}."
+        ) from error
+    except ValueError as error:
+        raise PolicyFileError(
+            f"The file {path} is not JSON ({error}). Give a file that `policy.save` wrote."
+        ) from error
+    return policy_from_dict(content)
+
+
+def policy_from_dict(content: object) -> Policy:
+    """Return the policy whose `to_dict()` is `content`."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise PolicyFileError(
+            f'A saved policy is a JSON object with "format": "{FORMAT}"; this one is not. '
+            "Give a file that `policy.save` wrote."
+        )
+    if content.get("version") != VERSION:
+        raise PolicyFileError(
+            f"The policy has version {content.get('version')!r}; this titrant reads version "
+            f"{VERSION}. Update titrant, or save the policy again."
+        )
+    return _policy(
+        {key: value for key, value in content.items() if key not in {"format", "version"}}
+    )
+
+
+def _policy(content: dict[str, Any]) -> Policy:
+    """Return the policy of a document without its header."""
+    cls = _class(content.get("class"))
+    given = {key: _decoded(value) for key, value in content.items() if key != "class"}
+    _check_fields(cls, given)
+    try:
+        return cls(**given)
+    except (InvalidArgument, OverflowError) as error:
+        raise PolicyFileError(f"The policy file holds a wrong value. {error}") from error
+
+
+def _decoded(value: object) -> object:
+    return _policy(value) if isinstance(value, dict) else value
+
+
+def _class(name: object) -> type[Policy]:
+    known = {cls.__name__: cls for cls in POLICIES}
+    if not isinstance(name, str) or name not in known:
+        raise PolicyFileError(
+            f"The policy has class {name!r}; known are {', '.join(known)}. "
+            "Update titrant, or save the policy again."
+        )
+    return known[name]
+
+
+def _check_fields(cls: Any, given: dict[str, Any]) -> None:  # noqa: ANN401
+    expected = {field.name for field in dataclasses.fields(cls)}
+    wrong = [f"without {sorted(expected - set(given))}"] if expected - set(given) else []
+    wrong += [f"with unknown {sorted(set(given) - expected)}"] if set(given) - expected else []
+    if wrong:
+        raise PolicyFileError(
+            f"The policy of class {cls.__name__} comes {' and '.join(wrong)}; it has the fields "
+            f"{sorted(expected)}. Save the policy again instead of editing its file."
+        )

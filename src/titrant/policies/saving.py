@@ -1,0 +1,59 @@
+"""From a policy to a JSON document, and from a document to a file that is never half written.
+
+A document is ``{"format": "titrant-policy", "version": 1, "class": …}`` and the fields of the
+policy's dataclass. Python writes a float with as many digits as identify it, so numbers come
+back bit for bit. JSON has no infinity: an unbounded side is written as null.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = "titrant-policy"
+VERSION = 1
+
+
+def document(policy: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the document of a policy."""
+    return {"format": FORMAT, "version": VERSION, **_fields(policy)}
+
+
+def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a document under a temporary name and rename it, so that readers see all or nothing."""
+    target = Path(path)
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401
+    values = {f.name: _encoded(getattr(policy, f.name)) for f in dataclasses.fields(policy)}
+    return {"class": type(policy).__name__, **values}
+
+
+def _encoded(value: Any) -> Any:  # noqa: ANN401
+    """Return a field of a policy in the types that JSON knows."""
+    if isinstance(value, np.ndarray):
+        return _encoded(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_encoded(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str) else _nested(value)
+
+
+def _nested(policy: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return a policy inside a policy, through its own `to_dict`: some refuse to be saved."""
+    header = ("format", "version")
+    return {key: value for key, value in policy.to_dict().items() if key not in header}
