@@ -6,6 +6,7 @@ from titrant.estimators.discretized import Discretized
 from titrant.estimators.doubly_robust import DoublyRobust
 from titrant.estimators.ipw import IPW
 from titrant.estimators.joint import Joint, Question, joint_estimates, joint_terms
+from titrant.estimators.problem import Problem
 from titrant.estimators.rows import Rows
 from titrant.estimators.self_normalized import SelfNormalized
 from titrant.estimators.smoothed import SmoothedEstimator
@@ -31,6 +32,7 @@ __all__ = [
     "DoublyRobust",
     "Estimator",
     "Joint",
+    "Problem",
     "Question",
     "Rows",
     "SelfNormalized",

@@ -27,6 +27,8 @@ class Rows:
     """The logged dose."""
     y: Array
     """The outcome."""
+    x: Array | None = None
+    """The context (n, p); for bandwidth selectors that smooth over it."""
     center: float = 0.0
     """c, the mean outcome of the log, for estimators that take it off first."""
     q: Array | None = None

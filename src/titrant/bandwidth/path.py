@@ -1,0 +1,122 @@
+"""The bandwidth path: value, standard error and joint covariance over a grid of bandwidths.
+
+One pass over the data: the terms of all bandwidths stand side by side and their moments merge.
+A bandwidth is a factor g times sd(T) of each dose, so a path has no units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant._types import Array
+    from titrant.estimators import Problem, Rows, SmoothedEstimator
+    from titrant.kernels import Scale
+
+DEFAULT_FACTORS = 0.03 * 2.0 ** (np.arange(27) / 4)
+"""g = .03·2^{j/4}, j = 0 … 26: from .03 to 2.7 standard deviations, four steps an octave."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathStatistics:
+    """What is kept of the rows: moments of b, w₁e, w₁, …, w_m e, w_m, and rows in reach (m,)."""
+
+    moments: Moments
+    count: Array
+
+    def __add__(self, other: PathStatistics) -> PathStatistics:
+        """Return the statistics of both sets of rows."""
+        return PathStatistics(self.moments + other.moments, self.count + other.count)
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthPath:
+    """Estimates over m bandwidths g·sd(T), from n rows; arrays are (m,) unless stated."""
+
+    n: int
+    factors: Array
+    """g, the bandwidths in units of sd(T), increasing."""
+    spread: Array
+    """sd(T) of each dose (d,)."""
+    values: Array
+    covariance: Array
+    """Joint covariance of the values (m, m)."""
+    ess: Array
+    """Effective sample size (Σw)²/Σw² of each bandwidth."""
+    count: Array
+    """Rows within reach of each bandwidth."""
+    baseline_variance: float
+    """Var(b)/n, the part of every variance that no bandwidth changes."""
+
+    @property
+    def se(self) -> Array:
+        """The standard errors (m,)."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    @property
+    def bandwidths(self) -> Array:
+        """The bandwidth h of each grid point: (m,) for one dose, (m, d) for vector doses."""
+        h = self.factors[:, None] * self.spread
+        return h[:, 0] if len(self.spread) == 1 else h
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the path as plain lists."""
+        return {
+            "rows": self.n,
+            "bandwidths": self.bandwidths.tolist(),
+            "values": self.values.tolist(),
+            "se": self.se.tolist(),
+            "ess": self.ess.tolist(),
+            "rows_in_reach": self.count.astype(int).tolist(),
+        }
+
+
+def path_of(problem: Problem, factors: Array = DEFAULT_FACTORS) -> BandwidthPath:
+    """Return the estimates of a problem at the bandwidths ``factors`` × sd(T), in one pass."""
+    scales = [problem.scale(g) for g in factors]
+    statistics = problem.over_rows(partial(path_statistics, problem.estimator, scales))
+    return _path(problem, np.asarray(factors), statistics)
+
+
+def path_statistics(
+    estimator: SmoothedEstimator, scales: Sequence[Scale], rows: Rows
+) -> PathStatistics:
+    """Return the statistics of some rows at every scale."""
+    b, e = estimator.baseline(rows)
+    w = np.stack([estimator.weight(rows, scale) for scale in scales], axis=1)
+    terms = np.empty((len(b), 1 + 2 * len(scales)))
+    terms[:, 0] = b
+    terms[:, 1::2] = w * e[:, None]
+    terms[:, 2::2] = w
+    return PathStatistics(Moments.of(terms), np.count_nonzero(w, axis=0).astype(np.float64))
+
+
+def _path(problem: Problem, factors: Array, statistics: PathStatistics) -> BandwidthPath:
+    """Return values and covariance by the delta method on the joint moments."""
+    moments, m = statistics.moments, len(factors)
+    mean_w = moments.mean[2::2]
+    mean_w2 = np.diagonal(moments.covariance)[2::2] + mean_w**2
+    values, g = np.full(m, np.nan), np.zeros((m, len(moments.mean)))
+    for j in np.flatnonzero(mean_w2 > 0):
+        columns = np.array([0, 1 + 2 * j, 2 + 2 * j])
+        values[j] = problem.estimator.value(moments.mean[columns])
+        g[j, columns] = problem.estimator.gradient(moments.mean[columns])
+    ess = np.divide(moments.n * mean_w**2, mean_w2, out=np.zeros(m), where=mean_w2 > 0)
+    return BandwidthPath(
+        n=moments.n,
+        factors=factors,
+        spread=problem.spread,
+        values=values,
+        covariance=g @ moments.covariance @ g.T / moments.n,
+        ess=ess,
+        count=statistics.count,
+        baseline_variance=float(moments.covariance[0, 0] / moments.n),
+    )
