@@ -1,0 +1,52 @@
+"""Generalized propensities q = f(t|x): what the log's treatments looked like given the context.
+
+Scalar treatments: `Known`, `LinearGaussian`, `HeteroscedasticGaussian`, `GaussianMixture` (the
+recommended default when the propensity is unknown), `LocationScale`, `KernelConditional`. Vector
+treatments: `MultivariateGaussian`. An unconditional density is a model fitted on one constant
+column.
+"""
+
+from titrant.propensity.base import NormalModel, Propensity, PropensityModel
+from titrant.propensity.calibration import Calibration, calibration, calibration_of_column
+from titrant.propensity.floor import floored
+from titrant.propensity.gaussian import LinearGaussian
+from titrant.propensity.held_out import HeldOut, held_out
+from titrant.propensity.heteroscedastic import HeteroscedasticGaussian
+from titrant.propensity.kernel_conditional import KernelConditional
+from titrant.propensity.known import Known
+from titrant.propensity.location_scale import LocationScale
+from titrant.propensity.mixture import GaussianMixture
+from titrant.propensity.multivariate import MultivariateGaussian
+from titrant.propensity.truncate import truncated_cdf, truncated_density
+
+PROPENSITIES: tuple[type[Propensity], ...] = (
+    LinearGaussian,
+    HeteroscedasticGaussian,
+    GaussianMixture,
+    LocationScale,
+    KernelConditional,
+    MultivariateGaussian,
+)
+"""The models fitted from data; the law tests run over this list."""
+
+__all__ = [
+    "PROPENSITIES",
+    "Calibration",
+    "GaussianMixture",
+    "HeldOut",
+    "HeteroscedasticGaussian",
+    "KernelConditional",
+    "Known",
+    "LinearGaussian",
+    "LocationScale",
+    "MultivariateGaussian",
+    "NormalModel",
+    "Propensity",
+    "PropensityModel",
+    "calibration",
+    "calibration_of_column",
+    "floored",
+    "held_out",
+    "truncated_cdf",
+    "truncated_density",
+]
