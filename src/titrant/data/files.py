@@ -1,0 +1,199 @@
+"""Tables in files: CSV, Parquet and Arrow, one file or many by a pattern, CSV from a pipe."""
+
+from __future__ import annotations
+
+import glob
+import io
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from titrant.data import wording
+from titrant.data.columns import check_present
+from titrant.data.logged import LoggedData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from titrant.data.columns import Columns, Roles
+    from titrant.data.validate import Bounds
+
+STDIN = "-"
+_OTHER_SEPARATORS = (";", "\t", "|", ",")
+_COMPRESSED = ("", ".gz", ".bz2", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file whose column names are known; `load` reads some columns of it, or all."""
+
+    names: list[str]
+    load: Callable[[list[str] | None], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format: what to call it, the endings of its files, and how one is opened."""
+
+    name: str
+    endings: tuple[str, ...]
+    open: Callable[[str], Opened]
+
+
+def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
+    """Return the log in a file, in all files that match a pattern, or from the pipe ``-``."""
+    return LoggedData.from_frame(
+        read_table(path, columns.roles),
+        treatment=columns.doses,
+        outcome=columns.outcome,
+        context=columns.features,
+        propensity=columns.propensity,
+        bounds=bounds,
+    )
+
+
+def read_table(path: str, roles: Roles | None = None) -> pa.Table:
+    """Return the table in a file, or in all files that match a pattern, in order of their names.
+
+    With `roles`, pairs (role, column name), only these columns are kept, and none may be missing.
+    """
+    if path == STDIN:
+        piped = Format("CSV", (), partial(_open_piped, sys.stdin.buffer.read()))
+        return _loaded("-", piped, roles, None)
+    paths = _paths(path)
+    first = _loaded(paths[0], _format(paths[0]), roles, None)
+    rest = [_loaded(one, _format(one), roles, (paths[0], first)) for one in paths[1:]]
+    return _joined(paths[0], [first, *rest]) if rest else first
+
+
+def _loaded(
+    path: str, form: Format, roles: Roles | None, before: tuple[str, pa.Table] | None
+) -> pa.Table:
+    """Return the table of one file; `before` is the first file of several, and its table."""
+    try:
+        opened = form.open(path)
+        wanted = None if roles is None else [name for _, name in roles]
+        if before is not None:
+            wanted = before[1].column_names
+            _check_same(path, opened.names, before[0], wanted)
+        elif roles is not None:
+            check_present(roles, opened.names)
+        return opened.load(wanted)
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as reason:
+        raise wording.unreadable(path, form.name, reason) from None
+
+
+def _check_same(path: str, names: Sequence[str], first: str, wanted: Sequence[str]) -> None:
+    lacking = [name for name in wanted if name not in names]
+    if lacking:
+        raise wording.files_differ(path, first, lacking)
+
+
+def _joined(first: str, tables: list[pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as reason:
+        raise wording.files_disagree(first, reason) from None
+
+
+# Which files
+
+
+def _paths(path: str) -> list[str]:
+    """Return the files meant by `path`: itself, those in a folder, or those that match."""
+    here = Path(path)
+    if here.is_file():
+        return [path]  # also when its name contains a bracket
+    if here.is_dir():
+        found = sorted(str(one) for one in here.rglob("*") if str(one).endswith(_all_endings()))
+    elif glob.has_magic(path):
+        # A pattern may be absolute, which Path.glob refuses.
+        every = glob.glob(path, recursive=True)  # noqa: PTH207
+        found = sorted(one for one in every if Path(one).is_file())
+    else:
+        raise wording.no_file(path, _siblings(here))
+    if not found:
+        raise wording.no_match(path)
+    return found
+
+
+def _siblings(path: Path) -> list[str]:
+    folder = path.parent
+    return [str(folder / one.name) for one in folder.iterdir()] if folder.is_dir() else []
+
+
+def _format(path: str) -> Format:
+    for form in FORMATS:
+        if path.lower().endswith(form.endings):
+            return form
+    raise wording.unknown_format(path, [form.endings[0] for form in FORMATS])
+
+
+def _all_endings() -> tuple[str, ...]:
+    return tuple(ending for form in FORMATS for ending in form.endings)
+
+
+# How a file of each format is opened
+
+
+def _open_csv(delimiter: str, path: str) -> Opened:
+    with pa.input_stream(path) as stream:  # decompresses by the ending
+        return _csv(path, stream.read(), delimiter)
+
+
+def _open_piped(content: bytes, path: str) -> Opened:
+    return _csv(path, content, ",")
+
+
+def _csv(path: str, content: bytes, delimiter: str) -> Opened:
+    if not content.strip():
+        raise wording.empty_file(path)
+    table = _parsed(content, delimiter)
+    _check_separator(path, table.column_names, delimiter)
+    return Opened(table.column_names, lambda names: table if names is None else table.select(names))
+
+
+def _parsed(content: bytes, delimiter: str) -> pa.Table:
+    options = pa_csv.ParseOptions(delimiter=delimiter)
+    try:
+        return pa_csv.read_csv(io.BytesIO(content), parse_options=options)
+    except pa.ArrowInvalid:
+        # Only the reader with one thread can say in which row it failed.
+        one = pa_csv.ReadOptions(use_threads=False)
+        return pa_csv.read_csv(io.BytesIO(content), read_options=one, parse_options=options)
+
+
+def _check_separator(path: str, names: Sequence[str], delimiter: str) -> None:
+    if len(names) == 1:
+        for other in _OTHER_SEPARATORS:
+            if other != delimiter and other in names[0]:
+                raise wording.wrong_separator(path, names[0], other)
+
+
+def _open_parquet(path: str) -> Opened:
+    file = pq.ParquetFile(path)
+    return Opened(file.schema_arrow.names, file.read)
+
+
+def _open_arrow(path: str) -> Opened:
+    with pa.OSFile(path) as source:
+        try:
+            table = pa.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe
+            source.seek(0)
+            table = pa.ipc.open_stream(source).read_all()
+    return Opened(table.column_names, lambda names: table if names is None else table.select(names))
+
+
+FORMATS = (
+    Format("CSV", tuple(f".csv{z}" for z in _COMPRESSED), partial(_open_csv, ",")),
+    Format("TSV", tuple(f".tsv{z}" for z in _COMPRESSED), partial(_open_csv, "\t")),
+    Format("Parquet", (".parquet", ".pq"), _open_parquet),
+    Format("Arrow", (".arrow", ".feather", ".ipc", ".arrows"), _open_arrow),
+)

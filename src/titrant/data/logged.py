@@ -1,0 +1,277 @@
+"""Logged data: who was treated how, and what came of it. Validated here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from titrant import _check
+from titrant.data import validate
+from titrant.data.arrays import frozen
+from titrant.data.columns import Columns
+from titrant.data.validate import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from titrant._types import Array
+    from titrant.data.validate import Bounds, Labels
+
+Selection: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | Sequence[int]"
+
+_SHOWN_NAMES = 6
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class LoggedData:
+    """Rows (x, t, y, q): context, treatment given, outcome, and density q = f(t | x) if known.
+
+    All arrays are float64, C-contiguous and read-only. They share memory with the arrays given
+    when those already are float64 and contiguous; do not change those afterwards.
+
+    Parameters
+    ----------
+    context : (n, p) or (n,); p may be 0
+    treatment : (n,) for a scalar dose, (n, d) for a dose in R^d
+    outcome : (n,)
+    propensity : (n,), > 0, or None when the density of the logged doses is not known
+    bounds : None or a pair (lower, upper) of the range in which doses are possible; each side is
+        None, a number, one number per row (n,), or for a dose in R^d d numbers or (n, d)
+    names : p names of the context columns, x0, x1, … unless given
+
+    Attributes
+    ----------
+    context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
+    bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from)
+
+    >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
+    LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
+    """
+
+    context: Array
+    treatment: Array
+    outcome: Array
+    propensity: Array | None
+    names: tuple[str, ...]
+    bounded: bool
+    first_row: int
+    _lower: Array  # (1, d) when all rows share the bound, else (n, d)
+    _upper: Array
+
+    def __init__(
+        self,
+        context: ArrayLike,
+        treatment: ArrayLike,
+        outcome: ArrayLike,
+        propensity: ArrayLike | None = None,
+        *,
+        bounds: Bounds = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Validate the parts and keep them; see the class for their shapes."""
+        parts = Parts(
+            context=validate.matrix(context, "context"),
+            treatment=validate.doses(treatment, "treatment"),
+            outcome=validate.vector(outcome, "outcome"),
+            propensity=None if propensity is None else validate.vector(propensity, "propensity"),
+        )
+        columns = validate.context_names(names, parts.context.shape[1])
+        _fill_checked(self, parts, columns, bounds, validate.array_labels(parts, columns))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        treatment: str | Iterable[str],
+        outcome: str,
+        context: str | Iterable[str],
+        propensity: str | None = None,
+        bounds: Bounds = None,
+    ) -> LoggedData:
+        """Return the log held in named columns of a table.
+
+        `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
+        dict of columns; only the named columns are read.
+
+        >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, 56]}
+        >>> LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+        LoggedData(3 rows; dose 1 … 4; context age; no propensity)
+        """
+        from titrant.data import frames  # noqa: PLC0415 - loads pyarrow, which arrays do not need
+
+        columns = Columns(
+            treatment=treatment, outcome=outcome, context=context, propensity=propensity
+        )
+        parts, labels = frames.read(frame, columns)
+        log = object.__new__(cls)
+        _fill_checked(log, parts, columns.features, bounds, labels)
+        return log
+
+    def __len__(self) -> int:
+        """Return the number of rows n."""
+        return len(self.outcome)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension d of the treatment."""
+        return 1 if self.treatment.ndim == 1 else self.treatment.shape[1]
+
+    @property
+    def doses(self) -> Array:
+        """The treatment as (n, d), also when d = 1."""
+        return self.treatment.reshape(len(self), self.dimension)
+
+    @property
+    def lower(self) -> Array:
+        """The lower bound of each dose (n, d), −inf where there is none."""
+        return np.broadcast_to(self._lower, (len(self), self.dimension))
+
+    @property
+    def upper(self) -> Array:
+        """The upper bound of each dose (n, d), +inf where there is none."""
+        return np.broadcast_to(self._upper, (len(self), self.dimension))
+
+    def rows(self, selection: Selection) -> LoggedData:
+        """Return the rows that a slice, a mask (n,) or an array of row numbers selects.
+
+        Nothing is validated again. A slice of consecutive rows shares memory and keeps its place
+        in `first_row`; any other selection is a log of its own, whose `first_row` is 0.
+        """
+        if not isinstance(selection, slice):
+            chosen = np.asarray(selection)
+            index = chosen if chosen.size else chosen.astype(np.intp)
+            return self._cut(lambda part: part[index], 0)
+        start, _, step = selection.indices(len(self))
+        first = self.first_row + start if step == 1 else 0
+        return self._cut(lambda part: np.ascontiguousarray(part[selection]), first)
+
+    def batches(self, size: int) -> Iterator[LoggedData]:
+        """Yield consecutive slices of `size` rows, the last one shorter."""
+        step = _check.count(size, "size", "LoggedData.batches")
+        return (self.rows(slice(i, i + step)) for i in range(0, len(self), step))
+
+    def with_propensity(self, propensity: ArrayLike | None) -> LoggedData:
+        """Return the same rows with another propensity (n,), or with none."""
+        q = None if propensity is None else validate.vector(propensity, "propensity")
+        if q is not None:
+            validate.check_lengths({"outcome": len(self), "propensity": len(q)})
+            validate.check_finite({"propensity": q})
+            validate.check_propensity(q, "propensity")
+        return _assembled(
+            replace(self._parts, propensity=q), self.names, self._limits, self.first_row
+        )
+
+    def with_bounds(self, bounds: Bounds) -> LoggedData:
+        """Return the same rows with other bounds, or with none."""
+        limits = validate.bound_arrays(bounds, len(self), self.dimension)
+        labels = validate.array_labels(self._parts, self.names)
+        validate.check_within(self.doses, *limits, labels.treatment)
+        return _assembled(self._parts, self.names, limits, self.first_row)
+
+    def to_columns(self) -> dict[str, Array]:
+        """Return each column (n,) by name: the context, treatment, outcome and propensity."""
+        several = [f"treatment_{j}" for j in range(self.dimension)]
+        doses = ["treatment"] if self.dimension == 1 else several
+        return (
+            {name: self.context[:, j] for j, name in enumerate(self.names)}
+            | {name: self.doses[:, j] for j, name in enumerate(doses)}
+            | {"outcome": self.outcome}
+            | ({} if self.propensity is None else {"propensity": self.propensity})
+        )
+
+    def __repr__(self) -> str:
+        """Return one readable line."""
+        within = f" within {_range(self._lower, self._upper)}" if self.bounded else ""
+        known = "propensity known" if self.propensity is not None else "no propensity"
+        dose = "dose" if self.dimension == 1 else f"{self.dimension} doses"
+        what = f"{dose} {_range(self.treatment, self.treatment)}{within}"
+        return f"LoggedData({len(self):,} rows; {what}; {_shown(self.names)}; {known})"
+
+    def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
+        """Pickle the compact bounds, and come back read-only in another process."""
+        return _assembled, (self._parts, self.names, self._limits, self.first_row)
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(
+            context=self.context,
+            treatment=self.treatment,
+            outcome=self.outcome,
+            propensity=self.propensity,
+        )
+
+    @property
+    def _limits(self) -> tuple[Array, Array]:
+        return self._lower, self._upper
+
+    def _cut(self, take: Callable[[Array], Array], first_row: int) -> LoggedData:
+        parts = Parts(
+            context=take(self.context),
+            treatment=take(self.treatment),
+            outcome=take(self.outcome),
+            propensity=None if self.propensity is None else take(self.propensity),
+        )
+        lower = self._lower if len(self._lower) == 1 else take(self._lower)
+        upper = self._upper if len(self._upper) == 1 else take(self._upper)
+        return _assembled(parts, self.names, (lower, upper), first_row)
+
+
+def _fill_checked(
+    log: LoggedData, parts: Parts, names: tuple[str, ...], bounds: Bounds, labels: Labels
+) -> None:
+    """Check the parts by themselves and against each other, then store them."""
+    validate.check_lengths(parts.lengths)
+    validate.check_rows(len(parts.outcome))
+    validate.check_finite(validate.by_label(parts, labels))
+    validate.check_varies(parts.doses, labels.treatment)
+    if parts.propensity is not None:
+        validate.check_propensity(parts.propensity, labels.propensity)
+    limits = validate.bound_arrays(bounds, *parts.doses.shape)
+    validate.check_within(parts.doses, *limits, labels.treatment)
+    _fill(log, parts, names, limits, 0)
+
+
+def _assembled(
+    parts: Parts, names: tuple[str, ...], limits: tuple[Array, Array], first_row: int
+) -> LoggedData:
+    """Return a log of parts that have been validated."""
+    log = object.__new__(LoggedData)
+    _fill(log, parts, names, limits, first_row)
+    return log
+
+
+def _fill(
+    log: LoggedData,
+    parts: Parts,
+    names: tuple[str, ...],
+    limits: tuple[Array, Array],
+    first_row: int,
+) -> None:
+    store = object.__setattr__  # the class is frozen
+    store(log, "context", frozen(parts.context))
+    store(log, "treatment", frozen(parts.treatment))
+    store(log, "outcome", frozen(parts.outcome))
+    store(log, "propensity", None if parts.propensity is None else frozen(parts.propensity))
+    store(log, "names", names)
+    store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
+    store(log, "first_row", first_row)
+    store(log, "_lower", frozen(limits[0]))
+    store(log, "_upper", frozen(limits[1]))
+
+
+def _range(low: Array, high: Array) -> str:
+    if not low.size:
+        return "none"
+    return f"{low.min():.6g} … {high.max():.6g}".replace("inf", "∞").replace("-∞", "−∞")
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    if not names:
+        return "no context"
+    rest = len(names) - _SHOWN_NAMES
+    return "context " + ", ".join(names[:_SHOWN_NAMES]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,322 @@
+"""Every sentence that refuses a table, in one form: what is wrong, how often, where, what to do.
+
+Rows are counted from 0 in the order of the table, and each sentence says so. A *label* names a
+column as the user knows it: ``treatment column `dose` `` for a table, ``treatment`` for an array.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+_SHOWN_ROWS = 5
+_SHOWN_NAMES = 12
+_LONGEST = 40
+
+TEXT = "Convert it to numbers, or one-hot encode it if its values are categories."
+NUMBERS_AS_TEXT = "Its values look like numbers: convert the column to a numeric type."
+CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
+MOMENTS = "Replace it by a number, such as days since a fixed date."
+OTHER = "Replace it by a column of plain numbers."
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return the names in backticks, at most a dozen of them."""
+    every = [f"`{name}`" for name in names]
+    rest = len(every) - _SHOWN_NAMES
+    return ", ".join(every[:_SHOWN_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def first_rows(bad: NDArray[np.bool_]) -> str:
+    """Return where the mask `bad` (n,) is first true, as "first rows, counting from 0: 4, 17"."""
+    rows = np.flatnonzero(bad)
+    if rows.size == 1:
+        return f"row {rows[0]}, counting from 0"
+    return "first rows, counting from 0: " + ", ".join(map(str, rows[:_SHOWN_ROWS]))
+
+
+def of_rows(bad: NDArray[np.bool_]) -> str:
+    """Return how many rows the mask `bad` (n,) marks, as "3 of 12,000 rows"."""
+    return f"{np.count_nonzero(bad):,} of {bad.size:,} rows"
+
+
+# The table and its columns
+
+
+def not_a_table(frame: object) -> DataError:
+    """Refuse an object that is no table."""
+    got = f"the text {frame!r}" if isinstance(frame, str) else f"an object of type `{_kind(frame)}`"
+    return DataError(
+        "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb table, "
+        f"an Arrow stream or a dict of columns; got {got}. Read files with "
+        "`titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, outcome)`."
+    )
+
+
+def missing_column(name: str, role: str, available: Sequence[str]) -> DataError:
+    """Refuse a column name that the table lacks, and suggest the closest one."""
+    close = _closest(name, available)
+    hint = f"; did you mean `{close}`?" if close else "."
+    return DataError(
+        f"The {role} column `{name}` is not in the table{hint} "
+        f"The table has {_count(len(available), 'column')}: {listed(available) or 'none'}."
+    )
+
+
+def duplicate_names(names: Sequence[str]) -> DataError:
+    """Refuse a table in which several columns share a name."""
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    counts = ", ".join(f"`{name}` {names.count(name)} times" for name in twice)
+    return DataError(
+        f"The column names of a table must differ; got {counts}. Rename or drop the repeated ones."
+    )
+
+
+def name_not_text(name: object, role: str) -> DataError:
+    """Refuse a column name that is not a string."""
+    return DataError(
+        f"The name of the {role} column must be text; got {name!r}. "
+        "Rename the columns of the table to text."
+    )
+
+
+def names_without_order(role: str) -> DataError:
+    """Refuse a set of column names."""
+    return DataError(
+        f"The names of the {role} columns must come in an order; got a set. Give them as a list."
+    )
+
+
+def two_roles(name: str, first: str, second: str) -> DataError:
+    """Refuse one column named for two roles, or twice for one."""
+    used = f"twice as {first}" if first == second else f"as {first} and as {second}"
+    return DataError(
+        f"A column must have one role; got `{name}` {used}. Remove it from one of the two."
+    )
+
+
+def no_treatment_column() -> DataError:
+    """Refuse an empty list of treatment columns."""
+    return DataError("The treatment must name at least one column; got none. Name the dose column.")
+
+
+# The values of one column
+
+
+def not_numeric(label: str, dtype: object, value: object, row: int, remedy: str) -> DataError:
+    """Refuse a column that does not hold numbers."""
+    return DataError(
+        f"The {label} must be numeric; got values of type {dtype}, first {_short(value)} "
+        f"in row {row}, counting from 0. {remedy}"
+    )
+
+
+def looks_numeric(text: str) -> bool:
+    """Return whether `text` reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def not_rectangular(label: str) -> DataError:
+    """Refuse nested lists of unequal lengths."""
+    return DataError(
+        f"The {label} must be an array with rows of one length; got rows of different lengths. "
+        "Give every row the same number of values."
+    )
+
+
+def wrong_shape(label: str, rule: str, shape: tuple[int, ...]) -> DataError:
+    """Refuse an array of the wrong number of dimensions or columns."""
+    return DataError(
+        f"The {label} must have {rule}; got shape {shape}. Reshape it to one row per unit."
+    )
+
+
+# The rows
+
+
+def unequal_lengths(lengths: Mapping[str, int]) -> DataError:
+    """Refuse columns of different lengths."""
+    got = ", ".join(f"{label} {n:,}" for label, n in lengths.items())
+    return DataError(
+        f"All parts of a log must have the same number of rows; got {got}. "
+        "Build them from the same rows of one table."
+    )
+
+
+def too_few_rows(n: int) -> DataError:
+    """Refuse an empty table and a table of one row."""
+    got = _count(n, "row") if n else "an empty table"
+    return DataError(
+        f"A log must have at least 2 rows; got {got}. Check the filter or the query that made it."
+    )
+
+
+def not_finite(masks: Mapping[str, NDArray[np.bool_]]) -> DataError:
+    """Refuse missing and infinite numbers; `masks` gives the bad rows (n,) of each column."""
+    bad = np.logical_or.reduce(list(masks.values()))
+    each = ", ".join(f"{label} {np.count_nonzero(mask):,}" for label, mask in masks.items())
+    return DataError(
+        f"All numbers of a log must be present and finite; got a missing or infinite one in "
+        f"{of_rows(bad)} ({each}; {first_rows(bad)}). Drop these rows or impute their values."
+    )
+
+
+def not_positive(label: str, q: NDArray[np.float64]) -> DataError:
+    """Refuse propensities ≤ 0, q (n,)."""
+    bad = q <= 0
+    return DataError(
+        f"The {label} must be > 0, being the density of the dose that was given; got "
+        f"{of_rows(bad)} at or below 0 (smallest {q.min():g}; {first_rows(bad)}). "
+        "Drop these rows, or leave the propensity out to have it estimated."
+    )
+
+
+def constant_treatment(label: str, value: float, n: int) -> DataError:
+    """Refuse a treatment that never varies."""
+    return DataError(
+        f"The {label} must vary; got {value:g} in all {n:,} rows. "
+        "One dose says nothing about another: use a log in which doses differ."
+    )
+
+
+def outside_bounds(
+    label: str, t: NDArray[np.float64], lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> DataError:
+    """Refuse treatments t (n,) outside [lower, upper], each (n,)."""
+    bad = (t < lower) | (t > upper)
+    return DataError(
+        f"The {label} must lie within its bounds; got {of_rows(bad)} outside (values there from "
+        f"{t[bad].min():g} to {t[bad].max():g}, bounds from {lower.min():g} to {upper.max():g}; "
+        f"{first_rows(bad)}). Widen the bounds, or drop these rows or correct their units."
+    )
+
+
+# The bounds
+
+
+def bounds_not_a_number(side: str, got: object) -> DataError:
+    """Refuse a bound that is NaN or no number."""
+    return DataError(
+        f"The {side} bound must be None, a number or an array of numbers; got {_short(got)}. "
+        "Use None where there is no bound."
+    )
+
+
+def bounds_shape(side: str, shape: tuple[int, ...], n: int, d: int) -> DataError:
+    """Refuse a bound that fits neither the rows nor the dimensions of the treatment."""
+    rule = f"one for each of the {n:,} rows" if d == 1 else f"{d} numbers or {n:,} rows of {d}"
+    return DataError(
+        f"The {side} bound must be None, a number, or {rule}; got shape {shape}. "
+        "Give the bounds as the pair (lower, upper)."
+    )
+
+
+def bounds_crossed(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> DataError:
+    """Refuse lower ≥ upper, each (n, d)."""
+    crossed = lower >= upper
+    bad = np.logical_or.reduce(crossed, axis=1)
+    i, j = np.argwhere(crossed)[0]
+    return DataError(
+        f"The lower bound must be below the upper bound; got {lower[i, j]:g} and {upper[i, j]:g} "
+        f"({of_rows(bad)}; {first_rows(bad)}). "
+        "Give the bounds as the pair (lower, upper)."
+    )
+
+
+# Files
+
+
+def no_file(path: str, siblings: Sequence[str]) -> DataError:
+    """Refuse a path at which there is nothing, and suggest the closest file beside it."""
+    close = _closest(path, siblings)
+    hint = f"; did you mean `{close}`?" if close else "."
+    return DataError(
+        f"There is no file at `{path}`{hint} Check the path and the working directory."
+    )
+
+
+def no_match(pattern: str) -> DataError:
+    """Refuse a pattern that matches no file."""
+    return DataError(
+        f"No file matches `{pattern}`. Quote the pattern and check the working directory."
+    )
+
+
+def unknown_format(path: str, known: Sequence[str]) -> DataError:
+    """Refuse a file whose name does not say its format."""
+    return DataError(
+        f"The format of `{path}` is not known from its name; got an ending other than "
+        f"{', '.join(known)}. Rename or convert the file, or pipe CSV to `-`."
+    )
+
+
+def unreadable(path: str, kind: str, reason: object) -> DataError:
+    """Refuse a file that is not what its name says."""
+    lines = str(reason).strip().splitlines() or ["no reason given"]
+    return DataError(
+        f"`{path}` cannot be read as {kind}: {lines[0].rstrip('.')}. Check that it is complete and "
+        f"in this format."
+    )
+
+
+def empty_file(path: str) -> DataError:
+    """Refuse a CSV of 0 bytes."""
+    return DataError(f"`{path}` is empty. A CSV begins with a line of column names.")
+
+
+def wrong_separator(path: str, header: str, separator: str) -> DataError:
+    """Refuse a CSV that is separated by something else than its name says."""
+    return DataError(
+        f"`{path}` has a single column named `{header}`: its columns seem to be separated by "
+        f"{separator!r}. Save it separated by commas, or by tabs with the ending .tsv."
+    )
+
+
+def files_differ(path: str, first: str, lacking: Sequence[str]) -> DataError:
+    """Refuse several files of one table that do not have the same columns."""
+    return DataError(
+        f"All files of a table must have the same columns; got `{path}` without {listed(lacking)}, "
+        f"which `{first}` has. Narrow the pattern, or add the column."
+    )
+
+
+def files_disagree(first: str, reason: object) -> DataError:
+    """Refuse several files of one table whose columns have types that do not combine."""
+    lines = str(reason).strip().splitlines() or ["no reason given"]
+    return DataError(
+        f"The columns of all files of a table must have types that combine; got a type that "
+        f"differs from `{first}` ({lines[0].rstrip('.')}). Convert the files to the same types."
+    )
+
+
+def _closest(name: str, names: Sequence[str]) -> str | None:
+    """Return the entry of `names` nearest to `name`, ignoring case and outer spaces."""
+    folded = {other.strip().casefold(): other for other in reversed(names)}
+    close = difflib.get_close_matches(name.strip().casefold(), list(folded), n=1)
+    return folded[close[0]] if close else None
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
