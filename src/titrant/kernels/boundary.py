@@ -10,7 +10,9 @@ v = (t − τ)/h the weight that reproduces polynomials of degree p exactly on t
 - p = 1 is the linear boundary kernel K(v)(a₂ − a₁v)/(a₀a₂ − a₁²); bias of order h².
 - p = 2 is the kernel of order four (also in the interior) on which bias-corrected intervals rest.
 
-Far from both bounds p = 0 and p = 1 are K itself.
+Far from both bounds p = 0 and p = 1 are K itself. A dose outside the bounds is given the polynomial
+of one at the bound (L = 0 or U = 0): extrapolating would need weights that grow without limit,
+and none exist once K has left the interval. Such weights fade to 0 as τ moves away.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def _derivative(c: Array) -> Array:
 
 
 def _cut_rows(kernel: Kernel, low: Array, high: Array) -> NDArray[np.intp]:
-    """Return which rows (n,) have part of the kernel's support outside [low, high]."""
+    """Return which rows have part of the kernel's support outside [low, high]."""
     return np.flatnonzero((low > -kernel.support) | (high < kernel.support))
 
 
@@ -97,7 +99,7 @@ def _coefficients(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -
 
 def _solve(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
     """Return c = A⁻¹e₀, shape (n, p+1)."""
-    a = _hankel([kernel.moment(j, low, high) for j in range(2 * boundary + 1)], boundary)
+    a = _matrix(kernel, boundary, low, high)
     e0 = np.zeros((len(low), boundary + 1, 1))
     e0[:, 0] = 1.0
     return np.asarray(np.linalg.solve(a, e0)[:, :, 0])
@@ -112,18 +114,27 @@ def _coefficient_slopes(
     if not cut.size:
         return slopes
     low, high = low[cut], high[cut]
-    a = _hankel([kernel.moment(j, low, high) for j in range(2 * boundary + 1)], boundary)
+    a = _matrix(kernel, boundary, low, high)
+    # A bound that τ has passed is held at 0 and does not move with τ: as if it were at infinity.
+    left, right = np.where(low > 0.0, -np.inf, low), np.where(high < 0.0, np.inf, high)
     a_dot = _hankel(
-        [_edge(kernel, j, low) - _edge(kernel, j, high) for j in range(2 * boundary + 1)], boundary
+        [_edge(kernel, j, left) - _edge(kernel, j, right) for j in range(2 * boundary + 1)],
+        boundary,
     )
     slopes[cut] = -np.linalg.solve(a, a_dot @ c[cut][:, :, None])[:, :, 0]
     return slopes
 
 
+def _matrix(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
+    """Return A (n, p+1, p+1) of intervals that reach τ itself (see the module)."""
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    return _hankel([kernel.moment(j, low, high) for j in range(2 * boundary + 1)], boundary)
+
+
 def _edge(kernel: Kernel, j: int, u: Array) -> Array:
-    """Return uʲK(u), which is 0 at infinity."""
-    inside = np.isfinite(u)
-    return np.where(inside, np.where(inside, u, 0.0) ** j * kernel(u), 0.0)
+    """Return uʲK(u), which is 0 where K is: no ∞·0 at a bound far away."""
+    value = kernel(u)
+    return np.where(value > 0.0, u, 0.0) ** j * value
 
 
 def _hankel(moments: list[Array], boundary: Boundary) -> Array:

@@ -13,8 +13,8 @@ from titrant.kernels.base import Kernel
 if TYPE_CHECKING:
     from titrant._types import Array
 
-# φ(u) underflows to exactly 0 long before |u| = 40, so cutting u there changes nothing
-# and keeps uʲφ(u) from being ∞·0.
+# φ(u) underflows to exactly 0 before |u| = 40, so cutting u there changes nothing and keeps
+# u² from overflowing and uφ(u) from being ∞·0.
 _FAR = 40.0
 
 
@@ -30,19 +30,24 @@ class Gaussian(Kernel):
 
     def __call__(self, u: Array) -> Array:
         """Return φ(u), elementwise."""
+        u = np.clip(u, -_FAR, _FAR)
         return np.exp(-0.5 * np.square(u)) / math.sqrt(2 * math.pi)
 
     def derivative(self, u: Array) -> Array:
         """Return φ′(u) = −uφ(u), elementwise."""
-        return -u * self(u)
+        return -np.clip(u, -_FAR, _FAR) * self(u)
 
     def antiderivative(self, j: int, u: Array) -> Array:
-        """Return ∫₀ᵘ vʲφ(v) dv by parts: A_j(u) = (j−1)A_{j−2}(u) − uʲ⁻¹φ(u) + 1{j=1}φ(0)."""
+        """Return ∫₀ᵘ vʲφ(v) dv = ½ sign(u)ʲ⁺¹ E|Z|ʲ P((j+1)/2, u²/2), elementwise.
+
+        P is the regularized lower incomplete gamma function, E|Z|ʲ = 2^{j/2} Γ((j+1)/2)/√π.
+        Integration by parts would cancel to nothing for small u: a bandwidth wider than the bounds.
+        """
+        from scipy.special import erf, gammainc  # noqa: PLC0415  (scipy only when it is needed)
+
         u = np.clip(u, -_FAR, _FAR)
         if j == 0:
-            from scipy.special import erf  # noqa: PLC0415  (scipy only when it is needed)
-
             return 0.5 * erf(u / math.sqrt(2))
-        if j == 1:
-            return self.bound - self(u)
-        return (j - 1) * self.antiderivative(j - 2, u) - u ** (j - 1) * self(u)
+        a = (j + 1) / 2
+        whole = 2 ** (j / 2) * math.gamma(a) / math.sqrt(math.pi)
+        return np.asarray(0.5 * np.sign(u) ** (j + 1) * whole * gammainc(a, 0.5 * u * u))
