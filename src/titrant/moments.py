@@ -30,9 +30,12 @@ class Moments:
         """Return the moments of terms (n, k)."""
         if not len(terms):
             return cls.empty(terms.shape[1])
-        mean = terms.mean(axis=0)
-        centered = terms - mean
-        return cls(len(terms), mean, centered.T @ centered)
+        # Measured from the first row: summing a million outcomes near 1e8 as they are would
+        # round their mean by as much as its standard error.
+        centered = terms - terms[0]
+        shift = centered.mean(axis=0)
+        centered -= shift
+        return cls(len(terms), terms[0] + shift, centered.T @ centered)
 
     @classmethod
     def empty(cls, k: int) -> Moments:
