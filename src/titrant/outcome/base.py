@@ -1,0 +1,88 @@
+"""What an outcome model is: r̂(t, x), an estimate of E[Y | T = t, X = x]."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from titrant.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+    from titrant.outcome.folds import Folds
+
+BLOCK = 65_536
+"""Predictions that are computed at a time, so that memory stays flat."""
+
+
+class OutcomeModel(BaseEstimator, ABC):
+    """An estimator with `fit(X, t, y)` and `predict(X, t)`; t is (n,), or (n, d) for d doses."""
+
+    @abstractmethod
+    def fit(self, X: Array, t: Array, y: Array) -> Self:
+        """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
+
+    @abstractmethod
+    def predict(self, X: Array, t: Array) -> Array:
+        """Return r̂(tᵢ, xᵢ) (n,)."""
+
+    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+        """Return the prediction of each row by a model that saw no outcome of the row's fold (n,).
+
+        A model for which linear algebra gives these without refitting does better than this loop.
+        """
+        prediction = np.empty(len(y))
+        for k in np.unique(fold):
+            held = fold == k
+            model = clone(self).fit(X[~held], t[~held], y[~held])
+            prediction[held] = model.predict(X[held], t[held])
+        return prediction
+
+    def curve(self, X: Array, doses: Array) -> Array:
+        """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
+        curves = np.empty((len(X), len(doses)))
+        for rows in blocks(len(X), max(1, BLOCK // len(doses))):
+            x = X[rows]
+            flat = self.predict(np.repeat(x, len(doses), axis=0), np.tile(doses, len(x)))
+            curves[rows] = flat.reshape(len(x), len(doses))
+        return curves
+
+
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Return consecutive slices of at most `size` rows that cover n rows."""
+    return (slice(start, start + size) for start in range(0, n, size))
+
+
+def inputs(X: ArrayLike, t: ArrayLike, owner: str) -> tuple[Array, Array]:
+    """Return contexts as floats (n, p) and doses as (n, d), of equal length."""
+    x, doses = np.asarray(X, dtype=np.float64), np.asarray(t, dtype=np.float64)
+    if x.ndim != 2 or doses.ndim not in {1, 2} or len(x) != len(doses):  # noqa: PLR2004
+        raise DataError(
+            f"`{owner}` needs contexts (n, p) and doses (n,) or (n, d); got arrays of shapes "
+            f"{x.shape} and {doses.shape}."
+        )
+    return x, doses.reshape(len(doses), -1)
+
+
+def training(X: ArrayLike, t: ArrayLike, y: ArrayLike, owner: str) -> tuple[Array, Array, Array]:
+    """Return contexts (n, p), doses (n, d) and outcomes (n,), finite and of equal length."""
+    x, doses = inputs(X, t, owner)
+    outcome = np.asarray(y, dtype=np.float64)
+    if outcome.shape != (len(x),):
+        raise DataError(
+            f"`{owner}` needs one outcome per row, shape ({len(x)},); got shape {outcome.shape}."
+        )
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(doses).all(axis=1) & np.isfinite(outcome)
+    if not finite.all():
+        raise DataError(
+            f"`{owner}` cannot learn from {np.sum(~finite):,} of {len(x):,} rows that hold NaN or "
+            "infinity. Drop or impute them."
+        )
+    return x, doses, outcome
