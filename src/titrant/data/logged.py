@@ -173,15 +173,26 @@ class LoggedData:
         validate.check_within(self.doses, *limits, labels.treatment)
         return _assembled(self._parts, self.names, limits, self.first_row)
 
-    def to_columns(self) -> dict[str, Array]:
-        """Return each column (n,) by name: the context, treatment, outcome and propensity."""
-        several = [f"treatment_{j}" for j in range(self.dimension)]
-        doses = ["treatment"] if self.dimension == 1 else several
+    def to_columns(
+        self,
+        *,
+        treatment: str = "treatment",
+        outcome: str = "outcome",
+        propensity: str = "propensity",
+    ) -> dict[str, Array]:
+        """Return each column (n,) by name, ready for any table; doses in R^d are numbered."""
+        several = [f"{treatment}_{j}" for j in range(self.dimension)]
+        columns = Columns(
+            treatment=treatment if self.dimension == 1 else several,
+            outcome=outcome,
+            context=self.names,
+            propensity=None if self.propensity is None else propensity,
+        )
         return (
-            {name: self.context[:, j] for j, name in enumerate(self.names)}
-            | {name: self.doses[:, j] for j, name in enumerate(doses)}
-            | {"outcome": self.outcome}
-            | ({} if self.propensity is None else {"propensity": self.propensity})
+            {name: self.context[:, j] for j, name in enumerate(columns.features)}
+            | {name: self.doses[:, j] for j, name in enumerate(columns.doses)}
+            | {outcome: self.outcome}
+            | ({} if self.propensity is None else {propensity: self.propensity})
         )
 
     def __repr__(self) -> str:

@@ -1,0 +1,347 @@
+"""Simulated logs whose truth is known: for the demo, the paper's studies and the tests.
+
+A design says how contexts arise, how doses were logged and what a dose does on average. The value
+of any policy follows, V = E[m(τ(X), X)], without noise and without an estimator.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from titrant import _check
+from titrant.data.dose_laws import LEAST_UNIFORM, NormalDose, UniformDose, uniforms
+from titrant.data.logged import LoggedData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from titrant._types import Array
+    from titrant.data.dose_laws import DoseLaw
+
+    Seed = int | np.random.Generator
+
+_POINTS = 65_536
+
+
+# What a design is
+
+
+class Design(ABC):
+    """A way in which logs arise; m is the mean outcome, T the logged dose, X the context.
+
+    A design states its law of doses and the sd of its noise, how a context is made from `uniforms`
+    numbers of [0, 1], the center of the logged dose, the mean outcome and the best dose.
+    """
+
+    __slots__ = ()
+
+    law: DoseLaw
+    noise: float
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the p context columns."""
+
+    @property
+    def uniforms(self) -> int:
+        """How many uniform numbers make one context."""
+        return len(self.names)
+
+    @abstractmethod
+    def context_at(self, u: Array) -> Array:
+        """Return the contexts (n, p) at the uniform numbers u (n, uniforms) in (0, 1)."""
+
+    @abstractmethod
+    def center(self, X: Array) -> Array:
+        """Return the center of the logged dose, (n,) or (n, d)."""
+
+    @abstractmethod
+    def mean_outcome(self, X: Array, t: Array) -> Array:
+        """Return m(t, x) = E[Y | T = t, X = x], (n,), for t (n,) or (n, d)."""
+
+    @abstractmethod
+    def best(self, X: Array) -> Array:
+        """Return the dose with the smallest mean outcome, (n,) or (n, d)."""
+
+    def context(self, rng: np.random.Generator, n: int) -> Array:
+        """Return n contexts (n, p)."""
+        return self.context_at(uniforms(rng, (n, self.uniforms)))
+
+    def dose(self, rng: np.random.Generator, X: Array) -> Array:
+        """Return one logged dose for each context, (n,) or (n, d)."""
+        return self.law.sample(rng, self.center(X))
+
+    def density(self, X: Array, t: Array) -> Array:
+        """Return the propensity f(t | x), (n,)."""
+        return self.law.density(self.center(X), t)
+
+    def cdf(self, X: Array, t: Array) -> Array:
+        """Return P(T ≤ t | x), (n,)."""
+        return self.law.cdf(self.center(X), t)
+
+    def draw(self, n: int, seed: Seed, *, propensity: bool = True) -> LoggedData:
+        """Return a log of n rows; with `propensity=False` its propensity is left out."""
+        n = _check.count(n, "n", "Design.draw", at_least=2)
+        rng = np.random.default_rng(seed)
+        x = self.context(rng, n)
+        t = self.dose(rng, x)
+        y = self.mean_outcome(x, t) + self.noise * rng.standard_normal(n)
+        q = self.density(x, t) if propensity else None
+        return LoggedData(x, t, y, q, bounds=(self.law.lower, self.law.upper), names=self.names)
+
+    def value(self, policy: Callable[[Array], Array], n: int = _POINTS) -> float:
+        """Return V = E[m(τ(X), X)] as the mean over n evenly spread contexts; no random numbers."""
+        x = self.context_at(evenly_spread(n, self.uniforms))
+        return float(np.mean(self.mean_outcome(x, policy(x))))
+
+
+# The designs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthetic(Design):
+    """The paper's example: y = 2|x − t|^1.5 + 0.2ε, x ~ U[0, 1], T ~ N(x + 0.1, 0.5²).
+
+    Its dose response has a kink of infinite curvature at the best dose t = x. The paper also logs
+    uniformly on [−0.5, 1.3]: `Synthetic(law=UniformDose(lower=-0.5, upper=1.3))`.
+    """
+
+    law: DoseLaw = field(default_factory=lambda: NormalDose(sd=0.5))
+    noise: float = 0.2
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one context."""
+        return ("x",)
+
+    def context_at(self, u: Array) -> Array:
+        """Return x = u."""
+        return u
+
+    def center(self, X: Array) -> Array:
+        """Return x + 0.1."""
+        return X[:, 0] + 0.1
+
+    def mean_outcome(self, X: Array, t: Array) -> Array:
+        """Return 2|x − t|^1.5."""
+        return 2.0 * np.abs(X[:, 0] - t) ** 1.5
+
+    def best(self, X: Array) -> Array:
+        """Return x."""
+        return X[:, 0]
+
+    @staticmethod
+    def value_of_slope(beta: float) -> float:
+        """Return the value of τ(x) = βx: 2|1 − β|^1.5·E[X^1.5] = 0.8|1 − β|^1.5."""
+        return float(0.8 * np.abs(1.0 - beta) ** 1.5)
+
+    @staticmethod
+    def value_of_constant(dose: float) -> float:
+        """Return the value of τ(x) = c: 0.8(c^2.5 + (1 − c)^2.5) within [0, 1], signed beyond."""
+
+        def power(a: float) -> float:
+            return float(np.sign(a) * np.abs(a) ** 2.5)
+
+        return 0.8 * (power(dose) + power(1.0 - dose))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadratic(Design):
+    """Smooth: m = 1 + x0 + Σ_j (t_j − b_j(x))², b_j = x0 − x1/2 + j/2, in `dimension` doses.
+
+    Two contexts, U[0, 1] each; T_j ~ N(b_j + 0.2, 0.6²). As ∂²m/∂t_j² = 2 everywhere, smoothing
+    with bandwidth h adds exactly κ₂h² for each dose: the bias of IPW is known without expansion.
+    """
+
+    dimension: int = 1
+    law: DoseLaw = field(default_factory=lambda: NormalDose(sd=0.6))
+    noise: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse a dimension below 1."""
+        _check.count(self.dimension, "dimension", "Quadratic")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The two contexts."""
+        return ("x0", "x1")
+
+    def context_at(self, u: Array) -> Array:
+        """Return x = u."""
+        return u
+
+    def center(self, X: Array) -> Array:
+        """Return b(x) + 0.2."""
+        return self.best(X) + 0.2
+
+    def mean_outcome(self, X: Array, t: Array) -> Array:
+        """Return 1 + x0 + Σ_j (t_j − b_j(x))²."""
+        return 1.0 + X[:, 0] + _sum_of_squares(t - self.best(X))
+
+    def best(self, X: Array) -> Array:
+        """Return b(x), (n,) or (n, dimension)."""
+        base = X[:, 0] - 0.5 * X[:, 1]
+        return base if self.dimension == 1 else base[:, None] + 0.5 * np.arange(self.dimension)
+
+    def value_of_offset(self, offset: float) -> float:
+        """Return the value of τ(x) = b(x) + offset in every dose: 1.5 + dimension·offset²."""
+        return 1.5 + self.dimension * offset**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TenContexts(Design):
+    """The paper's quadratic design: y = −5t + b_x'x + (b_xt'x)t + (t − b_q'x)² + ε, x ~ N(0, S).
+
+    `variances` is the diagonal of S; T ~ N(logging'x, 4²). `TenContexts.sample(seed)` draws the
+    coefficients as the paper does; with `overlap=True` the same draws keep the logging mean near
+    zero (sd 0.7), so that every dose of interest was tried.
+    """
+
+    variances: Array
+    b_x: Array
+    b_xt: Array
+    b_q: Array
+    logging: Array
+    law: DoseLaw = field(default_factory=lambda: NormalDose(sd=4.0))
+    noise: float = float(np.sqrt(5.0))
+
+    @classmethod
+    def sample(cls, seed: Seed, *, overlap: bool = False) -> TenContexts:
+        """Return the design with coefficients drawn at random, three of ten non-zero in each b."""
+        rng = np.random.default_rng(seed)
+        z = rng.standard_normal(10)
+        variances = (z + abs(z.min()) + 0.5) / 2.0
+        b_x, b_xt, b_q = (_three_of_ten(rng, sd) for sd in (1.0, 1.5, 1.0))
+        logging = b_q + rng.normal(2.0, 1.0, 10)
+        logging[[1, 2, 3]] += [2.0, 4.0, -2.0]
+        if overlap:
+            logging *= 0.7 / np.sqrt(variances @ logging**2)
+        return cls(variances=variances, b_x=b_x, b_xt=b_xt, b_q=b_q, logging=logging)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ten contexts."""
+        return tuple(f"x{j}" for j in range(10))
+
+    def context_at(self, u: Array) -> Array:
+        """Return S^½·Φ⁻¹(u)."""
+        return np.sqrt(self.variances) * ndtri(u)
+
+    def center(self, X: Array) -> Array:
+        """Return logging'x."""
+        return X @ self.logging
+
+    def mean_outcome(self, X: Array, t: Array) -> Array:
+        """Return −5t + b_x'x + (b_xt'x)t + (t − b_q'x)²."""
+        return -5.0 * t + X @ self.b_x + (X @ self.b_xt) * t + (t - X @ self.b_q) ** 2
+
+    def best(self, X: Array) -> Array:
+        """Return τ*(x) = b*'x + 2.5, b* = b_q − b_xt/2."""
+        return X @ self.best_coef + 2.5
+
+    @property
+    def best_coef(self) -> Array:
+        """The coefficients b* of the best policy; its intercept is 2.5."""
+        return self.b_q - 0.5 * self.b_xt
+
+    def value_of_affine(self, coef: Array, intercept: float = 0.0) -> float:
+        """Return the value of τ(x) = b'x + c in closed form.
+
+        As m = (t − τ*)² − τ*² + (b_q'x)² + b_x'x with E[x] = 0,
+        V = (b − b*)'S(b − b*) + (c − 2.5)² − b*'S b* − 6.25 + b_q'S b_q.
+        """
+        s, best = self.variances, self.best_coef
+        excess = s @ (np.asarray(coef) - best) ** 2 + (intercept - 2.5) ** 2
+        return float(excess - s @ best**2 - 6.25 + s @ self.b_q**2)
+
+    def excess(self, coef: Array, intercept: float = 0.0) -> float:
+        """Return R(b'x + c) − R(best linear rule) = (b − b*)'S(b − b*) + (c − 2.5)² − 6.25.
+
+        The best linear rule has no intercept; the best affine one has the excess −6.25.
+        """
+        return self.value_of_affine(coef, intercept) - self.value_of_affine(self.best_coef)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dosing(Design):
+    """A weekly dose by weight, age and a gene variant; the loss is days outside the target range.
+
+    The best dose is 19 + 0.35·weight − 0.2·age − 9·carrier mg. Physicians went half the way:
+    they logged doses around 25.5 + 0.2·weight − 0.1·age − 3·carrier with sd 9, within 5 … 75 mg.
+    The loss is 3 days at the best dose and grows like |t − best| far from it.
+    """
+
+    law: DoseLaw = field(default_factory=lambda: NormalDose(sd=9.0, lower=5.0, upper=75.0))
+    noise: float = 2.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Weight in kg, age in years, carrier of the variant 0/1."""
+        return ("weight", "age", "carrier")
+
+    def context_at(self, u: Array) -> Array:
+        """Return weights around 80 kg (41 … 119), ages 20 … 90 and 30 % carriers."""
+        weight = 80.0 + 15.0 * ndtri(0.005 + 0.99 * u[:, 0])
+        return np.column_stack([weight, 20.0 + 70.0 * u[:, 1], u[:, 2] < 0.3])  # noqa: PLR2004
+
+    def center(self, X: Array) -> Array:
+        """Return 25.5 + 0.2·weight − 0.1·age − 3·carrier."""
+        return np.asarray(25.5 + X @ [0.2, -0.1, -3.0])
+
+    def mean_outcome(self, X: Array, t: Array) -> Array:
+        """Return 3 + 12(√(1 + ((t − best)/12)²) − 1)."""
+        return 3.0 + 12.0 * (np.hypot(1.0, (t - self.best(X)) / 12.0) - 1.0)
+
+    def best(self, X: Array) -> Array:
+        """Return 19 + 0.35·weight − 0.2·age − 9·carrier."""
+        return np.asarray(19.0 + X @ [0.35, -0.2, -9.0])
+
+
+def evenly_spread(n: int, k: int) -> Array:
+    """Return n points u (n, k) that fill the unit cube evenly, symmetric around its center.
+
+    u_i = ((i + ½)/n, {½ + (i − (n−1)/2)·g^−1}, …, {½ + (i − (n−1)/2)·g^−(k−1)}), {·} the fractional
+    part and g > 1 the root of g^k = g + 1: midpoints in one dimension, a Kronecker sequence in the
+    others.
+    """
+    i = np.arange(_check.count(n, "n", "evenly_spread")) - (n - 1) / 2
+    steps = _root(k) ** -np.arange(1.0, k)
+    rest = np.mod(0.5 + i[:, None] * steps, 1.0)
+    points: Array = np.clip(np.column_stack([0.5 + i / n, rest]), LEAST_UNIFORM, 1.0 - 2.0**-53)
+    return points
+
+
+def _root(k: int) -> float:
+    """Return the root g > 1 of g^k = g + 1 by fixed-point iteration (it contracts for k ≥ 2)."""
+    g = 2.0
+    for _ in range(64):
+        g = (1.0 + g) ** (1.0 / k)
+    return g
+
+
+def _three_of_ten(rng: np.random.Generator, sd: float) -> Array:
+    out = np.zeros(10)
+    out[rng.choice(10, 3, replace=False)] = rng.normal(0.0, sd, 3)
+    return out
+
+
+def _sum_of_squares(a: Array) -> Array:
+    return a**2 if a.ndim == 1 else np.sum(a**2, axis=1)
+
+
+DESIGNS: Mapping[str, Design] = {
+    "dosing": Dosing(),
+    "synthetic": Synthetic(),
+    "synthetic-uniform": Synthetic(law=UniformDose(lower=-0.5, upper=1.3)),
+    "quadratic": Quadratic(),
+    "quadratic-2d": Quadratic(dimension=2),
+    "ten-contexts": TenContexts.sample(0),
+    "ten-contexts-overlap": TenContexts.sample(0, overlap=True),
+}
+"""Every built-in design by name; the law tests run over this list."""
