@@ -44,8 +44,10 @@ def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -
 def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array, Array]:
     """Return v = H^{−1/2}(t − τ) and the bounds around τ in the same units, each (n, d)."""
     v = (rows.t - rows.tau) @ scale.inverse_root
-    if rows.lower is None or rows.upper is None or boundary is Boundary.NONE:
-        infinite = np.broadcast_to(np.inf, v.shape)
+    infinite = np.broadcast_to(np.inf, v.shape)
+    lower = -infinite if rows.lower is None else rows.lower
+    upper = infinite if rows.upper is None else rows.upper
+    if boundary is Boundary.NONE or not (np.isfinite(lower).any() or np.isfinite(upper).any()):
         return v, -infinite, infinite
     axes = scale.axes
     if axes is None:
@@ -53,4 +55,4 @@ def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array,
             "A full bandwidth matrix cannot be corrected at bounds, because the kernel's axes are "
             "not the bounds'. Give one bandwidth a dose, or use `boundary=Boundary.NONE`."
         )
-    return v, (rows.lower - rows.tau) / axes, (rows.upper - rows.tau) / axes
+    return v, (lower - rows.tau) / axes, (upper - rows.tau) / axes
