@@ -59,7 +59,7 @@ class BandwidthPath:
     @property
     def se(self) -> Array:
         """The standard errors (m,)."""
-        return np.sqrt(np.diagonal(self.covariance))
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     @property
     def bandwidths(self) -> Array:

@@ -5,11 +5,12 @@ from titrant.estimators.direct import DirectMethod
 from titrant.estimators.discretized import Discretized
 from titrant.estimators.doubly_robust import DoublyRobust
 from titrant.estimators.ipw import IPW
-from titrant.estimators.joint import Joint, Question, joint_estimates, joint_terms
+from titrant.estimators.joint import Joint, JointPass, Question, ask
 from titrant.estimators.problem import Problem
 from titrant.estimators.rows import Rows
 from titrant.estimators.self_normalized import SelfNormalized
 from titrant.estimators.smoothed import SmoothedEstimator
+from titrant.estimators.tally import Tally
 from titrant.estimators.weighted import WeightedEstimator
 
 ESTIMATORS: tuple[Estimator, ...] = (
@@ -32,12 +33,13 @@ __all__ = [
     "DoublyRobust",
     "Estimator",
     "Joint",
+    "JointPass",
     "Problem",
     "Question",
     "Rows",
     "SelfNormalized",
     "SmoothedEstimator",
+    "Tally",
     "WeightedEstimator",
-    "joint_estimates",
-    "joint_terms",
+    "ask",
 ]

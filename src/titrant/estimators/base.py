@@ -33,6 +33,10 @@ class Estimator(ABC):
         """Return ∂terms/∂τ (n, k, d)."""
 
     @abstractmethod
+    def weights(self, terms: Array) -> Array:
+        """Return how much each row counts (n,), from its terms (n, k)."""
+
+    @abstractmethod
     def value(self, mean: Array) -> float:
         """Return the estimate from the mean of the terms (k,)."""
 

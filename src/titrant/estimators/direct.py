@@ -45,6 +45,10 @@ class DirectMethod(Estimator):
         """Return ∂r̂/∂t at τ (n, 1, d)."""
         return rows.need("r_slope", "DirectMethod")[:, None, :]
 
+    def weights(self, terms: Array) -> Array:
+        """Return 1 (n,): every row counts alike."""
+        return np.ones(len(terms))
+
     def value(self, mean: Array) -> float:
         """Return m₀."""
         return float(mean[0])

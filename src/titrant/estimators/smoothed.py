@@ -6,7 +6,8 @@ default floor of the evaluation) and the correction at the ``boundary``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from titrant import _check
 from titrant.estimators.weight import weight, weight_slope
@@ -35,6 +36,10 @@ class SmoothedEstimator(WeightedEstimator):
             _check.nonnegative(self.clip, "clip", owner)
         if not isinstance(self.boundary, Boundary):
             raise _check.invalid("boundary", owner, "a member of Boundary", self.boundary)
+
+    def with_boundary(self, boundary: Boundary) -> Self:
+        """Return the same estimator with another correction at the bounds."""
+        return replace(self, boundary=boundary)  # type: ignore[type-var]  # leaves are dataclasses
 
     def weight(self, rows: Rows, scale: Scale) -> Array:
         """Return w (n,)."""

@@ -66,6 +66,10 @@ class WeightedEstimator(Estimator):
         slope = self.weight_slope(rows, scale)
         return np.stack([self.baseline_slope(rows), slope * e[:, None], slope], axis=1)
 
+    def weights(self, terms: Array) -> Array:
+        """Return w (n,), the last term."""
+        return terms[:, 2]
+
     def value(self, mean: Array) -> float:
         """Return m₀ + m₁/m₂ when self-normalized, else m₀ + m₁."""
         return float(mean[0] + (mean[1] / mean[2] if self.normalized else mean[1]))

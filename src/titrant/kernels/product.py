@@ -46,12 +46,18 @@ class Scale:
     @classmethod
     def _of_matrix(cls, h: Array, d: int) -> Scale:
         rule = f"a symmetric positive definite {d} × {d} matrix"
-        if h.shape != (d, d) or not np.allclose(h, h.T):
+        # Tolerances relative to H itself: squared doses may be of any size.
+        if h.shape != (d, d) or np.abs(h - h.T).max() > 1e-8 * np.abs(h).max():
             raise invalid("bandwidth", "evaluate", rule, h)
         eigenvalues, v = np.linalg.eigh(h)
-        if eigenvalues.min() <= 0:
+        if eigenvalues.min() <= d * np.finfo(np.float64).eps * eigenvalues.max():
             raise invalid("bandwidth", "evaluate", rule, h)
         return cls((v / np.sqrt(eigenvalues)) @ v.T, float(np.sqrt(np.prod(eigenvalues))))
+
+    def times(self, factor: float) -> Scale:
+        """Return the scale of ``factor`` times the bandwidth."""
+        d = len(self.inverse_root)
+        return Scale(self.inverse_root / factor, self.volume * factor**d)
 
     @property
     def axes(self) -> Array | None:
@@ -62,12 +68,14 @@ class Scale:
 
 def _finite(bandwidth: ArrayLike) -> Array:
     try:
-        h = np.asarray(bandwidth, dtype=np.float64)
-    except (TypeError, ValueError):
+        h = np.asarray(bandwidth)
+    except ValueError:  # rows of different lengths
         raise invalid("bandwidth", "evaluate", "a finite number > 0", bandwidth) from None
+    if h.dtype.kind not in "iuf":
+        raise invalid("bandwidth", "evaluate", "a finite number > 0", bandwidth)
     if not np.isfinite(h).all() or h.size == 0 or h.ndim > 2:  # noqa: PLR2004
         raise invalid("bandwidth", "evaluate", "a finite number > 0", _plain(h))
-    return h
+    return h.astype(np.float64)
 
 
 def _plain(h: Array) -> object:

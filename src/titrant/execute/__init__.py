@@ -1,0 +1,5 @@
+"""Where the work runs: statistics of blocks of rows, added in their order."""
+
+from titrant.execute.reduce import BLOCK, add_up
+
+__all__ = ["BLOCK", "add_up"]
