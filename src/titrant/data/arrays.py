@@ -26,6 +26,8 @@ def floats(value: ArrayLike, label: str) -> Array:
     """
     array = _plain(value, label)
     kind = array.dtype.kind
+    if not array.size:
+        return np.empty(array.shape)
     if kind == "O":
         return _from_objects(array, label)
     if kind not in _NUMERIC_KINDS:
@@ -79,8 +81,6 @@ def _to_float(item: float) -> float:
 
 def _refusal(array: NDArray[np.generic], label: str) -> Exception:
     flat = array.ravel()
-    if flat.size == 0:
-        return wording.not_numeric(label, array.dtype, None, 0, wording.OTHER)
     if array.dtype.kind == "U":
         k = first_non_number(flat.tolist())
         remedy = wording.NUMBERS_AS_TEXT if k is None else wording.TEXT

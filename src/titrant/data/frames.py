@@ -136,7 +136,7 @@ def _from_arrow(column: pa.ChunkedArray, label: str) -> Array:
     """Return an Arrow column as float64 (n,), NaN where it is null; memory is shared if it can."""
     kind = column.type
     is_a = pa.types
-    if is_a.is_null(kind):
+    if column.null_count == len(column):  # nothing there, whatever its type
         return np.full(len(column), np.nan)
     if is_a.is_floating(kind) or is_a.is_integer(kind) or is_a.is_boolean(kind):
         return _numpy(pc.cast(column, pa.float64(), safe=False))
@@ -152,7 +152,7 @@ def _numpy(column: pa.ChunkedArray) -> Array:
 def _refusal(column: pa.ChunkedArray, label: str) -> DataError:
     kind, is_a = column.type, pa.types
     valid = pc.is_valid(column).to_numpy()
-    row = int(np.argmax(valid)) if valid.any() else 0
+    row = int(np.argmax(valid))
     if is_a.is_dictionary(kind):
         return wording.not_numeric(label, "category", _value(column, row), row, wording.CATEGORIES)
     if is_a.is_temporal(kind):
@@ -166,7 +166,7 @@ def _refusal(column: pa.ChunkedArray, label: str) -> DataError:
 
 
 def _value(column: pa.ChunkedArray, row: int) -> object:
-    return column[row].as_py() if len(column) else None
+    return column[row].as_py()
 
 
 def _stacked(columns: Sequence[Array], n: int) -> Array:

@@ -278,7 +278,7 @@ def _fill(
 def _range(low: Array, high: Array) -> str:
     if not low.size:
         return "none"
-    return f"{low.min():.6g} … {high.max():.6g}".replace("inf", "∞").replace("-∞", "−∞")
+    return f"{low.min():.6g} … {high.max():.6g}".replace("inf", "∞")
 
 
 def _shown(names: tuple[str, ...]) -> str:

@@ -167,7 +167,7 @@ def too_few_rows(n: int) -> DataError:
 def not_finite(masks: Mapping[str, NDArray[np.bool_]]) -> DataError:
     """Refuse missing and infinite numbers; `masks` gives the bad rows (n,) of each column."""
     bad = np.logical_or.reduce(list(masks.values()))
-    each = ", ".join(f"{label} {np.count_nonzero(mask):,}" for label, mask in masks.items())
+    each = ", ".join(f"{label}: {np.count_nonzero(mask):,}" for label, mask in masks.items())
     return DataError(
         f"All numbers of a log must be present and finite; got a missing or infinite one in "
         f"{of_rows(bad)} ({each}; {first_rows(bad)}). Drop these rows or impute their values."
@@ -225,13 +225,14 @@ def bounds_shape(side: str, shape: tuple[int, ...], n: int, d: int) -> DataError
 
 
 def bounds_crossed(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> DataError:
-    """Refuse lower ≥ upper, each (n, d)."""
+    """Refuse lower ≥ upper, each (n, d), or (1, d) when all rows share them."""
     crossed = lower >= upper
     bad = np.logical_or.reduce(crossed, axis=1)
     i, j = np.argwhere(crossed)[0]
+    where = f" ({of_rows(bad)}; {first_rows(bad)})" if len(bad) > 1 else ""
     return DataError(
-        f"The lower bound must be below the upper bound; got {lower[i, j]:g} and {upper[i, j]:g} "
-        f"({of_rows(bad)}; {first_rows(bad)}). "
+        f"The lower bound must be below the upper bound; got {lower[i, j]:g} and {upper[i, j]:g}"
+        f"{where}. "
         "Give the bounds as the pair (lower, upper)."
     )
 
