@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def invalid(name: str, owner: str, rule: str, value: object) -> InvalidArgument:
     """Return the error "The `name` of `owner` must be `rule`; got `value`."."""
+    value = value.item() if isinstance(value, np.generic) else value  # 0.0, not np.float64(0.0)
     return InvalidArgument(f"The `{name}` of `{owner}` must be {rule}; got {value!r}.")
 
 
@@ -87,9 +88,12 @@ def finite_array(
 def _number(
     value: object, name: str, owner: str, rule: str, floor: float, *, strict: bool
 ) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise invalid(name, owner, rule, value)
-    x = float(value)
+    try:
+        x = float(value)
+    except OverflowError:
+        x = math.inf
     if not math.isfinite(x) or x < floor or (strict and x == floor):
         raise invalid(name, owner, rule, value)
     return x
