@@ -113,9 +113,8 @@ def estimate(estimator: Estimator, given: Rows, scale: Scale) -> np.ndarray:
     """The value and its standard error, as an array of two."""
     moments = Moments.of(ready(estimator, given).terms(given, scale))
     g = estimator.gradient(moments.mean)
-    return np.array(
-        [estimator.value(moments.mean), np.sqrt(g @ moments.covariance @ g / moments.n)]
-    )
+    variance = g @ moments.covariance @ g / moments.n
+    return np.array([estimator.value(moments.mean), np.sqrt(max(variance, 0.0))])
 
 
 def name(estimator: Estimator) -> str:
