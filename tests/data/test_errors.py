@@ -44,13 +44,17 @@ def from_table(frame, **roles):
 ARRAYS = {
     "lengths": (
         lambda: LoggedData(X, T[:5], Y, Q),
-        "All parts of a log must have the same number of rows; got context 6, treatment 5, "
-        "outcome 6, propensity 6. Build them from the same rows of one table.",
+        (
+            "All parts of a log must have the same number of rows; got context 6, treatment 5, "
+            "outcome 6, propensity 6. Build them from the same rows of one table."
+        ),
     ),
     "empty": (
         lambda: LoggedData(np.empty((0, 2)), [], []),
-        "A log must have at least 2 rows; got an empty table. "
-        "Check the filter or the query that made it.",
+        (
+            "A log must have at least 2 rows; got an empty table. "
+            "Check the filter or the query that made it."
+        ),
     ),
     "one row": (
         lambda: LoggedData([[1.0]], [2.0], [3.0]),
@@ -58,117 +62,157 @@ ARRAYS = {
     ),
     "nan in one place": (
         lambda: LoggedData(X, T, changed(Y, 3, NAN)),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "1 of 6 rows (outcome: 1; row 3, counting from 0). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "1 of 6 rows (outcome: 1; row 3, counting from 0). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "nan and inf in many places": (
         lambda: LoggedData(
             changed(X, (4, 1), INF), changed(T, 0, NAN), changed(Y, 4, -INF), changed(Q, 5, NAN)
         ),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "3 of 6 rows (treatment: 1, outcome: 1, propensity: 1, context column `x1`: 1; first rows, "
-        "counting from 0: 0, 4, 5). Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in 3 "
+            "of 6 rows (treatment: 1, outcome: 1, propensity: 1, context column `x1`: 1; first "
+            "rows, counting from 0: 0, 4, 5). Drop these rows or impute their values."
+        ),
     ),
     "many bad rows show the first five": (
         lambda: LoggedData(X, T, np.full(N, NAN)),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "6 of 6 rows (outcome: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "6 of 6 rows (outcome: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "missing Python values": (
         lambda: LoggedData(X, changed(T, 1, None), Y),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "1 of 6 rows (treatment: 1; row 1, counting from 0). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "1 of 6 rows (treatment: 1; row 1, counting from 0). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "what lies under a mask": (
         lambda: LoggedData(X, np.ma.MaskedArray(T, T == 3), Y),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "1 of 6 rows (treatment: 1; row 2, counting from 0). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "1 of 6 rows (treatment: 1; row 2, counting from 0). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "numbers too large for float64": (
         lambda: LoggedData(X, T, [1, 2, 3, 4, 5, 10**400]),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "1 of 6 rows (outcome: 1; row 5, counting from 0). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "1 of 6 rows (outcome: 1; row 5, counting from 0). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "nan in one of two doses": (
         lambda: LoggedData(X, np.column_stack([T, changed(T, 2, NAN)]), Y),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "1 of 6 rows (treatment column 1: 1; row 2, counting from 0). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "1 of 6 rows (treatment column 1: 1; row 2, counting from 0). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "propensity": (
         lambda: LoggedData(X, T, Y, changed(changed(Q, 2, 0.0), 4, -0.5)),
-        "The propensity must be > 0, being the density of the dose that was given; got 2 of 6 rows "
-        "at or below 0 (smallest -0.5; first rows, counting from 0: 2, 4). "
-        "Drop these rows, or leave the propensity out to have it estimated.",
+        (
+            "The propensity must be > 0, being the density of the dose that was given; got 2 of 6 "
+            "rows at or below 0 (smallest -0.5; first rows, counting from 0: 2, 4). Drop these "
+            "rows, or leave the propensity out to have it estimated."
+        ),
     ),
     "constant treatment": (
         lambda: LoggedData(X, np.full(N, 7.0), Y),
-        "The treatment must vary; got 7 in all 6 rows. "
-        "One dose says nothing about another: use a log in which doses differ.",
+        (
+            "The treatment must vary; got 7 in all 6 rows. "
+            "One dose says nothing about another: use a log in which doses differ."
+        ),
     ),
     "constant in one dimension": (
         lambda: LoggedData(X, np.column_stack([T, np.zeros(N)]), Y),
-        "The treatment column 1 must vary; got 0 in all 6 rows. "
-        "One dose says nothing about another: use a log in which doses differ.",
+        (
+            "The treatment column 1 must vary; got 0 in all 6 rows. "
+            "One dose says nothing about another: use a log in which doses differ."
+        ),
     ),
     "text": (
         lambda: LoggedData(X, changed(T, 2, "high"), Y),
-        "The treatment must be numeric; got values of type text, first 'high' in row 2, "
-        "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
-        "categories.",
+        (
+            "The treatment must be numeric; got values of type text, first 'high' in row 2, "
+            "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
+            "categories."
+        ),
     ),
     "text array": (
         lambda: LoggedData(X, T, np.array(["1", "2", "low", "4", "5", "6"])),
-        "The outcome must be numeric; got values of type text, first 'low' in row 2, "
-        "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
-        "categories.",
+        (
+            "The outcome must be numeric; got values of type text, first 'low' in row 2, "
+            "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
+            "categories."
+        ),
     ),
     "numbers as text": (
         lambda: LoggedData(X, T, ["1", "2.5", "3", "4", "5", "6e1"]),
-        "The outcome must be numeric; got values of type text, first '1' in row 0, "
-        "counting from 0. Its values look like numbers: convert the column to a numeric type.",
+        (
+            "The outcome must be numeric; got values of type text, first '1' in row 0, "
+            "counting from 0. Its values look like numbers: convert the column to a numeric type."
+        ),
     ),
     "one number as text": (
         lambda: LoggedData(changed(X, (5, 0), "12"), T, Y),
-        "The context must be numeric; got values of type text, first '12' in row 5, "
-        "counting from 0. Its values look like numbers: convert the column to a numeric type.",
+        (
+            "The context must be numeric; got values of type text, first '12' in row 5, "
+            "counting from 0. Its values look like numbers: convert the column to a numeric type."
+        ),
     ),
     "dates": (
         lambda: LoggedData(np.arange(6).astype("datetime64[D]"), T, Y),
-        "The context must be numeric; got values of type datetime64[D], "
-        "first np.datetime64('1970-01-01') in row 0, counting from 0. "
-        "Replace it by a number, such as days since a fixed date.",
+        (
+            "The context must be numeric; got values of type datetime64[D], "
+            "first np.datetime64('1970-01-01') in row 0, counting from 0. "
+            "Replace it by a number, such as days since a fixed date."
+        ),
     ),
     "complex": (
         lambda: LoggedData(X, T, Y + 1j),
-        "The outcome must be numeric; got values of type complex128, first "
-        "np.complex128(0.5+1j) in row 0, counting from 0. "
-        "Replace it by a column of plain numbers.",
+        (
+            "The outcome must be numeric; got values of type complex128, first "
+            "np.complex128(0.5+1j) in row 0, counting from 0. "
+            "Replace it by a column of plain numbers."
+        ),
     ),
     "objects": (
         lambda: LoggedData(X, T, [1, 2, {"a": 1}, 4, 5, 6]),
-        "The outcome must be numeric; got values of type dict, first {'a': 1} in row 2, "
-        "counting from 0. Replace it by a column of plain numbers.",
+        (
+            "The outcome must be numeric; got values of type dict, first {'a': 1} in row 2, "
+            "counting from 0. Replace it by a column of plain numbers."
+        ),
     ),
     "empty text array": (
         lambda: LoggedData(X, T, np.array([], dtype=str)),
-        "All parts of a log must have the same number of rows; got context 6, treatment 6, "
-        "outcome 0. Build them from the same rows of one table.",
+        (
+            "All parts of a log must have the same number of rows; got context 6, treatment 6, "
+            "outcome 0. Build them from the same rows of one table."
+        ),
     ),
     "ragged": (
         lambda: LoggedData([[1.0, 2.0], [3.0]], [1.0, 2.0], [3.0, 4.0]),
-        "The context must be an array with rows of one length; got rows of different lengths. "
-        "Give every row the same number of values.",
+        (
+            "The context must be an array with rows of one length; got rows of different lengths. "
+            "Give every row the same number of values."
+        ),
     ),
     "context in three dimensions": (
         lambda: LoggedData(X[None], T, Y),
-        "The context must have 1 or 2 dimensions; got shape (1, 6, 2). "
-        "Reshape it to one row per unit.",
+        (
+            "The context must have 1 or 2 dimensions; got shape (1, 6, 2). "
+            "Reshape it to one row per unit."
+        ),
     ),
     "scalar treatment": (
         lambda: LoggedData(X, 3.0, Y),
@@ -176,8 +220,10 @@ ARRAYS = {
     ),
     "treatment without columns": (
         lambda: LoggedData(X, np.empty((N, 0)), Y),
-        "The treatment must have at least one column; got shape (6, 0). "
-        "Reshape it to one row per unit.",
+        (
+            "The treatment must have at least one column; got shape (6, 0). "
+            "Reshape it to one row per unit."
+        ),
     ),
     "outcome with two columns": (
         lambda: LoggedData(X, T, X),
@@ -185,51 +231,69 @@ ARRAYS = {
     ),
     "outside bounds": (
         lambda: LoggedData(X, T, Y, bounds=(1.5, 4)),
-        "The treatment must lie within its bounds; got 3 of 6 rows outside (values there from 1 "
-        "to 6, bounds from 1.5 to 4; first rows, counting from 0: 0, 4, 5). "
-        "Widen the bounds, or drop these rows or correct their units.",
+        (
+            "The treatment must lie within its bounds; got 3 of 6 rows outside (values there from "
+            "1 to 6, bounds from 1.5 to 4; first rows, counting from 0: 0, 4, 5). Widen the "
+            "bounds, or drop these rows or correct their units."
+        ),
     ),
     "outside bounds of its row": (
         lambda: LoggedData(X, T, Y, bounds=(None, changed(T + 1, 3, 3.5))),
-        "The treatment must lie within its bounds; got 1 of 6 rows outside (values there from 4 "
-        "to 4, bounds from -inf to 7; row 3, counting from 0). "
-        "Widen the bounds, or drop these rows or correct their units.",
+        (
+            "The treatment must lie within its bounds; got 1 of 6 rows outside (values there from "
+            "4 to 4, bounds from -inf to 7; row 3, counting from 0). Widen the bounds, or drop "
+            "these rows or correct their units."
+        ),
     ),
     "outside bounds in one dimension": (
         lambda: LoggedData(X, np.column_stack([T, -T]), Y, bounds=((0, -5), None)),
-        "The treatment column 1 must lie within its bounds; got 1 of 6 rows outside (values there "
-        "from -6 to -6, bounds from -5 to inf; row 5, counting from 0). "
-        "Widen the bounds, or drop these rows or correct their units.",
+        (
+            "The treatment column 1 must lie within its bounds; got 1 of 6 rows outside (values "
+            "there from -6 to -6, bounds from -5 to inf; row 5, counting from 0). Widen the "
+            "bounds, or drop these rows or correct their units."
+        ),
     ),
     "bounds crossed": (
         lambda: LoggedData(X, T, Y, bounds=(9, 0)),
-        "The lower bound must be below the upper bound; got 9 and 0. "
-        "Give the bounds as the pair (lower, upper).",
+        (
+            "The lower bound must be below the upper bound; got 9 and 0. "
+            "Give the bounds as the pair (lower, upper)."
+        ),
     ),
     "bounds crossed in some rows": (
         lambda: LoggedData(X, T, Y, bounds=(changed(T - 1, [1, 2], 8.0), 8)),
-        "The lower bound must be below the upper bound; got 8 and 8 (2 of 6 rows; first rows, "
-        "counting from 0: 1, 2). Give the bounds as the pair (lower, upper).",
+        (
+            "The lower bound must be below the upper bound; got 8 and 8 (2 of 6 rows; first rows, "
+            "counting from 0: 1, 2). Give the bounds as the pair (lower, upper)."
+        ),
     ),
     "bounds of the wrong length": (
         lambda: LoggedData(X, T, Y, bounds=([0, 1], None)),
-        "The lower bound must be None, a number, or one for each of the 6 rows; got shape (2,). "
-        "Give the bounds as the pair (lower, upper).",
+        (
+            "The lower bound must be None, a number, or one for each of the 6 rows; got shape "
+            "(2,). Give the bounds as the pair (lower, upper)."
+        ),
     ),
     "bounds of the wrong shape": (
         lambda: LoggedData(X, np.column_stack([T, T]), Y, bounds=(None, T + 1)),
-        "The upper bound must be None, a number, or 2 numbers or 6 rows of 2; got shape (6,). "
-        "Give the bounds as the pair (lower, upper).",
+        (
+            "The upper bound must be None, a number, or 2 numbers or 6 rows of 2; got shape (6,). "
+            "Give the bounds as the pair (lower, upper)."
+        ),
     ),
     "nan bound": (
         lambda: LoggedData(X, T, Y, bounds=(NAN, None)),
-        "The lower bound must be None, a number or an array of numbers; got nan. "
-        "Use None where there is no bound.",
+        (
+            "The lower bound must be None, a number or an array of numbers; got nan. "
+            "Use None where there is no bound."
+        ),
     ),
     "text bound": (
         lambda: LoggedData(X, T, Y, bounds=(0, "max")),
-        "The upper bound must be None, a number or an array of numbers; got 'max'. "
-        "Use None where there is no bound.",
+        (
+            "The upper bound must be None, a number or an array of numbers; got 'max'. "
+            "Use None where there is no bound."
+        ),
     ),
 }
 
@@ -237,13 +301,17 @@ ARRAYS = {
 TABLES = {
     "missing column": (
         from_table(TABLE, treatment="Doses"),
-        "The treatment column `Doses` is not in the table; did you mean `dose`? "
-        "The table has 5 columns: `dose`, `loss`, `age`, `bmi`, `q`.",
+        (
+            "The treatment column `Doses` is not in the table; did you mean `dose`? "
+            "The table has 5 columns: `dose`, `loss`, `age`, `bmi`, `q`."
+        ),
     ),
     "missing column like no other": (
         from_table(TABLE, context=["age", "creatinine"]),
-        "The context column `creatinine` is not in the table. "
-        "The table has 5 columns: `dose`, `loss`, `age`, `bmi`, `q`.",
+        (
+            "The context column `creatinine` is not in the table. "
+            "The table has 5 columns: `dose`, `loss`, `age`, `bmi`, `q`."
+        ),
     ),
     "missing column of a wide table": (
         from_table({f"gene{j:02d}": T for j in range(20)}, treatment="dose"),
@@ -261,8 +329,10 @@ TABLES = {
     ),
     "one column, two roles": (
         from_table(TABLE, context=["age", "dose"]),
-        "A column must have one role; got `dose` as treatment and as context. "
-        "Remove it from one of the two.",
+        (
+            "A column must have one role; got `dose` as treatment and as context. "
+            "Remove it from one of the two."
+        ),
     ),
     "one column twice": (
         from_table(TABLE, context=["age", "bmi", "age"]),
@@ -274,18 +344,24 @@ TABLES = {
     ),
     "a name that is a number": (
         from_table(TABLE, treatment=3),
-        "The name of the treatment column must be text; got 3. "
-        "Rename the columns of the table to text.",
+        (
+            "The name of the treatment column must be text; got 3. "
+            "Rename the columns of the table to text."
+        ),
     ),
     "names that are numbers": (
         from_table(TABLE, context=[0, 1]),
-        "The name of the context column must be text; got 0. "
-        "Rename the columns of the table to text.",
+        (
+            "The name of the context column must be text; got 0. "
+            "Rename the columns of the table to text."
+        ),
     ),
     "a pandas column named by a number": (
         from_table(pd.DataFrame(TABLE).rename(columns={"age": 0}), context=["0"]),
-        "The name of the context column must be text; got 0. "
-        "Rename the columns of the table to text.",
+        (
+            "The name of the context column must be text; got 0. "
+            "Rename the columns of the table to text."
+        ),
     ),
     "names in a set": (
         from_table(TABLE, context={"age", "bmi"}),
@@ -293,14 +369,18 @@ TABLES = {
     ),
     "lengths": (
         from_table(table(loss=Y[:4])),
-        "All parts of a log must have the same number of rows; got treatment column `dose` 6, "
-        "outcome column `loss` 4, propensity column `q` 6, context column `age` 6, context column "
-        "`bmi` 6. Build them from the same rows of one table.",
+        (
+            "All parts of a log must have the same number of rows; got treatment column `dose` 6, "
+            "outcome column `loss` 4, propensity column `q` 6, context column `age` 6, context "
+            "column `bmi` 6. Build them from the same rows of one table."
+        ),
     ),
     "empty": (
         from_table(pd.DataFrame(TABLE)[:0]),
-        "A log must have at least 2 rows; got an empty table. "
-        "Check the filter or the query that made it.",
+        (
+            "A log must have at least 2 rows; got an empty table. "
+            "Check the filter or the query that made it."
+        ),
     ),
     "one row": (
         from_table(pl.DataFrame(TABLE)[:1]),
@@ -308,9 +388,11 @@ TABLES = {
     ),
     "missing numbers": (
         from_table(pd.DataFrame(table(bmi=changed(X[:, 1], [1, 4], NAN), loss=changed(Y, 4, INF)))),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "2 of 6 rows (outcome column `loss`: 1, context column `bmi`: 2; first rows, counting from "
-        "0: 1, 4). Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in 2 "
+            "of 6 rows (outcome column `loss`: 1, context column `bmi`: 2; first rows, counting "
+            "from 0: 1, 4). Drop these rows or impute their values."
+        ),
     ),
     "missing nullable integers": (
         from_table(
@@ -318,61 +400,84 @@ TABLES = {
                 pd.Index([10, 11, 12, 13, 14, 15])
             )
         ),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "2 of 6 rows (context column `age`: 2; first rows, counting from 0: 1, 4). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "2 of 6 rows (context column `age`: 2; first rows, counting from 0: 1, 4). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "a column of nothing": (
         from_table(pd.DataFrame(table(age=[None] * N))),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "6 of 6 rows (context column `age`: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "6 of 6 rows (context column `age`: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "a text column of nothing": (
         from_table(pl.DataFrame(table(age=pl.Series([None] * N, dtype=pl.String)))),
-        "All numbers of a log must be present and finite; got a missing or infinite one in "
-        "6 of 6 rows (context column `age`: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
-        "Drop these rows or impute their values.",
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "6 of 6 rows (context column `age`: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
+            "Drop these rows or impute their values."
+        ),
     ),
     "an empty table of text": (
         from_table(pl.DataFrame(schema=dict.fromkeys(TABLE, pl.String))),
-        "A log must have at least 2 rows; got an empty table. "
-        "Check the filter or the query that made it.",
+        (
+            "A log must have at least 2 rows; got an empty table. "
+            "Check the filter or the query that made it."
+        ),
     ),
     "propensity": (
         from_table(table(q=changed(Q, 1, 0.0))),
-        "The propensity column `q` must be > 0, being the density of the dose that was given; got "
-        "1 of 6 rows at or below 0 (smallest 0; row 1, counting from 0). "
-        "Drop these rows, or leave the propensity out to have it estimated.",
+        (
+            "The propensity column `q` must be > 0, being the density of the dose that was given; "
+            "got 1 of 6 rows at or below 0 (smallest 0; row 1, counting from 0). Drop these rows, "
+            "or leave the propensity out to have it estimated."
+        ),
     ),
     "constant treatment": (
         from_table(table(dose=[3] * N)),
-        "The treatment column `dose` must vary; got 3 in all 6 rows. "
-        "One dose says nothing about another: use a log in which doses differ.",
+        (
+            "The treatment column `dose` must vary; got 3 in all 6 rows. "
+            "One dose says nothing about another: use a log in which doses differ."
+        ),
     ),
     "outside bounds": (
         from_table(TABLE, bounds=(0, 5)),
-        "The treatment column `dose` must lie within its bounds; got 1 of 6 rows outside (values "
-        "there from 6 to 6, bounds from 0 to 5; row 5, counting from 0). "
-        "Widen the bounds, or drop these rows or correct their units.",
+        (
+            "The treatment column `dose` must lie within its bounds; got 1 of 6 rows outside "
+            "(values there from 6 to 6, bounds from 0 to 5; row 5, counting from 0). Widen the "
+            "bounds, or drop these rows or correct their units."
+        ),
     ),
     "not a table": (
         from_table([1, 2]),
-        "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb table, "
-        "an Arrow stream or a dict of columns; got an object of type `list`. Read files with "
-        "`titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, outcome)`.",
+        (
+            "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb "
+            "table, an Arrow stream or a dict of columns; got an object of type `list`. Read files "
+            "with `titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, "
+            "outcome)`."
+        ),
     ),
     "a path": (
         from_table("log.csv"),
-        "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb table, "
-        "an Arrow stream or a dict of columns; got the text 'log.csv'. Read files with "
-        "`titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, outcome)`.",
+        (
+            "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb "
+            "table, an Arrow stream or a dict of columns; got the text 'log.csv'. Read files with "
+            "`titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, "
+            "outcome)`."
+        ),
     ),
     "one column": (
         from_table(pl.Series("dose", T)),
-        "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb table, "
-        "an Arrow stream or a dict of columns; got an object of type `Series`. Read files with "
-        "`titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, outcome)`.",
+        (
+            "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb "
+            "table, an Arrow stream or a dict of columns; got an object of type `Series`. Read "
+            "files with `titrant.data.files.read_log`, and arrays with `LoggedData(context, "
+            "treatment, outcome)`."
+        ),
     ),
 }
 

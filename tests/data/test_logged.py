@@ -304,8 +304,8 @@ def test_with_bounds_replaces_removes_and_checks():
     (log_of(d=2, bounds=(None, 9), q=None),
      "LoggedData(5 rows; 2 doses 0.5 … 5.5 within -∞ … 9; context age, bmi; no propensity)"),
     (log_of().rows([]), "LoggedData(0 rows; dose none; context age, bmi; propensity known)"),
-    (LoggedData(np.tile(T[:, None], 8), T, Y, Q), "LoggedData(5 rows; dose 0.5 … 4.5; "
-     "context x0, x1, x2, x3, x4, x5 and 2 more; propensity known)"),
+    (LoggedData(np.tile(T[:, None], 8), T, Y, Q), ("LoggedData(5 rows; dose 0.5 … 4.5; "
+     "context x0, x1, x2, x3, x4, x5 and 2 more; propensity known)")),
 ])  # fmt: skip
 def test_repr_is_one_readable_line(log, text):
     assert repr(log) == text
