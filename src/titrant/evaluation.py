@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -106,14 +105,12 @@ def compare(
     paired, so that what the policies share does not widen their intervals.
     """
     evaluation = Evaluation.of(log, policies, estimator, propensity)
-    bandwidths = evaluation.bandwidths(AveragedBiasPath() if bandwidth is None else bandwidth)
-    point = evaluation.point(bandwidths)
-    inference = (interval or RobustBiasCorrected()).infer(point, evaluation.over_rows)
-    estimates = evaluation.estimates(point, inference, bandwidths)
+    bandwidths = {i: evaluation.bandwidth(i, bandwidth) for i in range(len(policies))}
+    comparison = evaluation.comparison(bandwidths, interval)
     if not allow_untrusted:
-        for estimate in estimates.values():
+        for estimate in comparison.estimates.values():
             estimate.diagnostics.require_trust()
-    return Comparison(estimates=estimates, contrasts=_contrasts(list(estimates), point, inference))
+    return comparison
 
 
 @dataclass(frozen=True)
@@ -169,45 +166,53 @@ class Evaluation:
 
         return Problem(estimator, self.nuisances.n, self.nuisances.spread, over_rows, rows)
 
-    def bandwidths(self, bandwidth: BandwidthSelector | ArrayLike) -> list[Bandwidth | None]:
-        """Return the bandwidth of each policy, None where the estimator has none."""
-        everyone = range(len(self.policies))
-        if not isinstance(self.estimator, SmoothedEstimator):
-            return [None for _ in everyone]
-        selector = as_selector(bandwidth)
-        return [selector.select(self.problem(i, self.estimator)) for i in everyone]
+    def bandwidth(
+        self, i: int, bandwidth: BandwidthSelector | ArrayLike | None
+    ) -> Bandwidth | None:
+        """Return the bandwidth of policy i, None if the estimator has none; or refuse the policy.
 
-    def point(self, bandwidths: Sequence[Bandwidth | None]) -> Joint:
-        """Return the estimates of all policies, or say that there is no overlap."""
-        d = self.log.dimension
-        questions = [
-            Question(self.estimator, i, Scale.of(1.0 if b is None else b.h, d))
-            for i, b in enumerate(bandwidths)
-        ]
-        point = ask(questions, self.over_rows)
-        for i in np.flatnonzero(point.tally.count == 0).tolist():
-            raise NoOverlap(self._no_overlap(i, bandwidths[i]))
-        return point
+        Refused is a policy that no row is near.
+        """
+        chosen = None
+        if isinstance(self.estimator, SmoothedEstimator):
+            selector = as_selector(AveragedBiasPath() if bandwidth is None else bandwidth)
+            chosen = selector.select(self.problem(i, self.estimator))
+        answer = ask([self.question(i, chosen)], self.over_rows)
+        if not answer.tally.count[0]:
+            raise NoOverlap(self._no_overlap(i, chosen))
+        return chosen
 
-    def estimates(
-        self, point: Joint, inference: Inference, bandwidths: Sequence[Bandwidth | None]
-    ) -> dict[str, Estimate]:
-        """Return the estimate of each policy by name."""
+    def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
+        """Return the question how good policy i is."""
+        h = 1.0 if bandwidth is None else bandwidth.h
+        return Question(self.estimator, i, Scale.of(h, self.log.dimension))
+
+    def comparison(
+        self, bandwidths: Mapping[int, Bandwidth | None], interval: IntervalMethod | None
+    ) -> Comparison:
+        """Return the joint estimates of the policies that have a bandwidth."""
+        point = ask([self.question(i, h) for i, h in bandwidths.items()], self.over_rows)
+        inference = (interval or RobustBiasCorrected()).infer(point, self.over_rows)
         method = self.method()
-        return {
-            name: Estimate(
-                policy=name,
-                value=float(point.values[i]),
-                se=float(point.se[i]),
+        estimates = [
+            Estimate(
+                policy=self.names[i],
+                value=float(point.values[k]),
+                se=float(point.se[k]),
                 rows=self.nuisances.n,
-                ess=float(point.tally.ess[i]),
+                ess=float(point.tally.ess[k]),
                 method=method,
-                bandwidth=bandwidths[i],
-                confidence=inference.interval(i),
-                diagnostics=diagnostics(point, inference, i),
+                bandwidth=h,
+                confidence=inference.interval(k),
+                diagnostics=diagnostics(point, inference, k),
             )
-            for i, name in enumerate(self.names)
-        }
+            for k, (i, h) in enumerate(bandwidths.items())
+        ]
+        return Comparison(
+            estimates={e.policy: e for e in estimates},
+            covariance=point.covariance,
+            inference=inference,
+        )
 
     def method(self) -> dict[str, Any]:
         """Return how the estimates were made, as plain values."""
@@ -266,23 +271,6 @@ def _laid_out(estimator: Estimator, log: LoggedData) -> Estimator:
             f"The `estimator` must be an estimator such as SelfNormalized(); got {estimator!r}."
         )
     return estimator.on(log.treatment) if isinstance(estimator, Discretized) else estimator
-
-
-def _contrasts(
-    names: Sequence[str], point: Joint, inference: Inference
-) -> dict[tuple[str, str], Contrast]:
-    """Return the paired difference of every ordered pair of policies."""
-    c = point.covariance
-    return {
-        (names[a], names[b]): Contrast(
-            a=names[a],
-            b=names[b],
-            difference=float(point.values[a] - point.values[b]),
-            se=float(np.sqrt(max(c[a, a] + c[b, b] - 2 * c[a, b], 0.0))),
-            confidence=inference.contrast(a, b),
-        )
-        for a, b in permutations(range(len(names)), 2)
-    }
 
 
 def _name(policy: object) -> str:

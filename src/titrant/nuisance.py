@@ -101,6 +101,7 @@ class Nuisances:
             r_logged=prepared.r_logged,
             probability=self._probability(log),
             floor=self.floor,
+            first_row=log.first_row,
         )
 
     def _density(self, log: LoggedData) -> Array | None:

@@ -43,6 +43,8 @@ class Rows:
     """∂r̂/∂t at the policy's dose; for gradients only."""
     probability: Callable[[Array, Array], Array] | None = None
     """P(low < T ≤ high | x) of each row for edges (n,); for the discretized estimator."""
+    first_row: int = 0
+    """The number of the first of these rows in the whole log."""
     floor: float = 0.0
     """θ, the floor already applied to q."""
 

@@ -1,21 +1,31 @@
 """Room 8, inference: how sure one may be of an estimate, and when not to trust it."""
 
-from titrant.inference.base import Inference, Interval, IntervalMethod
+from titrant.inference.base import Inference, Interval, IntervalMethod, StudentInference
+from titrant.inference.bernstein import EmpiricalBernstein
+from titrant.inference.bootstrap import PoissonBootstrap
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
 from titrant.inference.normal import Normal
 from titrant.inference.rbc import RobustBiasCorrected
 
-INTERVALS: tuple[IntervalMethod, ...] = (RobustBiasCorrected(), Normal())
+INTERVALS: tuple[IntervalMethod, ...] = (
+    RobustBiasCorrected(),
+    Normal(),
+    PoissonBootstrap(),
+    EmpiricalBernstein(),
+)
 """Every interval method; the law tests run over this list."""
 
 __all__ = [
     "INTERVALS",
     "Check",
     "Diagnostics",
+    "EmpiricalBernstein",
     "Inference",
     "Interval",
     "IntervalMethod",
     "Normal",
+    "PoissonBootstrap",
     "RobustBiasCorrected",
+    "StudentInference",
     "Verdict",
 ]

@@ -1,77 +1,59 @@
-"""What an interval rests on: centers, their joint covariance, and a reference distribution."""
+"""What an interval is, and what the intervals of several estimates on one log rest on."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from titrant import _check
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from titrant._types import Array
     from titrant.estimators import Joint, JointPass
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """center ± t_ν·se: an interval at any level; ν = ∞ is the normal one."""
+class Interval(ABC):
+    """A confidence interval at any level."""
 
     center: float
     se: float
-    degrees: float
     method: str
-    note: str | None = None
-    """What kept the method from its ordinary way, if anything did."""
+    note: str | None
+    """What kept the method from its ordinary way, or what it does not cover."""
 
+    @abstractmethod
     def at(self, level: float) -> tuple[float, float]:
         """Return the bounds at a level such as 0.95."""
-        half = self.se * quantile(
-            0.5 + _check.probability(level, "level", "interval") / 2, self.degrees
-        )
-        return self.center - half, self.center + half
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the interval as plain values."""
         low, high = self.at(0.95)
         return {
             "method": self.method,
             "center": self.center,
             "se": self.se,
-            "degrees_of_freedom": self.degrees if math.isfinite(self.degrees) else None,
             "low_95": low,
             "high_95": high,
             "note": self.note,
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Inference:
-    """m centers (m,) with their joint covariance (m, m) and degrees of freedom (m,)."""
+class Inference(ABC):
+    """What the intervals of m estimates on one log, and of their differences, rest on."""
 
-    method: str
-    centers: Array
-    covariance: Array
-    degrees: Array
-    notes: tuple[str | None, ...]
-
+    @abstractmethod
     def interval(self, i: int) -> Interval:
         """Return the interval of estimate i."""
-        se = float(np.sqrt(max(self.covariance[i, i], 0.0)))
-        return Interval(
-            float(self.centers[i]), se, float(self.degrees[i]), self.method, self.notes[i]
-        )
 
+    @abstractmethod
     def contrast(self, a: int, b: int) -> Interval:
         """Return the interval of a − b, which knows that both used the same rows."""
-        c = self.covariance
-        se = float(np.sqrt(max(c[a, a] + c[b, b] - 2 * c[a, b], 0.0)))
-        degrees = float(min(self.degrees[a], self.degrees[b]))
-        note = self.notes[a] or self.notes[b]
-        return Interval(float(self.centers[a] - self.centers[b]), se, degrees, self.method, note)
 
 
 class IntervalMethod(ABC):
@@ -80,6 +62,68 @@ class IntervalMethod(ABC):
     @abstractmethod
     def infer(self, point: Joint, over_rows: JointPass) -> Inference:
         """Return what the intervals of the answers rest on."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudentInterval(Interval):
+    """center ± t_ν·se; ν = ∞ is the normal interval."""
+
+    center: float
+    se: float
+    degrees: float
+    method: str
+    note: str | None = None
+
+    def at(self, level: float) -> tuple[float, float]:
+        """Return the bounds at a level such as 0.95."""
+        return self.around(0.5 + _check.probability(level, "level", "interval") / 2)
+
+    def around(self, p: float) -> tuple[float, float]:
+        """Return center ± (p-quantile of t_ν)·se."""
+        half = self.se * quantile(p, self.degrees)
+        return self.center - half, self.center + half
+
+
+@dataclass(frozen=True, slots=True)
+class StudentInference(Inference):
+    """m centers (m,) with their joint covariance (m, m) and degrees of freedom (m,)."""
+
+    method: str
+    centers: Array
+    covariance: Array
+    degrees: Array
+    notes: tuple[str | None, ...]
+
+    def only(self, kept: Sequence[int]) -> StudentInference:
+        """Return the inference about some of the estimates."""
+        return StudentInference(
+            self.method,
+            self.centers[kept],
+            self.covariance[np.ix_(kept, kept)],
+            self.degrees[kept],
+            tuple(self.notes[i] for i in kept),
+        )
+
+    def interval(self, i: int) -> StudentInterval:
+        """Return the interval of estimate i."""
+        se = float(np.sqrt(max(self.covariance[i, i], 0.0)))
+        return StudentInterval(
+            float(self.centers[i]), se, float(self.degrees[i]), self.method, self.notes[i]
+        )
+
+    def contrast(self, a: int, b: int) -> StudentInterval:
+        """Return the interval of a − b, with the smaller degrees of freedom of the two."""
+        difference = float(self.centers[a] - self.centers[b])
+        se = difference_se(self.covariance, a, b)
+        degrees = float(min(self.degrees[a], self.degrees[b]))
+        note = self.notes[a] or self.notes[b]
+        return StudentInterval(difference, se, degrees, self.method, note)
+
+
+def difference_se(covariance: Array, a: int, b: int) -> float:
+    """Return the standard error of estimate a − estimate b from their joint covariance."""
+    variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+    return float(np.sqrt(max(variance, 0.0)))
 
 
 def quantile(p: float, degrees: float) -> float:

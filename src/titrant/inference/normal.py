@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.inference.base import Inference, IntervalMethod
+from titrant.inference.base import IntervalMethod, StudentInference
 
 if TYPE_CHECKING:
     from titrant.estimators import Joint, JointPass
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Normal(IntervalMethod):
     """v̂ ± z·SE by the delta method. It ignores the smoothing bias: 95 % may cover 75 %."""
 
-    def infer(self, point: Joint, over_rows: JointPass) -> Inference:  # noqa: ARG002
+    def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:  # noqa: ARG002
         """Return the estimates themselves, with infinite degrees of freedom."""
         m = len(point.values)
-        return Inference("normal", point.values, point.covariance, np.full(m, np.inf), (None,) * m)
+        infinite = np.full(m, np.inf)
+        return StudentInference("normal", point.values, point.covariance, infinite, (None,) * m)

@@ -16,7 +16,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.estimators import Question, SmoothedEstimator, WeightedEstimator, ask
-from titrant.inference.base import Inference, IntervalMethod
+from titrant.inference.base import IntervalMethod, StudentInference
 from titrant.kernels import Boundary
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RobustBiasCorrected(IntervalMethod):
     def __post_init__(self) -> None:
         _check.positive(self.shrink, "shrink", "RobustBiasCorrected")
 
-    def infer(self, point: Joint, over_rows: JointPass) -> Inference:
+    def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:
         """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
         m = len(point.questions)
         corrected = [corrected_question(q, self.shrink) for q in point.questions]
@@ -58,7 +58,7 @@ class RobustBiasCorrected(IntervalMethod):
         means = [both.mean(i) for i in pick]
         n = both.moments.n
         comoment = over_rows(partial(influence_comoment, questions, means, n))
-        return Inference(
+        return StudentInference(
             method="robust bias-corrected t",
             centers=both.values[pick],
             covariance=comoment / n**2,

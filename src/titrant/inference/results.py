@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from titrant.errors import InvalidArgument
+from titrant.inference.base import StudentInference, difference_se
 from titrant.inference.diagnostics import Verdict
+from titrant.inference.simultaneous import simultaneous_probability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from titrant._types import Array
     from titrant.bandwidth import Bandwidth
-    from titrant.inference.base import Interval
+    from titrant.inference.base import Inference, Interval
     from titrant.inference.diagnostics import Diagnostics
 
 
@@ -105,36 +111,83 @@ class Comparison:
     """Several policies on one log, with all paired differences."""
 
     estimates: Mapping[str, Estimate]
-    contrasts: Mapping[tuple[str, str], Contrast]
+    covariance: Array
+    """Joint covariance (m, m) of the values, in the order of the estimates."""
+    inference: Inference
+    """What the intervals of all estimates and differences rest on."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the policies, in the order given."""
+        return list(self.estimates)
 
     def __getitem__(self, name: str) -> Estimate:
         """Return the estimate of the policy called `name`."""
-        return self.estimates[self._known(name)]
+        self._place(name)
+        return self.estimates[name]
+
+    def only(self, names: Sequence[str]) -> Comparison:
+        """Return the comparison of some of the policies."""
+        kept = [self._place(name) for name in names]
+        return Comparison(
+            estimates={name: self.estimates[name] for name in names},
+            covariance=self.covariance[np.ix_(kept, kept)],
+            inference=self._student().only(kept),
+        )
 
     def contrast(self, a: str, b: str) -> Contrast:
         """Return how much the value of `a` differs from that of `b`, paired."""
-        return self.contrasts[self._known(a), self._known(b)]
+        i, j = self._place(a), self._place(b)
+        return Contrast(
+            a=a,
+            b=b,
+            difference=self.estimates[a].value - self.estimates[b].value,
+            se=difference_se(self.covariance, i, j),
+            confidence=self.inference.contrast(i, j),
+        )
+
+    def simultaneous(self, level: float = 0.95, *, seed: int = 0) -> dict[str, tuple[float, float]]:
+        """Return intervals that hold for all policies at once with probability ``level``."""
+        inference = self._student()
+        p = simultaneous_probability(inference.covariance, level, seed)
+        return {name: inference.interval(i).around(p) for i, name in enumerate(self.estimates)}
+
+    def simultaneous_contrasts(
+        self, reference: str, level: float = 0.95, *, seed: int = 0
+    ) -> dict[str, tuple[float, float]]:
+        """Return intervals of each policy less ``reference`` that hold at once."""
+        inference, j = self._student(), self._place(reference)
+        others = [i for i in range(len(self.estimates)) if i != j]
+        d = np.eye(len(self.estimates))[others] - np.eye(len(self.estimates))[j]
+        p = simultaneous_probability(d @ inference.covariance @ d.T, level, seed)
+        return {self.names[i]: inference.contrast(i, j).around(p) for i in others}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON; each pair once."""
-        names = list(self.estimates)
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
         return {
             "estimates": {name: e.to_dict() for name, e in self.estimates.items()},
-            "contrasts": [self.contrasts[pair].to_dict() for pair in pairs],
+            "contrasts": [self.contrast(a, b).to_dict() for a, b in combinations(self.names, 2)],
         }
 
     def __str__(self) -> str:
         width = max(map(len, self.estimates))
         return "\n".join(f"{name:<{width}}  {e}" for name, e in self.estimates.items())
 
-    def _known(self, name: str) -> str:
+    def _place(self, name: str) -> int:
         if name not in self.estimates:
             known = ", ".join(map(repr, self.estimates))
             raise InvalidArgument(
                 f"There is no policy {name!r} in this comparison; it has {known}."
             )
-        return name
+        return self.names.index(name)
+
+    def _student(self) -> StudentInference:
+        if not isinstance(self.inference, StudentInference):
+            raise InvalidArgument(
+                "Simultaneous intervals need `interval=RobustBiasCorrected()` or `Normal()`; "
+                f"this comparison was made with {type(self.inference).__name__}."
+            )
+        return self.inference
 
 
 def _short(h: Any) -> str:  # noqa: ANN401  (a number or nested lists of numbers)

@@ -1,0 +1,123 @@
+"""Value over a family of policies, and value over bandwidths: two curves of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant import _check
+from titrant.bandwidth import DEFAULT_FACTORS, path_of
+from titrant.errors import InvalidArgument, UntrustedEstimate
+from titrant.estimators import DoublyRobust, SmoothedEstimator
+from titrant.evaluation import Evaluation
+from titrant.inference import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+    from titrant.bandwidth import BandwidthPath, BandwidthSelector
+    from titrant.data import LoggedData
+    from titrant.estimators import Estimator
+    from titrant.evaluation import AnyPolicy
+    from titrant.inference.results import Comparison
+    from titrant.propensity import PropensityModel
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The value of a one-parameter family of policies, with pointwise and simultaneous bands.
+
+    Arrays are (m,) over the parameters that the log can answer; ``refused`` holds the others,
+    each with the reason.
+    """
+
+    parameters: Array
+    comparison: Comparison
+    refused: dict[float, str]
+
+    @property
+    def values(self) -> Array:
+        """The estimates (m,)."""
+        return np.array([e.value for e in self.comparison.estimates.values()])
+
+    def band(self, level: float = 0.95, *, simultaneous: bool = True, seed: int = 0) -> Array:
+        """Return lower and upper ends (m, 2), for the whole curve at once unless told otherwise."""
+        if simultaneous:
+            return np.array(list(self.comparison.simultaneous(level, seed=seed).values()))
+        return np.array([e.interval(level) for e in self.comparison.estimates.values()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curve as plain lists."""
+        return {
+            "parameters": self.parameters.tolist(),
+            "values": self.values.tolist(),
+            "pointwise_95": self.band(simultaneous=False).tolist(),
+            "simultaneous_95": self.band().tolist(),
+            "refused": {str(parameter): why for parameter, why in self.refused.items()},
+        }
+
+
+def curve(
+    log: LoggedData,
+    family: Callable[[float], AnyPolicy],
+    parameters: ArrayLike,
+    *,
+    estimator: Estimator | None = None,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    propensity: PropensityModel | None = None,
+) -> Curve:
+    """Return the value of ``family(p)`` at each parameter p, e.g. `Constant` over doses.
+
+    The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
+    point is left out and its reason kept in ``refused``.
+    """
+    grid = _check.finite_array(parameters, "parameters", "curve", ndim=1).tolist()
+    evaluation = Evaluation.of(log, {str(p): family(p) for p in grid}, estimator, propensity)
+    bandwidths, refused = {}, {}
+    for i, p in enumerate(grid):
+        try:
+            bandwidths[i] = evaluation.bandwidth(i, bandwidth)
+        except UntrustedEstimate as refusal:
+            refused[p] = str(refusal)
+    if bandwidths:
+        comparison = evaluation.comparison(bandwidths, None)
+        trusted = [name for name, e in comparison.estimates.items() if e.trusted]
+        for name, estimate in comparison.estimates.items():
+            if not estimate.trusted:
+                refused[float(name)] = " ".join(estimate.diagnostics.messages(Verdict.REFUSE))
+        if trusted:
+            return Curve(np.array([float(p) for p in trusted]), comparison.only(trusted), refused)
+    raise UntrustedEstimate(
+        f"The log answers none of the {len(grid)} parameters of the curve; "
+        f"the first one because: {next(iter(refused.values()))}"
+    )
+
+
+def bandwidth_path(
+    log: LoggedData,
+    policy: AnyPolicy,
+    *,
+    estimator: SmoothedEstimator | None = None,
+    propensity: PropensityModel | None = None,
+    bandwidths: ArrayLike | None = None,
+) -> BandwidthPath:
+    """Return the estimate of ``policy`` over a grid of bandwidths, from one pass over the rows.
+
+    ``bandwidths`` are in units of the dose (for vector doses: of sd(T)); unless given, 27 of
+    them from .03 to 2.7 sd(T). The other parameters are those of `evaluate`.
+    """
+    chosen = DoublyRobust() if estimator is None else estimator
+    if not isinstance(chosen, SmoothedEstimator):
+        raise InvalidArgument(f"`{type(chosen).__name__}` has no bandwidth, so it has no path.")
+    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity)
+    problem = evaluation.problem(0, chosen)
+    if bandwidths is None:
+        return path_of(problem, DEFAULT_FACTORS)
+    h = np.sort(_check.finite_array(bandwidths, "bandwidths", "bandwidth_path", ndim=1))
+    unit = problem.spread[0] if len(problem.spread) == 1 else 1.0
+    return path_of(problem, h / unit)
