@@ -144,6 +144,23 @@ def wrong_shape(label: str, rule: str, shape: tuple[int, ...]) -> DataError:
     )
 
 
+def missing_categories(name: str, bad: NDArray[np.bool_]) -> DataError:
+    """Refuse a text column with missing values."""
+    return DataError(
+        f"The context column `{name}` must name a category in every row; got none in "
+        f"{of_rows(bad)} ({first_rows(bad)}). Drop these rows, or give them a category of their "
+        "own."
+    )
+
+
+def too_many_levels(name: str, count: int, most: int) -> DataError:
+    """Refuse a text column that looks like a name or a key."""
+    return DataError(
+        f"The context column `{name}` must have at most {most} different texts to be encoded; got "
+        f"{count:,}. Group them, or leave the column out of the context."
+    )
+
+
 # The rows
 
 

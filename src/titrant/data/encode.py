@@ -1,0 +1,157 @@
+"""Contexts that are not numbers: text columns as 0/1 indicators, one a level but the first.
+
+The indicator of level ``male`` of column ``sex`` is called ``sex=male``. Its name alone says how
+to make it, so a policy saved with such names can be applied to a table with the column ``sex``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from titrant.data import wording
+from titrant.data.columns import check_present, context_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+MOST_LEVELS = 20
+"""A text column with more levels looks like a name or a key, not like a category."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A table whose contexts are numbers."""
+
+    table: pa.Table
+    names: tuple[str, ...]
+    """The context columns."""
+    notes: tuple[str, ...]
+    """Sentences for the user: what was encoded, and what was left out."""
+
+
+def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str]) -> Encoded:
+    """Return the table with indicators in place of the text columns of its context.
+
+    Without `context`, all columns but the `taken` ones are used that are numbers or categories.
+    """
+    names, notes = _usable(table, taken) if context is None else (list(context), [])
+    check_present(context_roles(names), table.column_names)
+    texts = [name for name in names if _is_text(table[name].type)]
+    levels = {name: _levels(table[name], name) for name in texts}
+    notes += [_encoding_note(name, found) for name, found in levels.items()]
+    columns = [f for name in names for f in _features(name, levels.get(name))]
+    kept = [name for name in table.column_names if name not in levels]
+    made = [f for f in columns if f not in names]
+    _check_new(made, table.column_names)
+    return Encoded(_with(table.select(kept), table, made), tuple(columns), tuple(notes))
+
+
+def with_features(table: pa.Table, features: Iterable[str]) -> pa.Table:
+    """Return the table with every indicator among `features` that it does not hold yet."""
+    return _with(table, table, [f for f in features if f not in table.column_names])
+
+
+def source(feature: str, available: Collection[str]) -> str:
+    """Return the column that a feature is made from: itself, or ``sex`` for ``sex=male``."""
+    column = _split(feature, available)[0]
+    return feature if feature in available or column not in available else column
+
+
+def _usable(table: pa.Table, taken: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return the columns fit to be contexts, and a sentence about each that is not."""
+    names, notes = [], []
+    for name in table.column_names:
+        reason = None if name in taken else _unfit(table[name])
+        if reason is not None:
+            notes.append(f"Column `{name}` is left out of the context: {reason}.")
+        elif name not in taken:
+            names.append(name)
+    return names, notes
+
+
+def _unfit(column: pa.ChunkedArray) -> str | None:
+    """Return why a column cannot be a context, or None."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return "it is empty"
+    if _is_number(kind):
+        return None
+    if not _is_text(kind):
+        return f"its values are of type {kind}"
+    count = pc.count_distinct(column, mode="all").as_py()
+    if count > MOST_LEVELS:
+        return f"its texts take {count:,} different values, over {MOST_LEVELS}"
+    return "all its values are the same" if count <= 1 else None
+
+
+def _levels(column: pa.ChunkedArray, name: str) -> list[str]:
+    """Return the levels of a text column in alphabetical order."""
+    levels = sorted(pc.unique(_texts(column, name)).to_pylist())
+    if len(levels) > MOST_LEVELS:
+        raise wording.too_many_levels(name, len(levels), MOST_LEVELS)
+    return levels
+
+
+def _features(name: str, levels: Sequence[str] | None) -> list[str]:
+    """Return the columns that stand for one context; the first level is the reference."""
+    return [name] if levels is None else [f"{name}={level}" for level in levels[1:]]
+
+
+def _encoding_note(name: str, levels: Sequence[str]) -> str:
+    made = wording.listed(_features(name, levels)) or "nothing"
+    return f"Column `{name}` is text: encoded 0/1 as {made} (all 0: `{levels[0]}`)."
+
+
+def _check_new(made: Sequence[str], available: Collection[str]) -> None:
+    clash = [name for name in made if name in available]
+    if clash:
+        raise wording.duplicate_names([*available, *clash])
+
+
+def _with(table: pa.Table, source_table: pa.Table, features: Sequence[str]) -> pa.Table:
+    for feature in features:
+        column, level = _split(feature, source_table.column_names)
+        if column in source_table.column_names:
+            table = table.append_column(feature, _indicator(source_table[column], column, level))
+    return table
+
+
+def _indicator(column: pa.ChunkedArray, name: str, level: str) -> pa.ChunkedArray:
+    return pc.cast(pc.equal(_texts(column, name), level), pa.float64())
+
+
+def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return the values of a column as text; none may be missing."""
+    missing = pc.is_null(column).to_numpy()
+    if missing.any():
+        raise wording.missing_categories(name, missing)
+    kind = column.type
+    values = pc.cast(column, kind.value_type) if pa.types.is_dictionary(kind) else column
+    return pc.cast(values, pa.string())
+
+
+def _split(feature: str, available: Collection[str]) -> tuple[str, str]:
+    """Return column and level of an indicator's name; either may contain an equals sign."""
+    cuts = [i for i, letter in enumerate(feature) if letter == "="]
+    for i in cuts:
+        if feature[:i] in available:
+            return feature[:i], feature[i + 1 :]
+    return feature, ""
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    return bool(
+        is_a.is_floating(kind)
+        or is_a.is_integer(kind)
+        or is_a.is_boolean(kind)
+        or is_a.is_decimal(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return str(kind) in {"string", "large_string", "string_view"} or pa.types.is_dictionary(kind)
