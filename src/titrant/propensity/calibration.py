@@ -48,12 +48,13 @@ class Calibration:
     pit_histogram: tuple[float, ...] | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Return the numbers under their names, ready for JSON."""
-        return asdict(self)
+        """Return the numbers under their names, as JSON gives them back."""
+        histogram = None if self.pit_histogram is None else list(self.pit_histogram)
+        return {**asdict(self), "pit_histogram": histogram}
 
     def __repr__(self) -> str:
         """Say it in one line."""
-        weight = f"mean weight {self.mean_weight:.3f} ± {self.mean_weight_se:.3f}"
+        weight = f"mean weight {self.mean_weight:.4g} ± {self.mean_weight_se:.2g}"
         pit = "" if self.ks_distance is None else f"  PIT distance {self.ks_distance:.3f}"
         p = "" if self.ks_p_value is None else f" (p {self.ks_p_value:.2g})"
         return f"Calibration  log score {self.log_score:.4f}  {weight}{pit}{p}  rows {self.rows:,}"

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from titrant._types import Array
 
 
+# A stride that gains less log likelihood than this, over all rows, changes nothing that the data
+# could tell: log likelihoods differ by about 1 within a confidence set.
+_GAIN = 0.01
+_TINY = float(np.finfo(np.float64).tiny)
+
+
 @dataclass(frozen=True, slots=True)
 class Regressions:
     """K weighted regressions: `log_weights` (K,), `coef` (K, k), `sds` (K,)."""
@@ -42,24 +48,55 @@ def memberships(model: Regressions, Z: Array, r: Array) -> tuple[Array, float]:
 
 def regressions(Z: Array, r: Array, member: Array, floor: float) -> Regressions:
     """Return the weighted fits given memberships (n, K), no sd below `floor` (the M step)."""
-    size = np.maximum(member.sum(axis=0), np.finfo(np.float64).tiny)
+    size = np.maximum(member.sum(axis=0), _TINY)
     coef = np.stack([weighted_least_squares(Z, r, column) for column in member.T])
     squares = np.sum(member * (r[:, None] - Z @ coef.T) ** 2, axis=0)
     sds = np.maximum(np.sqrt(squares / size), floor)
     return Regressions(np.log(size / size.sum()), coef, sds)
 
 
-def climb(
-    model: Regressions, Z: Array, r: Array, *, floor: float, iterations: int, tolerance: float
-) -> Regressions:
-    """Return `model` after EM steps, until the mean log density gains less than `tolerance`."""
+def step(model: Regressions, Z: Array, r: Array, floor: float) -> tuple[Regressions, float]:
+    """Return `model` after one EM step, and the log likelihood *before* it."""
+    member, level = memberships(model, Z, r)
+    return regressions(Z, r, member, floor), len(r) * level
+
+
+def climb(model: Regressions, Z: Array, r: Array, *, floor: float, strides: int) -> Regressions:
+    """Return `model` after strides of EM, as long as they raise the log likelihood noticeably.
+
+    A stride is two steps and a leap along them (SQUAREM, Varadhan & Roland 2008), a step back
+    onto EM's path; where the leap lands lower than the first step, the two steps stand.
+    """
     before = -np.inf
-    for _ in range(iterations):
-        member, level = memberships(model, Z, r)
-        if level - before < tolerance:
+    for _ in range(strides):
+        first, level = step(model, Z, r, floor)
+        if level - before < _GAIN:
             break
-        model, before = regressions(Z, r, member, floor), level
+        second, reached = step(first, Z, r, floor)
+        leaped, landed = step(extrapolated(model, first, second, floor), Z, r, floor)
+        model, before = (leaped if landed >= reached else second), level
     return model
+
+
+def extrapolated(
+    start: Regressions, first: Regressions, second: Regressions, floor: float
+) -> Regressions:
+    """Return θ₀ + 2s·d + s²·v with d = θ₁ − θ₀, v = (θ₂ − θ₁) − d, s = |d|/|v| within [1, 64]."""
+    theta = [
+        np.concatenate([m.log_weights, np.log(m.sds), m.coef.ravel()])
+        for m in (start, first, second)
+    ]
+    d = theta[1] - theta[0]
+    v = theta[2] - theta[1] - d
+    s = np.clip(np.linalg.norm(d) / max(float(np.linalg.norm(v)), _TINY), 1.0, 64.0)
+    log_weights, log_sds, coef = np.split(
+        theta[0] + 2.0 * s * d + s * s * v, np.cumsum([len(start.sds)] * 2)
+    )
+    # The residual sd is 1: beyond e^±50 a leap has gone astray and will be taken back.
+    log_weights = np.clip(log_weights, -50.0, 50.0)
+    log_weights = log_weights - log_sum_exp(log_weights[None, :])
+    sds = np.maximum(np.exp(np.clip(log_sds, -50.0, 50.0)), floor)
+    return Regressions(log_weights, coef.reshape(start.coef.shape), sds)
 
 
 def starts(

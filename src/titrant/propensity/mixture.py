@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 # No component is narrower than this share of the residual sd of one regression: a mixture that
 # could sharpen freely would buy its likelihood with spikes on a few rows.
 _FLOOR = 0.05
-# First guesses climb a few steps on at most this many rows; only the best one climbs on.
+# First guesses climb a few strides on at most this many rows; only the best one climbs on.
 _SUBSAMPLE = 4_000
-_SHORT, _LONG = 20, 500
-_TOLERANCE = 1e-7
+_SHORT, _LONG = 7, 200
 
 
 class GaussianMixture(NormalModel):
     """T | x ~ Σ_k w_k N(a_k + b_k·x, s_k²), by EM from several seeded starts.
 
-    The number of components is the one of 1 … `components` with the least Bayesian information
-    criterion, so on linear-Gaussian logs the fit is that of `LinearGaussian`, to the digit. As
+    Components are added, up to `components`, as long as the Bayesian information criterion
+    falls; on linear-Gaussian logs one is enough and the fit is that of `LinearGaussian`. As
     there, each s_k carries the factor √(n/(n − K·rank)); no s_k is below 5 % of the residual sd
     of one regression.
 
@@ -55,10 +54,20 @@ class GaussianMixture(NormalModel):
         residuals = t - ols.predict(X)
         sd = residual_sd(residuals, t, ols.design.rank)
         Z, r = ols.design(X), residuals / sd
-        fits = [self._regressions(Z, r, k) for k in range(1, _affordable(Z, most) + 1)]
-        self.bic_ = np.array([criterion(fit, Z, r) for fit in fits])
-        self._keep(fits[int(np.argmin(self.bic_))], ols, sd, len(t))
+        best, self.bic_ = self._select(Z, r, _affordable(Z, most))
+        self._keep(best, ols, sd, len(t))
         return self
+
+    def _select(self, Z: Array, r: Array, most: int) -> tuple[Regressions, Array]:
+        best = self._regressions(Z, r, 1)
+        path = [criterion(best, Z, r)]
+        for components in range(2, most + 1):
+            fit = self._regressions(Z, r, components)
+            path.append(criterion(fit, Z, r))
+            if path[-1] >= path[-2]:
+                break
+            best = fit
+        return best, np.array(path)
 
     def _regressions(self, Z: Array, r: Array, components: int) -> Regressions:
         rng = np.random.default_rng([self.seed, components])
@@ -67,7 +76,7 @@ class GaussianMixture(NormalModel):
         first = starts(Z[few], r[few], components, number=number, floor=_FLOOR, rng=rng)
         short = [_climb(model, Z[few], r[few], _SHORT) for model in first]
         best = max(short, key=lambda model: model.log_likelihood(Z[few], r[few]))
-        return _climb(best, Z, r, _LONG)
+        return _climb(_climb(best, Z[few], r[few], _LONG), Z, r, _LONG)
 
     def _keep(self, fit: Regressions, ols: Affine, sd: float, n: int) -> None:
         order = np.argsort(-fit.log_weights, kind="stable")
@@ -91,8 +100,8 @@ def criterion(fit: Regressions, Z: Array, r: Array) -> float:
     return float(-2.0 * fit.log_likelihood(Z, r) + parameters * np.log(len(r)))
 
 
-def _climb(model: Regressions, Z: Array, r: Array, iterations: int) -> Regressions:
-    return climb(model, Z, r, floor=_FLOOR, iterations=iterations, tolerance=_TOLERANCE)
+def _climb(model: Regressions, Z: Array, r: Array, strides: int) -> Regressions:
+    return climb(model, Z, r, floor=_FLOOR, strides=strides)
 
 
 def _affordable(Z: Array, most: int) -> int:

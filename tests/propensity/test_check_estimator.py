@@ -1,0 +1,26 @@
+"""Every model has scikit-learn's manners, the treatment being its y."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from titrant.propensity import PROPENSITIES, GaussianMixture
+
+
+@parametrize_with_checks([model() for model in PROPENSITIES])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("model", PROPENSITIES)
+def test_score_is_the_mean_log_density(model, log):
+    fitted = model().fit(*log)
+    assert fitted.score(*log) == pytest.approx(np.mean(np.log(fitted.density(*log))), rel=1e-12)
+
+
+def test_models_can_be_tuned_by_their_score(log):
+    search = GridSearchCV(GaussianMixture(), {"components": [1, 2]}, cv=2).fit(*log)
+    assert search.best_params_["components"] in {1, 2}
