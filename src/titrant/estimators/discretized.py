@@ -38,8 +38,10 @@ class Discretized(WeightedEstimator):
         _check.count(self.bins, "bins", "Discretized", at_least=2)
         if self.clip is not None:
             _check.nonnegative(self.clip, "clip", "Discretized")
-        if self.edges is not None and (np.diff(self.edges) <= 0).any():
-            raise _check.invalid("edges", "Discretized", "increasing", self.edges)
+        if self.edges is not None:
+            inner = _check.finite_array(self.edges, "edges", "Discretized", ndim=1)
+            if (np.diff(inner) <= 0).any():
+                raise _check.invalid("edges", "Discretized", "increasing", self.edges)
 
     @property
     def normalized(self) -> bool:
