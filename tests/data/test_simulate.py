@@ -63,6 +63,8 @@ def test_logged_doses_follow_the_cdf(design):
     for j in range(log.dimension):
         pit = design.law.cdf(center[:, j], log.doses[:, j])
         assert stats.kstest(pit, "uniform").pvalue > LEAST_P
+    if log.dimension == 1:
+        np.testing.assert_array_equal(pit, design.cdf(log.context, log.treatment))
 
 
 def test_the_density_is_the_derivative_of_the_cdf(design):
