@@ -3,10 +3,26 @@
 from titrant.bandwidth.averaged_bias_path import AveragedBiasPath
 from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_selector
 from titrant.bandwidth.fixed import Fixed
+from titrant.bandwidth.leave_one_out import LeaveOneOut
 from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of
+from titrant.bandwidth.path_fit import PathFit
+from titrant.bandwidth.plug_in import PlugIn
 from titrant.bandwidth.rule_of_thumb import RuleOfThumb
+from titrant.bandwidth.slope import Slope
+from titrant.bandwidth.subsampled import Subsampled
+from titrant.bandwidth.two_bandwidth import TwoBandwidth
 
-SELECTORS: tuple[BandwidthSelector, ...] = (AveragedBiasPath(), RuleOfThumb())
+SELECTORS: tuple[BandwidthSelector, ...] = (
+    AveragedBiasPath(),
+    TwoBandwidth(),
+    PathFit(),
+    RuleOfThumb(),
+    PlugIn(),
+    PlugIn(as_printed=True),
+    Slope(),
+    LeaveOneOut(),
+    Subsampled(),
+)
 """Every selector that chooses from data; the law tests run over this list."""
 
 __all__ = [
@@ -17,7 +33,13 @@ __all__ = [
     "BandwidthPath",
     "BandwidthSelector",
     "Fixed",
+    "LeaveOneOut",
+    "PathFit",
+    "PlugIn",
     "RuleOfThumb",
+    "Slope",
+    "Subsampled",
+    "TwoBandwidth",
     "as_selector",
     "path_of",
 ]

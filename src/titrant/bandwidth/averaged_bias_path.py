@@ -19,8 +19,15 @@ import numpy as np
 from titrant import _check
 from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth
 from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of
-from titrant.bandwidth.rule_of_thumb import RuleOfThumb
-from titrant.errors import NoOverlap
+from titrant.bandwidth.usable import (
+    ESS_FLOOR,
+    FEWEST,
+    FEWEST_ROWS,
+    WIDEST,
+    edge_flag,
+    fall_back,
+    usable,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +37,6 @@ if TYPE_CHECKING:
 
 POWERS = (1.0, 1.5, 2.0)
 """p: a kink at the policy's dose bends the path as g or g^1.5, a smooth outcome as g²."""
-FEWEST = 5
-"""Grid points that a model must explain, and that must be usable at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +49,11 @@ class AveragedBiasPath(BandwidthSelector):
 
     range_penalty: float = 3.0
     """Per grid point that a model leaves unexplained (12 an octave)."""
-    ess_floor: float = 12.0
+    ess_floor: float = ESS_FLOOR
     """Bandwidths with a smaller effective sample size are not considered."""
-    fewest_rows: int = 8
+    fewest_rows: int = FEWEST_ROWS
     """Nor are those with fewer rows in reach."""
-    widest: float = 2.0
+    widest: float = WIDEST
     """Nor those beyond this many sd(T)."""
     nugget: float = 0.02
     """Share added to the diagonal of the joint covariance, which is nearly singular."""
@@ -64,11 +69,13 @@ class AveragedBiasPath(BandwidthSelector):
 
     def select_from(self, path: BandwidthPath, problem: Problem) -> Bandwidth:
         """Return the same from a path already computed."""
-        usable = self.admissible(path)
-        if len(usable) < FEWEST:
+        some = self.admissible(path)
+        if len(some) < FEWEST:
             return self._fall_back(path, problem, "fewer than 5 usable bandwidths")
-        g, values = path.factors[usable], path.values[usable]
-        covariance = _inflated(path, usable)
+        g, values = path.factors[some], path.values[some]
+        covariance = _inflated(path, some)
+        if not (np.diagonal(covariance) > 0.0).all():
+            return self._fall_back(path, problem, "an estimate without variance")
         s2 = _smoothed_variance(np.diagonal(covariance), path.baseline_variance, g)
         root = _cholesky(covariance, s2, self.nugget)
         if root is None:
@@ -86,29 +93,17 @@ class AveragedBiasPath(BandwidthSelector):
             ),
             bias=bias,
             se=se,
-            flag=_edge_flag(best, len(g)),
-        )
-
-    def admissible(self, path: BandwidthPath) -> NDArray[np.intp]:
-        """Return the indices of the bandwidths with enough data and not too wide."""
-        return np.flatnonzero(
-            (path.count >= self.fewest_rows)
-            & (path.ess >= self.ess_floor)
-            & (path.factors <= self.widest)
+            flag=edge_flag(best, len(g)),
         )
 
     def _fall_back(self, path: BandwidthPath, problem: Problem, why: str) -> Bandwidth:
-        """Return the rule of thumb moved to the nearest bandwidth with data, flagged."""
-        reached = np.flatnonzero((path.count >= 2) & (path.ess > 1))  # noqa: PLR2004
-        if not len(reached):
-            raise NoOverlap(_no_overlap_sentence(path))
-        wanted = RuleOfThumb().factor(problem)
-        candidates = path.factors[reached]
-        enough = candidates[path.ess[reached] >= min(self.ess_floor, path.ess[reached].max())]
-        g = float(np.clip(wanted, enough.min(), candidates.max()))
-        reason = f"The rule of thumb, moved to where there is data, because of {why}."
-        h = as_bandwidth(g, problem)
-        return Bandwidth(h=h, selector="AveragedBiasPath", reason=reason, flag=f"fallback: {why}")
+        return fall_back(path, problem, "AveragedBiasPath", why, ess_floor=self.ess_floor)
+
+    def admissible(self, path: BandwidthPath) -> NDArray[np.intp]:
+        """Return the indices of the bandwidths with enough data and not too wide."""
+        return usable(
+            path, ess_floor=self.ess_floor, fewest_rows=self.fewest_rows, widest=self.widest
+        )
 
 
 def averaged_squared_bias(values: Array, g: Array, root: Array, range_penalty: float) -> Array:
@@ -146,11 +141,11 @@ def _range_fits(values: Array, shape: Array, root: Array) -> tuple[Array, Array]
     return svv_1 - slope * sxv_1, slope**2 + 1.0 / sxx_1
 
 
-def _inflated(path: BandwidthPath, usable: NDArray[np.intp]) -> Array:
+def _inflated(path: BandwidthPath, some: NDArray[np.intp]) -> Array:
     """Return the covariance of the usable values, each SE times √(e/(e−1)), e = max(ESS, 2)."""
-    e = np.maximum(path.ess[usable], 2.0)
+    e = np.maximum(path.ess[some], 2.0)
     factor = np.sqrt(e / (e - 1.0))
-    return np.asarray(path.covariance[np.ix_(usable, usable)] * np.outer(factor, factor))
+    return np.asarray(path.covariance[np.ix_(some, some)] * np.outer(factor, factor))
 
 
 def _smoothed_variance(variance: Array, baseline: float, g: Array) -> Array:
@@ -175,17 +170,3 @@ def _cholesky(covariance: Array, s2: Array, nugget: float) -> Array | None:
         except np.linalg.LinAlgError:
             continue
     return None
-
-
-def _edge_flag(best: int, size: int) -> str | None:
-    if best == 0:
-        return "the smallest usable bandwidth"
-    return "the largest usable bandwidth" if best == size - 1 else None
-
-
-def _no_overlap_sentence(path: BandwidthPath) -> str:
-    return (
-        f"No bandwidth up to {path.factors[-1]:.3g} sd(T) reaches two logged doses near the "
-        f"policy's doses in {path.n:,} rows. Check that doses share a unit, or ask about a policy "
-        "closer to what was logged."
-    )

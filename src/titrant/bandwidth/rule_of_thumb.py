@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from titrant import _check
 from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth
+from titrant.bandwidth.path import path_of
+from titrant.bandwidth.tradeoff import rate
+from titrant.bandwidth.usable import fall_back, reached
 
 if TYPE_CHECKING:
     from titrant.estimators import Problem
@@ -14,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOfThumb(BandwidthSelector):
-    """h = constant·sd(T)·n^(−1/(d+4)): the right rate, a constant for doses that look normal."""
+    """h = constant·sd(T)·n^(−1/(d+4)): the right rate, a constant for doses that look normal.
+
+    Only where that reaches no two rows is it moved, and flagged.
+    """
 
     constant: float = 1.0
 
@@ -23,11 +31,18 @@ class RuleOfThumb(BandwidthSelector):
 
     def factor(self, problem: Problem) -> float:
         """Return h/sd(T)."""
-        return self.constant * float(problem.n ** (-1 / (len(problem.spread) + 4)))
+        return self.constant * rate(problem)
 
     def select(self, problem: Problem) -> Bandwidth:
         """Return the rule's bandwidth."""
-        d = len(problem.spread)
-        reason = f"{self.constant:g} × sd(T) × n^(−1/{d + 4}) with n = {problem.n:,}."
-        h = as_bandwidth(self.factor(problem), problem)
-        return Bandwidth(h=h, selector="RuleOfThumb", reason=reason)
+        g, d = self.factor(problem), len(problem.spread)
+        path = path_of(problem, np.array([g]))
+        if not len(reached(path)):
+            why = "no two rows in reach of it"
+            return fall_back(path_of(problem), problem, "RuleOfThumb", why)
+        return Bandwidth(
+            h=as_bandwidth(g, problem),
+            selector="RuleOfThumb",
+            reason=f"{self.constant:g} × sd(T) × n^(−1/{d + 4}) with n = {problem.n:,}.",
+            se=float(path.se[0]),
+        )

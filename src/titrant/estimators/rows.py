@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from titrant.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from titrant._types import Array
 
@@ -54,3 +58,15 @@ class Rows:
         if array is None:
             raise InvalidArgument(f"`{owner}` needs `{name}` for its terms; the rows carry none.")
         return array
+
+    def take(self, index: NDArray[np.intp]) -> Rows:
+        """Return the rows with these indices; without ``probability``, which knows all rows only.
+
+        ``center`` and ``floor`` stay those of the log.
+        """
+        chosen: dict[str, Any] = {
+            f.name: value[index]
+            for f in fields(self)
+            if isinstance(value := getattr(self, f.name), np.ndarray)
+        }
+        return replace(self, probability=None, **chosen)
