@@ -43,3 +43,7 @@ class Estimator(ABC):
     @abstractmethod
     def gradient(self, mean: Array) -> Array:
         """Return ∂value/∂mean (k,): with it the delta method gives the standard error."""
+
+    @abstractmethod
+    def hessian(self, mean: Array) -> Array:
+        """Return ∂²value/∂mean² (k, k): how the standard error itself moves with the mean."""

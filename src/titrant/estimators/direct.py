@@ -56,3 +56,7 @@ class DirectMethod(Estimator):
     def gradient(self, mean: Array) -> Array:
         """Return 1: the value is the mean itself."""
         return np.ones_like(mean)
+
+    def hessian(self, mean: Array) -> Array:
+        """Return 0 (1, 1): the value is linear."""
+        return np.zeros((len(mean), len(mean)))

@@ -80,6 +80,14 @@ class WeightedEstimator(Estimator):
             return np.array([1.0, 1.0, 0.0])
         return np.array([1.0, 1.0 / mean[2], -mean[1] / mean[2] ** 2])
 
+    def hessian(self, mean: Array) -> Array:
+        """Return the second derivatives of m₁/m₂ when self-normalized, else 0 (3, 3)."""
+        second = np.zeros((3, 3))
+        if self.normalized:
+            second[1, 2] = second[2, 1] = -1.0 / mean[2] ** 2
+            second[2, 2] = 2.0 * mean[1] / mean[2] ** 3
+        return second
+
 
 def constant_baseline(rows: Rows, c: float) -> tuple[Array, Array]:
     """Return b = c and e = y − c, each (n,)."""

@@ -1,0 +1,77 @@
+"""What a policy search keeps of the rows: sums of terms and of their slopes in the parameters.
+
+The slope of a term in β is its slope in the dose times ∂τ/∂β, summed by the policy's
+vector-Jacobian product. These sums add up over blocks of rows like all else, so a search runs
+wherever an evaluation runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators import Estimator, Rows
+    from titrant.kernels import Scale
+    from titrant.policies import ParametricPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStatistics:
+    """Sums over n rows for m candidate policies with P parameters and k terms.
+
+    Raw second moments suffice here, unlike for a standard error that is reported: baselines are
+    already taken off, and the penalty only steers the search.
+    """
+
+    n: int
+    z: Array
+    """Σz (m, k)."""
+    dz: Array
+    """Σ∂z/∂β (m, k, P)."""
+    zz: Array
+    """Σzz' (m, k, k)."""
+    zdz: Array
+    """Σz·∂z'/∂β (m, k, k, P): [j, a, b] is Σ z_a ∂z_b/∂β."""
+
+    def __add__(self, other: SearchStatistics) -> SearchStatistics:
+        """Return the sums over both sets of rows."""
+        return SearchStatistics(
+            self.n + other.n,
+            self.z + other.z,
+            self.dz + other.dz,
+            self.zz + other.zz,
+            self.zdz + other.zdz,
+        )
+
+
+def search_statistics(
+    estimator: Estimator, policy: ParametricPolicy, scale: Scale, rows: Rows
+) -> SearchStatistics:
+    """Return the sums of one candidate (m = 1); rows carry its doses, r̂ and slopes, and x."""
+    x = rows.need("x", "search")
+    z, slope = estimator.terms(rows, scale), estimator.dterms(rows, scale)
+    k = z.shape[1]
+
+    def pulled(g: Array) -> Array:
+        return policy.vjp(x, g[:, 0] if g.shape[1] == 1 else g)
+
+    dz = np.stack([pulled(slope[:, b]) for b in range(k)])
+    zdz = np.stack(
+        [np.stack([pulled(z[:, a, None] * slope[:, b]) for b in range(k)]) for a in range(k)]
+    )
+    return SearchStatistics(len(z), z.sum(axis=0)[None], dz[None], (z.T @ z)[None], zdz[None])
+
+
+def stacked(parts: list[SearchStatistics]) -> SearchStatistics:
+    """Return the statistics of several candidates on the same rows as one."""
+    return replace(
+        parts[0],
+        z=np.concatenate([p.z for p in parts]),
+        dz=np.concatenate([p.dz for p in parts]),
+        zz=np.concatenate([p.zz for p in parts]),
+        zdz=np.concatenate([p.zdz for p in parts]),
+    )
