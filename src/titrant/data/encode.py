@@ -55,12 +55,6 @@ def with_features(table: pa.Table, features: Iterable[str]) -> pa.Table:
     return _with(table, table, [f for f in features if f not in table.column_names])
 
 
-def source(feature: str, available: Collection[str]) -> str:
-    """Return the column that a feature is made from: itself, or ``sex`` for ``sex=male``."""
-    column = _split(feature, available)[0]
-    return feature if feature in available or column not in available else column
-
-
 def _usable(table: pa.Table, taken: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the columns fit to be contexts, and a sentence about each that is not."""
     names, notes = [], []
@@ -82,7 +76,7 @@ def _unfit(column: pa.ChunkedArray) -> str | None:
         return None
     if not _is_text(kind):
         return f"its values are of type {kind}"
-    count = pc.count_distinct(column, mode="all").as_py()
+    count = len(pc.unique(column))
     if count > MOST_LEVELS:
         return f"its texts take {count:,} different values, over {MOST_LEVELS}"
     return "all its values are the same" if count <= 1 else None

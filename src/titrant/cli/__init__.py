@@ -1,0 +1,36 @@
+"""The command line: parse → call → print; nothing else.
+
+`run` turns whatever happens into an exit code: 0 ok, 1 refused by the trust rules, 2 usage or
+bad data, 3 a bug of titrant, 130 interrupted. Nothing heavy is imported before a command needs it,
+so that ``titrant --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main", "run"]
+
+
+def main() -> None:
+    """Run the command line of this process and leave with its exit code."""
+    from titrant.cli.terminal import behave  # noqa: PLC0415  (its import is work to be counted)
+
+    behave()
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Return the exit code of ``titrant`` called with `arguments`."""
+    from titrant.cli.app import titrant  # noqa: PLC0415
+    from titrant.cli.failures import explain  # noqa: PLC0415
+
+    try:
+        code = titrant.main([*arguments], prog_name="titrant", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (each gets its sentence)
+        return explain(error, debug="--debug" in arguments)
+    return code if isinstance(code, int) else 0

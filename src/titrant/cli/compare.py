@@ -1,0 +1,43 @@
+"""`titrant compare`: several policies on one log, and their paired differences."""
+
+from __future__ import annotations
+
+import click
+
+from titrant.cli.options import (
+    LogOptions,
+    MethodOptions,
+    OutputOptions,
+    PolicyOptions,
+    RunOptions,
+    takes,
+)
+
+
+@click.command("compare")
+@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, RunOptions)
+def command(
+    log: LogOptions,
+    policies: PolicyOptions,
+    method: MethodOptions,
+    output: OutputOptions,
+    run: RunOptions,
+) -> None:
+    """Estimate several policies on the same rows of LOG, and their paired differences.
+
+    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
+    pipe.
+
+    \b
+    titrant compare log.csv --treatment dose --outcome loss \\
+        --policy new=policy.json --policy logged-mean
+    """
+    from titrant.cli.evaluating import compared, finish  # noqa: PLC0415
+
+    if len(policies.policy) == 1:
+        raise click.UsageError(
+            "`titrant compare` takes at least two policies; got one. "
+            "Use `titrant evaluate` for one."
+        )
+    comparison, page = compared(log, policies, method, output, run)
+    finish(comparison, comparison.to_dict(), output, page)

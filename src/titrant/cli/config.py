@@ -1,0 +1,99 @@
+"""A run as a TOML file: every option under its own name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from titrant.cli.writing import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NOT_OF_THE_RUN = ("config", "save_config", "debug")
+
+
+def load(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
+    """Make the options in a TOML file the defaults of this command."""
+    if path is not None:
+        own = {parameter.name: parameter for parameter in _settable(ctx)}
+        given = _read(path)
+        for key in given:
+            if key.replace("-", "_") not in own:
+                raise _refusal(_unknown(path, key, list(own)))
+        ctx.default_map = {
+            key.replace("-", "_"): _value(own[key.replace("-", "_")], value, key, path)
+            for key, value in given.items()
+        }
+    return path
+
+
+def save(ctx: click.Context, path: str | None) -> None:
+    """Write the options of this run, also those left at their defaults."""
+    if path is None:
+        return
+    lines = [
+        f"{_key(parameter)} = {_toml(ctx.params[parameter.name])}"
+        for parameter in _settable(ctx)
+        if ctx.params.get(str(parameter.name)) not in (None, ())
+    ]
+    head = f"# Repeat with: {ctx.command_path} --config {Path(path).name}"
+    write_text(path, "\n".join([head, *lines]) + "\n")
+
+
+def settings(ctx: click.Context) -> dict[str, object]:
+    """Return the options of this run by name, as they would be saved."""
+    return {_key(p): ctx.params[str(p.name)] for p in _settable(ctx)}
+
+
+def _settable(ctx: click.Context) -> list[click.Parameter]:
+    return [p for p in ctx.command.params if p.name not in _NOT_OF_THE_RUN]
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _refusal(f"`{path}` cannot be opened: {error.strerror}.") from None
+    except ValueError as error:  # bad TOML or bad UTF-8
+        raise _refusal(f"`{path}` is not TOML: {str(error).rstrip('.')}.") from None
+
+
+def _value(parameter: click.Parameter, value: Any, key: str, path: str) -> Any:  # noqa: ANN401
+    """Return a value of the file in the form that click expects of a default."""
+    if isinstance(value, dict):
+        raise _refusal(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
+    if isinstance(value, list) and not parameter.multiple:
+        raise _refusal(f"`{key}` in `{path}` is a list; this option takes one value.")
+    return value if isinstance(value, list) or not parameter.multiple else [value]
+
+
+def _unknown(path: str, key: str, known: Sequence[str]) -> str:
+    names = [name.replace("_", "-") for name in known]
+    close = difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(names)}."
+    return f"`{path}` sets `{key}`, which is no option of this command; {hint}"
+
+
+def _refusal(sentence: str) -> click.BadParameter:
+    return click.BadParameter(sentence, param_hint="'--config'")
+
+
+def _key(parameter: click.Parameter) -> str:
+    return str(parameter.name).replace("_", "-")
+
+
+def _toml(value: object) -> str:
+    """Return a value in TOML; a JSON text is a TOML text once DEL is escaped."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,43 @@
+"""`titrant evaluate`: one policy on one log."""
+
+from __future__ import annotations
+
+import click
+
+from titrant.cli.options import (
+    LogOptions,
+    MethodOptions,
+    OutputOptions,
+    PolicyOptions,
+    RunOptions,
+    takes,
+)
+
+
+@click.command("evaluate")
+@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, RunOptions)
+def command(
+    log: LogOptions,
+    policies: PolicyOptions,
+    method: MethodOptions,
+    output: OutputOptions,
+    run: RunOptions,
+) -> None:
+    """Estimate how good one policy would have been on the contexts of LOG.
+
+    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
+    pipe.
+
+    \b
+    titrant evaluate log.csv --treatment dose --outcome loss --policy constant:35
+    """
+    from titrant.cli.evaluating import compared, finish  # noqa: PLC0415
+
+    if len(policies.policy) > 1:
+        raise click.UsageError(
+            f"`titrant evaluate` takes one policy; got {len(policies.policy)}. "
+            "Use `titrant compare` for several."
+        )
+    comparison, page = compared(log, policies, method, output, run)
+    (estimate,) = comparison.estimates.values()
+    finish(comparison, estimate.to_dict(), output, page)

@@ -1,0 +1,89 @@
+"""What `evaluate` and `compare` share: read, call the library, print, write."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from titrant import compare
+from titrant.cli import config, inputs, show, specs
+from titrant.cli.terminal import show as to_terminal
+from titrant.cli.terminal import working
+from titrant.cli.writing import STDOUT, check_writable, write_text
+
+if TYPE_CHECKING:
+    from titrant.cli.options import (
+        LogOptions,
+        MethodOptions,
+        OutputOptions,
+        PolicyOptions,
+        RunOptions,
+    )
+    from titrant.data import LoggedData
+    from titrant.evaluation import Comparison
+    from titrant.policies import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of which log; the report repeats it."""
+
+    log: LoggedData
+    policies: dict[str, Policy]
+    settings: dict[str, object]
+
+
+def compared(
+    log_options: LogOptions,
+    policy_options: PolicyOptions,
+    method_options: MethodOptions,
+    output: OutputOptions,
+    run: RunOptions,
+) -> tuple[Comparison, Asked]:
+    """Return the comparison that the options ask for."""
+    for option in ("--html", "--json"):
+        check_writable(option, getattr(output, option[2:]))
+    check_writable("--save-config", run.save_config)
+    how = inputs.method(method_options)
+    with working("Reading the log"):
+        log = inputs.read_log(log_options)
+    policies = specs.policies(policy_options.policy, log)
+    context = click.get_current_context()
+    config.save(context, run.save_config)
+    with working(f"Evaluating {len(policies)} policies on {len(log):,} rows"):
+        comparison = compare(log, policies, **how)
+    return comparison, Asked(log, policies, config.settings(context))
+
+
+def finish(
+    comparison: Comparison, result: dict[str, Any], output: OutputOptions, asked: Asked
+) -> None:
+    """Print the tables unless JSON goes to standard output, and write the files asked for."""
+    show.cautions(comparison.estimates)
+    if output.json != STDOUT:
+        to_terminal(show.values(comparison.estimates, output.level))
+        if len(comparison.estimates) > 1:
+            to_terminal(show.differences(comparison, output.level, maximize=output.maximize))
+        to_terminal(show.reading(maximize=output.maximize))
+    if output.json is not None:
+        write_text(output.json, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    if output.html is not None:
+        write_page(output.html, comparison, output, asked)
+
+
+def write_page(path: str, comparison: Comparison, output: OutputOptions, asked: Asked) -> None:
+    """Write the report page."""
+    from titrant.report import Report, render  # noqa: PLC0415
+
+    page = Report.of(
+        comparison,
+        asked.log,
+        asked.policies,
+        level=output.level,
+        maximize=output.maximize,
+        settings=asked.settings,
+    )
+    write_text(path, render(page))

@@ -1,0 +1,142 @@
+"""From options as typed to the objects that the library is called with."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from titrant.cli import names
+from titrant.cli.terminal import note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+
+    from titrant.cli.options import LogOptions, MethodOptions
+    from titrant.data import LoggedData
+    from titrant.data.encode import Encoded
+
+    Bound = float | list[float | None] | None
+
+_PAIR = 2
+
+
+def read_log(options: LogOptions) -> LoggedData:
+    """Return the log that the options describe, and say how its context was made."""
+    from titrant.data import Columns, LoggedData  # noqa: PLC0415
+    from titrant.data.encode import encode  # noqa: PLC0415
+
+    doses = columns(options.treatment)
+    context = columns(options.context) if options.context else None
+    limits = bounds(options.bounds, len(doses))
+    roles = Columns(
+        treatment=doses,
+        outcome=options.outcome,
+        context=context or [],
+        propensity=options.propensity,
+    )
+    encoded = encode(_table(options.log, roles, whole=context is None), context, roles.needed)
+    announce(encoded, chosen=context is None)
+    return LoggedData.from_frame(
+        encoded.table,
+        treatment=doses[0] if len(doses) == 1 else doses,
+        outcome=options.outcome,
+        context=encoded.names,
+        propensity=options.propensity,
+        bounds=limits,
+    )
+
+
+def announce(encoded: Encoded, *, chosen: bool) -> None:
+    """Say how contexts were made, and which they are when they were chosen for the user."""
+    from titrant.data.wording import listed  # noqa: PLC0415
+
+    for sentence in encoded.notes:
+        note(sentence)
+    if chosen:
+        note(f"Context: {listed(encoded.names) or 'none'}. Choose others with `--context`.")
+
+
+def method(options: MethodOptions) -> dict[str, Any]:
+    """Return the keyword arguments of `evaluate` and `compare` that say how to estimate."""
+    _check_used(options)
+    return {
+        "estimator": names.estimator(
+            options.estimator, options.kernel, options.clip, options.seed
+        ),
+        "bandwidth": None if options.bandwidth is None else names.bandwidth(options.bandwidth),
+        "propensity": names.propensity_model(options.propensity_model, options.seed),
+        "allow_untrusted": options.allow_untrusted,
+    }
+
+
+def columns(texts: Iterable[str]) -> list[str]:
+    """Return the names in comma lists; a name with a comma stands in double quotes.
+
+    >>> columns(["age,bmi", '"dose, mg"'])
+    ['age', 'bmi', 'dose, mg']
+    """
+    return [name.strip() for text in texts for name in comma_list(text) if name.strip()]
+
+
+def comma_list(text: str) -> list[str]:
+    """Return the parts of a comma list, in which double quotes protect commas."""
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def bounds(texts: tuple[str, ...], dimension: int) -> tuple[Bound, Bound] | None:
+    """Return (lower, upper), each a number for all doses or a list with one for each.
+
+    >>> bounds(("0,",), 1), bounds(("0,1", ",5"), 2)
+    ((0.0, None), ([0.0, None], [1.0, 5.0]))
+    """
+    if not texts:
+        return None
+    pairs = [_bound(text) for text in texts]
+    if len(pairs) == 1:
+        return pairs[0]
+    if len(pairs) != dimension:
+        raise click.BadParameter(
+            f"Give it once for all treatments or once for each of {dimension}; got {len(pairs)}.",
+            param_hint="'--bounds'",
+        )
+    return [low for low, _ in pairs], [high for _, high in pairs]
+
+
+def _bound(text: str) -> tuple[float | None, float | None]:
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        if len(parts) != _PAIR:
+            raise ValueError(text)
+        low, high = (float(part) if part else None for part in parts)
+    except ValueError:
+        raise click.BadParameter(
+            f"It must be LO,HI with a number or nothing on each side; got {text!r}.",
+            param_hint="'--bounds'",
+        ) from None
+    return low, high
+
+
+def _table(path: str, roles: Any, *, whole: bool) -> pa.Table:  # noqa: ANN401  (Columns)
+    """Return the whole table, in which contexts are found, or its named columns."""
+    from titrant.data.columns import check_present  # noqa: PLC0415
+    from titrant.data.files import read_table  # noqa: PLC0415
+
+    table = read_table(path, None if whole else roles.roles)
+    check_present(roles.roles, table.column_names)
+    return table
+
+
+def _check_used(options: MethodOptions) -> None:
+    """Refuse an option that the estimator would ignore."""
+    taken = names.ESTIMATORS[options.estimator].takes
+    given = {"kernel": options.kernel, "bandwidth": options.bandwidth, "clip": options.clip}
+    for name, value in given.items():
+        if value is not None and name not in taken:
+            raise click.BadParameter(
+                f"The estimator `{options.estimator}` has no {name}. Leave the option out.",
+                param_hint=f"'--{name}'",
+            )

@@ -1,0 +1,145 @@
+"""What the command line calls the parts of the library, and how it makes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from titrant.bandwidth import BandwidthSelector
+    from titrant.estimators import Estimator
+    from titrant.kernels import Kernel
+    from titrant.propensity import PropensityModel
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A name for an estimator: its class, its fixed settings, and what else it may be given."""
+
+    cls: str
+    help: str
+    takes: tuple[str, ...]
+    settings: tuple[tuple[str, bool], ...] = ()
+
+
+_SMOOTHED = ("kernel", "bandwidth", "clip")
+
+ESTIMATORS = {
+    "dr": Choice("DoublyRobust", "doubly robust, self-normalized", (*_SMOOTHED, "seed")),
+    "dr-unnormalized": Choice(
+        "DoublyRobust",
+        "doubly robust",
+        (*_SMOOTHED, "seed"),
+        (("self_normalized", False),),
+    ),
+    "sn": Choice("SelfNormalized", "self-normalized weighting", _SMOOTHED),
+    "ipw": Choice("IPW", "plain weighting", _SMOOTHED),
+    "centered-ipw": Choice(
+        "IPW", "weighting around the mean outcome", _SMOOTHED, (("centered", True),)
+    ),
+    "dm": Choice("DirectMethod", "outcome model alone", ("seed",)),
+    "discretized": Choice("Discretized", "ten dose bins", ("clip",)),
+}
+KERNELS = {
+    "epanechnikov": "Epanechnikov",
+    "gaussian": "Gaussian",
+    "triangular": "Triangular",
+    "uniform": "Uniform",
+    "biweight": "Biweight",
+}
+PROPENSITIES = {
+    "linear-gaussian": "LinearGaussian",
+    "heteroscedastic": "HeteroscedasticGaussian",
+    "mixture": "GaussianMixture",
+    "location-scale": "LocationScale",
+    "kernel": "KernelConditional",
+    "multivariate-gaussian": "MultivariateGaussian",
+}
+"""Static, so that help needs no import; a test holds them to the lists of their rooms."""
+
+
+class BandwidthText(click.ParamType):
+    """A bandwidth as typed: numbers, or the name of a selector."""
+
+    name = "H|SELECTOR"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the text as it is, once it can be understood."""
+        text = str(value)
+        try:
+            bandwidth(text)
+        except ValueError:
+            self.fail(
+                f"{text!r} is neither numbers nor one of {', '.join(selectors())}.", param, ctx
+            )
+        return text
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str  # noqa: ARG002
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Return the selectors that begin like this."""
+        item = click.shell_completion.CompletionItem
+        return [item(name) for name in selectors() if name.startswith(incomplete)]
+
+
+def selectors() -> dict[str, BandwidthSelector | None]:
+    """Return every bandwidth selector by name; None is the library's own choice."""
+    from titrant.bandwidth import SELECTORS  # noqa: PLC0415
+
+    return {AUTO: None} | {kebab(type(selector).__name__): selector for selector in SELECTORS}
+
+
+def bandwidth(text: str) -> BandwidthSelector | float | list[float] | None:
+    """Return the selector or the numbers meant by `text`; anything else is a ValueError."""
+    known = selectors()
+    if text in known:
+        return known[text]
+    numbers = [float(part) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def estimator(
+    name: str, kernel: str | None, clip: float | None, seed: int
+) -> Estimator:
+    """Return the estimator called `name`, with what it takes of the rest."""
+    from titrant import estimators  # noqa: PLC0415
+
+    choice = ESTIMATORS[name]
+    given: dict[str, Any] = {"kernel": _kernel(kernel), "clip": clip, "seed": seed}
+    wanted = {k: v for k, v in given.items() if k in choice.takes and v is not None}
+    made: Estimator = getattr(estimators, choice.cls)(**wanted, **dict(choice.settings))
+    return made
+
+
+def propensity_model(name: str | None, seed: int) -> PropensityModel | None:
+    """Return the propensity model called `name`."""
+    if name is None:
+        return None
+    from titrant import propensity  # noqa: PLC0415
+
+    model: Any = getattr(propensity, PROPENSITIES[name])()
+    if "seed" in model.get_params():
+        model.set_params(seed=seed)
+    made: PropensityModel = model
+    return made
+
+
+def kebab(name: str) -> str:
+    """Return a class name as it is typed: RuleOfThumb is rule-of-thumb."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def _kernel(name: str | None) -> Kernel | None:
+    if name is None:
+        return None
+    from titrant import kernels  # noqa: PLC0415
+
+    made: Kernel = getattr(kernels, KERNELS[name])()
+    return made

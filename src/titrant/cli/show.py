@@ -1,0 +1,118 @@
+"""Results as tables for people."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+
+from titrant.cli.terminal import note
+from titrant.inference import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from titrant.evaluation import Comparison, Contrast, Estimate
+
+_COLORS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.REFUSE: "red"}
+
+
+def values(
+    estimates: Mapping[str, Estimate],
+    level: float,
+    truth: Mapping[str, float] | None = None,
+) -> Table:
+    """Return the values of policies with their intervals, bandwidths and verdicts."""
+    rows = next(iter(estimates.values())).rows
+    headings = ["policy", "value", f"{100 * level:.6g}% CI", "h", f"ESS of {rows:,}", "verdict"]
+    table = _table([*headings, *(["truth"] if truth else [])])
+    for name, estimate in estimates.items():
+        known = [number(truth[name])] if truth else []
+        table.add_row(*_cells(name, estimate, level), *known)
+    return table
+
+
+def differences(comparison: Comparison, level: float, *, maximize: bool) -> Table:
+    """Return the paired difference of each pair of policies, and which is better if it is clear."""
+    table = _table(["difference", "value", f"{100 * level:.6g}% CI", "better"])
+    for a, b in combinations(comparison.estimates, 2):
+        contrast = comparison.contrast(a, b)
+        interval = span(*contrast.interval(level))
+        better = _better(contrast, level, maximize=maximize)
+        table.add_row(f"{a} − {b}", number(contrast.difference), interval, better)
+    return table
+
+
+def overlap(estimates: Mapping[str, Estimate]) -> Table:
+    """Return how much of the log speaks about each policy."""
+    rows = next(iter(estimates.values())).rows
+    table = _table(["overlap", f"ESS of {rows:,}", "largest weight", "mean weight"])
+    for name, estimate in estimates.items():
+        checks = estimate.diagnostics
+        largest, mean = checks["largest_weight_share"].value, checks["mean_weight"].value
+        table.add_row(name, f"{estimate.ess:,.0f}", f"{largest:.1%}", f"{mean:.3f}")
+    return table
+
+
+def reading(*, maximize: bool) -> str:
+    """Return how values are to be read."""
+    return "Outcome: a reward, higher is better." if maximize else "Outcome: a loss, lower is better."
+
+
+def cautions(estimates: Mapping[str, Estimate]) -> None:
+    """Say on standard error what the trust checks object to and what was unusual."""
+    for name, estimate in estimates.items():
+        for verdict, word in ((Verdict.REFUSE, "Not to be trusted"), (Verdict.WARN, "Warning")):
+            for message in estimate.diagnostics.messages(verdict):
+                note(f"{word} ({name}): {message}")
+        h = estimate.bandwidth
+        for remark in (None if h is None else h.flag, estimate.confidence.note):
+            if remark:
+                note(f"Note ({name}): {remark}")
+
+
+def number(value: float) -> str:
+    """Return a number to four digits."""
+    return f"{value:.4g}"
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval."""
+    return f"{number(low)} … {number(high)}"
+
+
+def bandwidth(estimate: Estimate) -> str:
+    """Return the bandwidth of an estimate, of each dose if there are several."""
+    if estimate.bandwidth is None:
+        return "–"
+    return ", ".join(number(h) for h in estimate.bandwidth.h.ravel().tolist())
+
+
+def _cells(name: str, estimate: Estimate, level: float) -> list[str]:
+    verdict = estimate.diagnostics.verdict
+    return [
+        name,
+        number(estimate.value),
+        span(*estimate.interval(level)),
+        bandwidth(estimate),
+        f"{estimate.ess:,.0f}",
+        f"[{_COLORS[verdict]}]{verdict.value}[/]",
+    ]
+
+
+def _better(contrast: Contrast, level: float, *, maximize: bool) -> str:
+    """Return the better policy, or that the interval leaves it open."""
+    low, high = contrast.interval(level)
+    if low <= 0 <= high:
+        return "not clear"
+    return contrast.a if (low > 0) is maximize else contrast.b
+
+
+def _table(headings: list[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(headings):
+        words = place == 0 or heading in {"verdict", "better"}
+        table.add_column(heading, justify="left" if words else "right", overflow="fold")
+    return table

@@ -1,0 +1,142 @@
+"""Policies as they are typed: a file, or a short text such as ``constant:35``."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from titrant.cli.inputs import bounds, comma_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from titrant.data import LoggedData
+    from titrant.policies import Policy
+
+FORMS = (
+    "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, clipped:LO,HI:POLICY "
+    "or rounded:STEP:POLICY"
+)
+
+
+def policies(texts: Sequence[str], log: LoggedData) -> dict[str, Policy]:
+    """Return the policies by name, each fitted to the context columns of the log."""
+    found: dict[str, Policy] = {}
+    for text in texts:
+        name, spec = named(text)
+        if name in found:
+            raise _refusal(
+                f"Two policies are called `{name}`. Name them apart, as in `other={spec}`."
+            )
+        found[name] = on_columns(policy(spec, log), log.names, name)
+    return found
+
+
+def named(text: str) -> tuple[str, str]:
+    """Return the name and the policy in ``NAME=POLICY``; a policy's own name unless given.
+
+    >>> named("new=rules/v2.json"), named("rules/v2.json"), named("linear:intercept=1,age=2")
+    (('new', 'rules/v2.json'), ('v2', 'rules/v2.json'), ('linear:intercept=1,age=2', ...))
+    """
+    name, equals, spec = text.partition("=")
+    if equals and ":" not in name:
+        return name.strip(), spec
+    return (Path(text).stem if text.endswith(".json") else text), text
+
+
+def policy(spec: str, log: LoggedData) -> Policy:
+    """Return the policy that a text describes; `log` gives column names and mean doses."""
+    kind, colon, rest = spec.partition(":")
+    if spec == "logged-mean":
+        from titrant.policies import Constant  # noqa: PLC0415
+
+        return Constant(log.treatment.mean(axis=0))
+    if colon and kind in _KINDS:
+        return _KINDS[kind](rest, log)
+    if spec.endswith(".json") or Path(spec).is_file():
+        from titrant.policies import load_policy  # noqa: PLC0415
+
+        return load_policy(spec)
+    raise _refusal(f"{spec!r} is no policy: give {FORMS}.")
+
+
+def on_columns(policy: Policy, available: Sequence[str], name: str) -> Policy:
+    """Return the policy as a rule on contexts with the columns `available`."""
+    wanted = policy.features
+    if wanted is None or tuple(wanted) == tuple(available):
+        return policy
+    for feature in wanted:
+        if feature not in available:
+            raise _refusal(_no_column(f"The policy `{name}` uses", feature, available))
+    from titrant.policies import Function  # noqa: PLC0415
+
+    places = [list(available).index(feature) for feature in wanted]
+    return Function(lambda X: policy(X[:, places]))
+
+
+def _constant(text: str, _: LoggedData) -> Policy:
+    from titrant.policies import Constant  # noqa: PLC0415
+
+    doses = [_number(part, f"constant:{text}") for part in text.split(",")]
+    return Constant(doses[0] if len(doses) == 1 else doses)
+
+
+def _linear(text: str, log: LoggedData) -> Policy:
+    from titrant.policies import Linear  # noqa: PLC0415
+
+    terms = dict(_term(part) for part in comma_list(text))
+    intercept = terms.pop("intercept", 0.0)
+    for column in terms:
+        if column not in log.names:
+            raise _refusal(_no_column(f"`linear:{text}` uses", column, log.names))
+    return Linear([terms.get(c, 0.0) for c in log.names], intercept, features=log.names)
+
+
+def _clipped(text: str, log: LoggedData) -> Policy:
+    from titrant.policies import Clipped  # noqa: PLC0415
+
+    limits, _, inner = text.partition(":")
+    pair = bounds((limits,), log.dimension)
+    low, high = (None, None) if pair is None else pair
+    return Clipped(policy(inner, log), low, high)
+
+
+def _rounded(text: str, log: LoggedData) -> Policy:
+    from titrant.policies import Rounded  # noqa: PLC0415
+
+    step, _, inner = text.partition(":")
+    return Rounded(policy(inner, log), _number(step, f"rounded:{text}"))
+
+
+def _term(text: str) -> tuple[str, float]:
+    """Return column and coefficient; the column may be an indicator such as ``sex=male``."""
+    column, _, coefficient = text.rpartition("=")
+    return column.strip(), _number(coefficient, text)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise _refusal(f"{text!r} in `{where}` is not a number. Give {FORMS}.") from None
+
+
+def _no_column(who: str, column: str, available: Sequence[str]) -> str:
+    close = difflib.get_close_matches(column, available, n=1)
+    hint = f"; did you mean `{close[0]}`?" if close else "."
+    return f"{who} `{column}`, which is not in the context{hint} It has {', '.join(available)}."
+
+
+def _refusal(sentence: str) -> click.BadParameter:
+    return click.BadParameter(sentence, param_hint="'--policy'")
+
+
+_KINDS: dict[str, Callable[[str, LoggedData], Policy]] = {
+    "constant": _constant,
+    "linear": _linear,
+    "clipped": _clipped,
+    "rounded": _rounded,
+}

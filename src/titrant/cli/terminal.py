@@ -1,0 +1,60 @@
+"""The terminal: where tables, notes and signs of life go."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+_PIPE_WIDTH = 160
+"""Columns for a table that goes into a file or a pipe: wide enough that nothing is cut."""
+
+
+def behave() -> None:
+    """Make this process a good neighbor in a shell."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without − or ≥ still gets its table
+    if sys.platform != "win32":
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `titrant … | head` ends without a word
+    warnings.showwarning = _as_note  # a library's warning without its lines of code
+
+
+def show(what: RenderableType) -> None:
+    """Print a table or text on standard output."""
+    from rich.console import Console  # noqa: PLC0415
+
+    terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, width=None if terminal else _PIPE_WIDTH, highlight=False)
+    console.print(what)
+
+
+def note(text: str) -> None:
+    """Say something beside the result, on standard error."""
+    click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal that work is going on, and say nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+def _as_note(message: Warning | str, *_: object) -> None:
+    note(f"Warning: {message}")
