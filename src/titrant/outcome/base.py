@@ -75,6 +75,8 @@ def training(X: ArrayLike, t: ArrayLike, y: ArrayLike, owner: str) -> tuple[Arra
     """Return contexts (n, p), doses (n, d) and outcomes (n,), finite and of equal length."""
     x, doses = inputs(X, t, owner)
     outcome = np.asarray(y, dtype=np.float64)
+    if len(x) < 2:  # noqa: PLR2004
+        raise DataError(f"`{owner}` needs at least 2 rows to learn from; got {len(x)}.")
     if outcome.shape != (len(x),):
         raise DataError(
             f"`{owner}` needs one outcome per row, shape ({len(x)},); got shape {outcome.shape}."

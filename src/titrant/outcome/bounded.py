@@ -1,0 +1,60 @@
+"""An outcome model that never predicts beyond the outcomes it has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from titrant import _check
+from titrant.outcome.base import OutcomeModel
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.outcome.folds import Folds
+
+
+class Bounded(OutcomeModel):
+    """r̂ clipped to the quantiles `share` and 1 − `share` of the outcomes it was trained on.
+
+    Far from the logged doses a polynomial says anything; one such prediction can decide a policy.
+
+    Parameters
+    ----------
+    model : the outcome model; it is cloned, never changed.
+    share : of the outcomes cut off at each end.
+    """
+
+    def __init__(self, model: OutcomeModel, *, share: float = 0.01) -> None:
+        self.model = model
+        self.share = share
+
+    def fit(self, X: Array, t: Array, y: Array) -> Self:
+        """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
+        self.model_ = clone(self.model).fit(X, t, y)
+        self.limits_ = self._limits(y)
+        return self
+
+    def predict(self, X: Array, t: Array) -> Array:
+        """Return r̂(tᵢ, xᵢ) (n,)."""
+        prediction: Array = np.clip(self.model_.predict(X, t), *self.limits_)
+        return prediction
+
+    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+        """Return predictions (n,) that saw no outcome of the row's fold, also in their limits."""
+        prediction = self.model.out_of_fold(X, t, y, fold)
+        for k in np.unique(fold):
+            held = fold == k
+            prediction[held] = np.clip(prediction[held], *self._limits(y[~held]))
+        return prediction
+
+    def curve(self, X: Array, doses: Array) -> Array:
+        """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
+        curves: Array = np.clip(self.model_.curve(X, doses), *self.limits_)
+        return curves
+
+    def _limits(self, y: Array) -> tuple[float, float]:
+        share = _check.probability(self.share, "share", "Bounded")
+        low, high = np.quantile(y, [share, 1.0 - share])
+        return float(low), float(high)

@@ -1,0 +1,106 @@
+"""r̂(·, xᵢ) of every row, tabulated once, so that each later evaluation costs O(n) for any model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant import _check
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.outcome.crossfit import CrossFit
+    from titrant.outcome.folds import Folds
+
+SIZE = 81
+"""Doses in a table unless said otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoseTable:
+    """Outcome curves of n rows over a uniform grid of scalar doses, and their derivatives.
+
+    Between grid points it is the cubic Hermite interpolant with central-difference slopes: once
+    continuously differentiable, and exact for curves that are quadratic in the dose. Beyond the
+    grid a curve stays at its end value with derivative 0: a model knows nothing out there, and a
+    search must not be rewarded for leaving.
+    """
+
+    lower: float
+    """The first dose of the grid."""
+    upper: float
+    """The last dose of the grid."""
+    values: Array
+    """r̂ at the doses of the grid (n, G)."""
+    slopes: Array = field(init=False, repr=False)
+    """∂r̂/∂t at the doses of the grid, times the grid's step (n, G)."""
+
+    def __post_init__(self) -> None:
+        lower = _check.number(self.lower, "lower", "DoseTable")
+        upper = _check.number(self.upper, "upper", "DoseTable")
+        values = _check.finite_array(self.values, "values", "DoseTable", ndim=2)
+        if upper <= lower:
+            raise _check.invalid("upper", "DoseTable", f"above `lower` = {lower}", upper)
+        if values.shape[1] < 3:  # noqa: PLR2004  (a slope at the end needs three points)
+            raise _check.invalid("values", "DoseTable", "at least 3 doses wide", values.shape)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "slopes", np.gradient(values, axis=1, edge_order=2))
+
+    @classmethod
+    def of(
+        cls,
+        model: CrossFit,
+        fold: Folds,
+        X: Array,
+        *,
+        bounds: tuple[float, float],
+        size: int = SIZE,
+    ) -> DoseTable:
+        """Tabulate a cross-fitted model for contexts X (n, p), whose folds are `fold` (n,)."""
+        _check.count(size, "size", "DoseTable", at_least=3)
+        return cls(*bounds, model.curve(fold, X, np.linspace(*bounds, size)))
+
+    @property
+    def grid(self) -> Array:
+        """The tabulated doses (G,)."""
+        return np.linspace(self.lower, self.upper, self.values.shape[1])
+
+    def rows(self, selection: slice | NDArray[np.bool_] | NDArray[np.intp]) -> DoseTable:
+        """Return the table of some of the rows."""
+        return DoseTable(self.lower, self.upper, self.values[selection])
+
+    def __call__(self, t: Array) -> Array:
+        """Return r̂(tᵢ, xᵢ) for doses t (n,), or (n, R) for R doses of each row; shaped like t."""
+        u, y0, y1, m0, m1 = self._cell(t)
+        v = 1.0 - u
+        value: Array = v * v * ((1.0 + 2.0 * u) * y0 + u * m0) + u * u * (
+            (3.0 - 2.0 * u) * y1 - v * m1
+        )
+        return value
+
+    def derivative(self, t: Array) -> Array:
+        """Return ∂r̂/∂t at (tᵢ, xᵢ), shaped like t; 0 beyond the grid."""
+        u, y0, y1, m0, m1 = self._cell(t)
+        v = 1.0 - u
+        slope: Array = 6.0 * u * v * (y1 - y0) + v * (1.0 - 3.0 * u) * m0 + u * (3.0 * u - 2.0) * m1
+        return np.where((t < self.lower) | (t > self.upper), 0.0, slope / self._step)
+
+    @property
+    def _step(self) -> float:
+        cells: int = self.values.shape[1] - 1
+        return (self.upper - self.lower) / cells
+
+    def _cell(self, t: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Return the place u in [0, 1] of t in its cell, and the values and slopes at both ends."""
+        n, size = self.values.shape
+        if t.shape[:1] != (n,):
+            raise _check.invalid("t", "DoseTable", f"an array with {n} rows", t.shape)
+        place = np.clip((t - self.lower) / self._step, 0.0, size - 1.0)
+        cell = np.minimum(place.astype(np.intp), size - 2)
+        at = cell + (np.arange(n) * size).reshape(-1, *[1] * (t.ndim - 1))
+        values, slopes = self.values.ravel(), self.slopes.ravel()
+        return place - cell, values[at], values[at + 1], slopes[at], slopes[at + 1]
