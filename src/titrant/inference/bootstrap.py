@@ -18,7 +18,7 @@ from titrant import _check
 from titrant._hash import GOLDEN, splitmix64
 from titrant.estimators import WeightedEstimator
 from titrant.inference.base import Inference, Interval, IntervalMethod
-from titrant.inference.rbc import corrected_question
+from titrant.inference.rbc import SHRINK, corrected_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,33 +54,43 @@ class PoissonBootstrap(IntervalMethod):
 
     def infer(self, point: Joint, over_rows: JointPass) -> DrawnInference:
         """Return the resampled estimates, in one pass over the rows."""
-        questions = [
-            corrected_question(q, 0.84) if self.bias_corrected else q for q in point.questions
-        ]
+        questions, notes = self._resampled(point, over_rows)
         sums = over_rows(partial(resampled_sums, questions, self.draws, self.seed))
-        means = sums[:, 1:] / sums[:, :1]
         ends = np.cumsum([q.estimator.size for q in questions]).tolist()
         draws = np.empty((self.draws, len(questions)))
-        for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
-            columns = means[:, end - question.estimator.size : end]
-            draws[:, i] = [question.estimator.value(mean) for mean in columns]
-        return DrawnInference("Poisson bootstrap", draws)
+        with np.errstate(invalid="ignore"):  # 0/0: a draw that left out every row in reach
+            means = sums[:, 1:] / sums[:, :1]
+            for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
+                columns = means[:, end - question.estimator.size : end]
+                draws[:, i] = [question.estimator.value(mean) for mean in columns]
+        return DrawnInference("Poisson bootstrap", draws, notes)
+
+    def _resampled(
+        self, point: Joint, over_rows: JointPass
+    ) -> tuple[Sequence[Question], tuple[str | None, ...]]:
+        """Return the questions that are resampled, and what each of them stands in for."""
+        if not self.bias_corrected:
+            return point.questions, (None,) * len(point.questions)
+        answers = corrected_answers(point, SHRINK, over_rows)
+        return [a.question for a in answers], tuple(a.note for a in answers)
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnInference(Inference):
-    """Resampled estimates (draws, m)."""
+    """Resampled estimates (draws, m); nan where a draw left out every row in reach."""
 
     method: str
     draws: Array
+    notes: tuple[str | None, ...]
 
     def interval(self, i: int) -> PercentileInterval:
         """Return the percentile interval of estimate i."""
-        return PercentileInterval.of(self.draws[:, i], self.method)
+        return PercentileInterval.of(self.draws[:, i], self.method, self.notes[i])
 
     def contrast(self, a: int, b: int) -> PercentileInterval:
         """Return the percentile interval of a − b over the same resampled logs."""
-        return PercentileInterval.of(self.draws[:, a] - self.draws[:, b], self.method)
+        difference = self.draws[:, a] - self.draws[:, b]
+        return PercentileInterval.of(difference, self.method, self.notes[a] or self.notes[b])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +104,13 @@ class PercentileInterval(Interval):
     note: str | None = None
 
     @classmethod
-    def of(cls, draws: Array, method: str) -> PercentileInterval:
-        """Return the interval of some draws (B,)."""
-        return cls(float(np.median(draws)), float(draws.std()), np.sort(draws), method)
+    def of(cls, draws: Array, method: str, note: str | None = None) -> PercentileInterval:
+        """Return the interval of some draws (B,); those that are nan are left out, and counted."""
+        told = np.sort(draws[~np.isnan(draws)])
+        if len(told) < len(draws):
+            empty = f"{len(draws) - len(told):,} of {len(draws):,} draws had no row in reach"
+            note = f"{note}; {empty}" if note else empty
+        return cls(float(np.median(told)), float(told.std()), told, method, note)
 
     def at(self, level: float) -> tuple[float, float]:
         """Return the bounds at a level such as 0.95."""
@@ -135,9 +149,11 @@ def _only_ratios(question: Question) -> bool:
 
 def poisson_counts(row: NDArray[np.int64], draws: int, seed: int) -> Array:
     """Return Poisson(1) counts (n, draws) that depend on the seed, row number and draw only."""
-    start = splitmix64(np.array([seed], dtype=np.uint64))
+    start = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
     key = splitmix64(start + row.astype(np.uint64) * np.uint64(GOLDEN))
     pairs = np.arange((draws + 1) // 2, dtype=np.uint64) * np.uint64(GOLDEN)
     bits = splitmix64(key[:, None] + pairs)
-    halves = np.concatenate([bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)], axis=1)
-    return np.searchsorted(_THRESHOLDS, halves[:, :draws], side="right").astype(np.float64)
+    # Draws 2j and 2j + 1 share 64 bits, so that asking for more draws keeps the first ones.
+    halves = np.stack([bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)], axis=2)
+    some = halves.reshape(len(row), -1)[:, :draws]
+    return np.searchsorted(_THRESHOLDS, some, side="right").astype(np.float64)

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators import Joint, JointPass, Rows
 
+SHRINK = 0.84
+"""The bandwidth of the interval in units of h: it covers 95 % over the calibration designs."""
 _PURITY = 0.5
 """Below this |Σw|/Σ|w| positive and negative weights cancel: the order-four fit is not usable."""
+_FEWEST = 2
+"""Nor is a fit to one row, which leaves no residual to judge it by."""
 _FALLBACK = 0.5
 """Then the second-order kernel at half the bandwidth stands in: a quarter of the bias."""
 _SMALLEST = 0.05
@@ -41,30 +45,64 @@ class RobustBiasCorrected(IntervalMethod):
     Estimators without a bandwidth have no smoothing bias to correct and are kept as they are.
     """
 
-    shrink: float = 0.84
+    shrink: float = SHRINK
 
     def __post_init__(self) -> None:
         _check.positive(self.shrink, "shrink", "RobustBiasCorrected")
 
     def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:
         """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
-        m = len(point.questions)
-        corrected = [corrected_question(q, self.shrink) for q in point.questions]
-        plain = [plain_question(q, _FALLBACK) for q in point.questions]
-        both = ask([*corrected, *plain], over_rows)
-        usable = both.tally.purity[:m] >= _PURITY
-        pick = np.where(usable, np.arange(m), m + np.arange(m))
-        questions = [both.questions[i] for i in pick]
-        means = [both.mean(i) for i in pick]
-        n = both.moments.n
+        answers = corrected_answers(point, self.shrink, over_rows)
+        questions, means = [a.question for a in answers], [a.mean for a in answers]
+        n = point.moments.n
         comoment = over_rows(partial(influence_comoment, questions, means, n))
         return StudentInference(
             method="robust bias-corrected t",
-            centers=both.values[pick],
+            centers=np.array([a.value for a in answers]),
             covariance=comoment / n**2,
-            degrees=both.tally.degrees_of_freedom[pick],
-            notes=tuple(None if ok else "second-order kernel at h/2" for ok in usable),
+            degrees=np.array([a.degrees for a in answers]),
+            notes=tuple(a.note for a in answers),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question, its value, mean terms (k,) and degrees of freedom."""
+
+    question: Question
+    value: float
+    mean: Array
+    degrees: float
+    note: str | None
+    """What stands in for the bias-corrected question, if anything does."""
+
+    @classmethod
+    def of(cls, joint: Joint, i: int, note: str | None = None) -> Answer:
+        """Return answer i of several."""
+        degrees = float(joint.tally.degrees_of_freedom[i])
+        return cls(joint.questions[i], float(joint.values[i]), joint.mean(i), degrees, note)
+
+
+def corrected_answers(point: Joint, shrink: float, over_rows: JointPass) -> list[Answer]:
+    """Return the bias-corrected answers, or what stands in for them, in one pass over the rows.
+
+    Where the order-four weights cancel or reach fewer than two rows, that is the second-order
+    kernel at h/2; where that reaches too few as well, the estimate itself.
+    """
+    m = len(point.questions)
+    corrected = [corrected_question(q, shrink) for q in point.questions]
+    halved = [plain_question(q, _FALLBACK) for q in point.questions]
+    both = ask([*corrected, *halved], over_rows)
+    enough, pure = both.tally.count >= _FEWEST, both.tally.purity >= _PURITY
+
+    def best(i: int) -> Answer:
+        if enough[i] and pure[i]:
+            return Answer.of(both, i)
+        if enough[m + i]:
+            return Answer.of(both, m + i, "second-order kernel at h/2")
+        return Answer.of(point, i, "second-order kernel at h: hardly a row is nearer")
+
+    return [best(i) for i in range(m)]
 
 
 def corrected_question(question: Question, shrink: float) -> Question:
