@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,8 @@ class BernsteinInference(Inference):
         """Return the interval of a − b."""
         difference = float(self.centers[a] - self.centers[b])
         se = difference_se(self.covariance, a, b)
-        return BernsteinInterval(difference, se, float(self.ranges[a, b]) / self.n)
+        spread = 0.0 if a == b else float(self.ranges[a, b])  # the diagonal is a's own
+        return BernsteinInterval(difference, se, spread / self.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ def influence_ranges(
     phi = np.stack(
         [influence(q, mean, n, rows[q.policy]) for q, mean in zip(questions, means, strict=True)]
     )
-    difference = phi[:, None, :] - phi[None, :, :]
-    index = np.arange(len(phi))
-    difference[index, index] = phi
-    return Ranges(difference.min(axis=2), difference.max(axis=2))
+    low, high = np.diag(phi.min(axis=1)), np.diag(phi.max(axis=1))
+    for a, b in combinations(range(len(phi)), 2):  # pair by pair: all at once need m² arrays
+        difference = phi[a] - phi[b]
+        low[a, b], high[a, b] = difference.min(), difference.max()
+        low[b, a], high[b, a] = -high[a, b], -low[a, b]
+    return Ranges(low, high)
