@@ -61,6 +61,11 @@ class Curve:
             "refused": {str(parameter): why for parameter, why in self.refused.items()},
         }
 
+    def __repr__(self) -> str:
+        low, high = self.parameters.min(), self.parameters.max()
+        answered = f"{len(self.parameters)} parameters from {low:.4g} to {high:.4g}"
+        return f"Curve({answered}; {len(self.refused)} refused)"
+
 
 def curve(
     log: LoggedData,
@@ -76,7 +81,8 @@ def curve(
     The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
     point is left out and its reason kept in ``refused``.
     """
-    grid = _check.finite_array(parameters, "parameters", "curve", ndim=1).tolist()
+    numbers = _check.finite_array(parameters, "parameters", "curve", ndim=1).tolist()
+    grid = list(dict.fromkeys(numbers))  # each parameter once, in the order given
     evaluation = Evaluation.of(log, {str(p): family(p) for p in grid}, estimator, propensity)
     bandwidths, refused = {}, {}
     for i, p in enumerate(grid):
