@@ -39,6 +39,13 @@ class Expansion:
     """What no bandwidth changes: −V² for IPW, Var r̂(τ(X), X) for the doubly robust estimator."""
     dimension: int = 1
 
+    def __post_init__(self) -> None:
+        _check.number(self.curvature, "curvature", "Expansion")
+        _check.nonnegative(self.noise, "noise", "Expansion")
+        _check.number(self.rest, "rest", "Expansion")
+        _check.count(self.n, "n", "Expansion")
+        _check.count(self.dimension, "dimension", "Expansion")
+
     def bias(self, h: float) -> float:
         """Return the leading term of the smoothing bias."""
         return 0.5 * self.kernel.second_moment * h**2 * self.curvature
@@ -112,6 +119,9 @@ class LinearBall(PolicyBall):
 
     radius: float
 
+    def __post_init__(self) -> None:
+        _check.positive(self.radius, "radius", "LinearBall")
+
     def bound(self, X: Array) -> float:
         """Return 2W·max‖x‖/√n."""
         return float(2 * self.radius * np.linalg.norm(X, axis=1).max() / math.sqrt(len(X)))
@@ -128,6 +138,10 @@ class RBFBall(PolicyBall):
 
     radius: float
     scale: float
+
+    def __post_init__(self) -> None:
+        _check.positive(self.radius, "radius", "RBFBall")
+        _check.positive(self.scale, "scale", "RBFBall")
 
     def bound(self, X: Array) -> float:
         """Return (2W/n)·√(tr K) = 2W/√n, because k(x, x) = 1."""

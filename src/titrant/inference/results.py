@@ -105,6 +105,9 @@ class Contrast:
         low, high = self.interval()
         return f"{self.a} − {self.b}: {self.difference:.4g}  95% CI {low:.4g} … {high:.4g}"
 
+    def __repr__(self) -> str:
+        return f"Contrast({self})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -172,6 +175,10 @@ class Comparison:
     def __str__(self) -> str:
         width = max(map(len, self.estimates))
         return "\n".join(f"{name:<{width}}  {e}" for name, e in self.estimates.items())
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name} {e.value:.4g}" for name, e in self.estimates.items())
+        return f"Comparison({values})"
 
     def _place(self, name: str) -> int:
         if name not in self.estimates:
