@@ -68,7 +68,22 @@ def test_times_is_the_scale_of_a_larger_bandwidth():
         assert scale.volume == pytest.approx(expected.volume)
 
 
-NUMBERS = [0, 0.0, -1, -0.3, math.nan, math.inf, np.float64(0), None, "wide", "0.2", True, [], {}]
+NUMBERS = [
+    0,
+    0.0,
+    -1,
+    -0.3,
+    math.nan,
+    math.inf,
+    np.float64(0),
+    None,
+    "wide",
+    "0.2",
+    True,
+    [],
+    {},
+    [[1.0], [1.0, 2.0]],
+]
 
 
 @pytest.mark.parametrize("bandwidth", NUMBERS, ids=repr)

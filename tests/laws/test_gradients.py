@@ -83,6 +83,16 @@ def test_gradient_is_the_slope_of_the_value_in_the_means(estimator):
     np.testing.assert_allclose(estimator.gradient(mean), slope, atol=1e-8)
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name)
+def test_hessian_is_the_slope_of_the_gradient(estimator):
+    mean = np.array([1.3, -0.7, 0.8])[: estimator.size]
+    slope = [
+        (estimator.gradient(mean + s) - estimator.gradient(mean - s)) / (2 * STEP)
+        for s in STEP * np.eye(estimator.size)
+    ]
+    np.testing.assert_allclose(estimator.hessian(mean), slope, atol=1e-8)
+
+
 @pytest.mark.parametrize(("estimator", "case"), PAIRS, ids=IDS)
 def test_value_moves_with_every_dose_by_the_chain_rule(estimator, case):
     # What a search follows: dv/dτᵢ = ∇value(mean)·dtermsᵢ/n.
