@@ -103,10 +103,15 @@ def ready(estimator: Estimator, given: Rows) -> Estimator:
 
 
 def variants(estimator: Estimator) -> list[Estimator]:
-    """The estimator with every kernel and every boundary, if it has them."""
+    """The estimator with every kernel, and with every boundary, if it has them.
+
+    Each kernel with each boundary is the business of the oracle and of the gradients of weights.
+    """
     if not {"kernel", "boundary"} <= {f.name for f in fields(estimator)}:
         return [estimator]
-    return [replace(estimator, kernel=k(), boundary=b) for k in KERNELS for b in Boundary]
+    kernels = [replace(estimator, kernel=k()) for k in KERNELS]
+    boundaries = [replace(estimator, boundary=b) for b in Boundary if b != estimator.boundary]
+    return kernels + boundaries
 
 
 def estimate(estimator: Estimator, given: Rows, scale: Scale) -> np.ndarray:
