@@ -167,10 +167,10 @@ def fitted_outcome(log: LoggedData, estimator: Estimator) -> CrossFit | None:
     """Return the estimator's outcome model, cross-fitted on the log, or None if it has none."""
     if not estimator.uses_outcome_model:
         return None
-    from titrant.outcome import CrossFit, default_outcome_model  # noqa: PLC0415
+    from titrant.outcome import CrossFit, Stack  # noqa: PLC0415
 
     settings: Any = estimator
-    model = default_outcome_model() if settings.outcome is None else settings.outcome
+    model = Stack(seed=settings.seed) if settings.outcome is None else settings.outcome
     crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
     return crossfit.fit(log.context, log.treatment, log.outcome, first_row=log.first_row)
 

@@ -1,0 +1,139 @@
+"""Outcome curves r̂(·, xᵢ) of every row, by models that have not seen the row.
+
+For learning on all rows, row i is predicted by models fitted without its fold. For scoring on
+fold k, learning uses the other folds only, so there row i is predicted by models fitted without
+its fold and without k. Both come from models that leave out one or two folds: with five folds
+5 + 10 fits of each model, instead of 5 + 5·5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import clone
+
+from titrant.outcome.simplex import bounded_nnls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.outcome import OutcomeModel
+    from titrant.outcome.folds import Folds
+
+DOSES = 81
+"""Doses of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """What models fitted without the outcomes of some folds say of n rows."""
+
+    curves: Array
+    """r̂ of each model on the grid of doses (models, n, G)."""
+    logged: Array
+    """r̂ of each model at the logged dose (models, n)."""
+    mean: Array
+    """The mean outcome of the rows the models were fitted on (n,)."""
+
+    def stacked(self, weights: Array) -> Curves:
+        """Return ȳ + Σ weight·(r̂ − ȳ)."""
+        rest = 1.0 - weights.sum()
+        return Curves(
+            np.tensordot(weights, self.curves, axes=1) + rest * self.mean[:, None],
+            weights @ self.logged + rest * self.mean,
+        )
+
+    def weights(self, y: Array) -> Array:
+        """Return the stack's weights: least squares with w ≥ 0, Σw ≤ 1 (models,)."""
+        return bounded_nnls((self.logged - self.mean).T, y - self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """One outcome model on n rows."""
+
+    table: Array
+    """r̂ on the grid of doses (n, G)."""
+    logged: Array
+    """r̂ at the logged dose (n,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTables:
+    """Predictions for learning on all rows and for learning without each fold."""
+
+    fold: Folds
+    without_own: Predictions
+    """Each row by models without its own fold."""
+    without_both: tuple[Predictions, ...]
+    """For each fold k: each row by models without its own fold and without k."""
+
+    @classmethod
+    def of(
+        cls,
+        models: Mapping[str, OutcomeModel],
+        X: Array,
+        t: Array,
+        y: Array,
+        fold: Folds,
+        grid: Array,
+        progress: Callable[[], None],
+    ) -> CrossTables:
+        """Fit every model without each fold and each pair of folds."""
+        folds = int(fold.max()) + 1
+        empty = _empty(len(models), len(y), len(grid))
+        own = empty()
+        both = [empty() for _ in range(folds)]
+        for left_out in [*combinations(range(folds), 1), *combinations(range(folds), 2)]:
+            out = np.isin(fold, left_out)
+            rows = np.flatnonzero(out)
+            part = predict(models, X, t, y, np.flatnonzero(~out), rows, grid)
+            if len(left_out) == 1:
+                _store(own, part, rows, np.ones(len(rows), dtype=bool))
+                continue
+            for k, other in (left_out, left_out[::-1]):
+                _store(both[k], part, rows, fold[rows] == other)
+            progress()
+        return cls(fold, own, tuple(both))
+
+
+def predict(
+    models: Mapping[str, OutcomeModel],
+    X: Array,
+    t: Array,
+    y: Array,
+    train: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    grid: Array,
+) -> Predictions:
+    """Fit the models on rows ``train`` and predict ``rows``."""
+    curves, logged = [], []
+    for model in models.values():
+        fitted = clone(model).fit(X[train], t[train], y[train])
+        curves.append(fitted.curve(X[rows], grid))
+        logged.append(fitted.predict(X[rows], t[rows]))
+    mean = np.full(len(rows), y[train].mean())
+    return Predictions(np.stack(curves), np.stack(logged), mean)
+
+
+def _empty(models: int, n: int, size: int) -> Callable[[], Predictions]:
+    def make() -> Predictions:
+        return Predictions(
+            np.full((models, n, size), np.nan), np.full((models, n), np.nan), np.full(n, np.nan)
+        )
+
+    return make
+
+
+def _store(
+    into: Predictions, part: Predictions, rows: NDArray[np.intp], mask: NDArray[np.bool_]
+) -> None:
+    into.curves[:, rows[mask]] = part.curves[:, mask]
+    into.logged[:, rows[mask]] = part.logged[:, mask]
+    into.mean[rows[mask]] = part.mean[mask]
