@@ -21,9 +21,11 @@ from titrant.estimators import (
     ask,
 )
 from titrant.execute import BLOCK, add_up
-from titrant.inference import Diagnostics, RobustBiasCorrected
-from titrant.inference.diagnostics import smoothing_check, weight_checks
+from titrant.inference import RobustBiasCorrected
+from titrant.inference.balance import Contexts
 from titrant.inference.results import Comparison, Contrast, Estimate
+from titrant.inference.trust_evidence import Ground, diagnose
+from titrant.inference.trust_support import Support
 from titrant.kernels import Scale
 from titrant.nuisance import Nuisances
 from titrant.policies import as_policy
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.bandwidth import Bandwidth, BandwidthSelector
     from titrant.data import LoggedData
-    from titrant.estimators import Joint, Rows
-    from titrant.inference import Inference, IntervalMethod
+    from titrant.estimators import Rows
+    from titrant.inference import IntervalMethod
     from titrant.nuisance import Prepared
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
@@ -193,6 +195,7 @@ class Evaluation:
         """Return the joint estimates of the policies that have a bandwidth."""
         point = ask([self.question(i, h) for i, h in bandwidths.items()], self.over_rows)
         inference = (interval or RobustBiasCorrected()).infer(point, self.over_rows)
+        reports = diagnose(point, self.ground, self.over_rows)
         method = self.method()
         estimates = [
             Estimate(
@@ -204,7 +207,7 @@ class Evaluation:
                 method=method,
                 bandwidth=h,
                 confidence=inference.interval(k),
-                diagnostics=diagnostics(point, inference, k),
+                diagnostics=reports[k],
             )
             for k, (i, h) in enumerate(bandwidths.items())
         ]
@@ -214,14 +217,29 @@ class Evaluation:
             inference=inference,
         )
 
+    @cached_property
+    def floor_share(self) -> float:
+        """The share of all rows whose propensity the floor raised."""
+        return sum(block.touched * len(block.log) for block in self.prepared) / self.nuisances.n
+
+    @cached_property
+    def ground(self) -> Ground:
+        """What the trust checks of every policy take from the log."""
+        return Ground(
+            contexts=Contexts.of(self.log.context, self.log.names),
+            support=Support.of(self.log, self.nuisances.propensity, self.nuisances.floor),
+            floor=self.nuisances.floor,
+            floor_share=self.floor_share,
+            bounded=self.log.bounded,
+        )
+
     def method(self) -> dict[str, Any]:
         """Return how the estimates were made, as plain values."""
-        touched = sum(block.touched * len(block.log) for block in self.prepared)
         return {
             "estimator": repr(self.estimator),
             "propensity": self._propensity_name(),
             "floor": self.nuisances.floor if self.estimator.uses_propensity else None,
-            "floor_share": touched / self.nuisances.n,
+            "floor_share": self.floor_share,
             "outcome_model": None
             if self.nuisances.outcome is None
             else repr(self.nuisances.outcome.model),
@@ -245,23 +263,6 @@ class Evaluation:
             f"{self.names[i]!r} in any of {self.nuisances.n:,} rows (closest {nearest:.3g}). "
             "Increase the bandwidth or check that doses share a unit."
         )
-
-
-def diagnostics(point: Joint, inference: Inference, i: int) -> Diagnostics:
-    """Return the trust checks of estimate i."""
-    tally = point.tally
-    return Diagnostics(
-        (
-            *weight_checks(
-                ess=float(tally.ess[i]),
-                largest_share=float(tally.largest_share[i]),
-                mean_weight=float(tally.mean[i]),
-                mean_weight_se=float(tally.mean_se[i]),
-                rows=tally.n,
-            ),
-            smoothing_check(float(point.values[i]), inference.interval(i)),
-        )
-    )
 
 
 def _laid_out(estimator: Estimator, log: LoggedData) -> Estimator:

@@ -1,17 +1,20 @@
-"""When not to trust an estimate: checks with a number, a verdict and what to do about it."""
+"""What a trust report is: checks with a number, a verdict and what to do about it.
+
+The rules by which a number earns its verdict are in `titrant.inference.trust_rules`.
+"""
 
 from __future__ import annotations
 
+import html
+import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from titrant.errors import UntrustedEstimate
+from titrant.errors import InvalidArgument, UntrustedEstimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from titrant.inference.base import Interval
+    from collections.abc import Iterable, Iterator
 
 
 class Verdict(Enum):
@@ -32,12 +35,26 @@ class Check:
     message: str
     """A sentence with the number, the rule and, unless ok, the remedy."""
 
+    def __str__(self) -> str:
+        return f"{self.verdict.value:<6}  {self.name}: {self.message}"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnostics:
     """The checks of one estimate; its verdict is that of the worst."""
 
     checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be checked, and why; a sentence each."""
+
+    @classmethod
+    def of(cls, findings: Iterable[Check | str]) -> Self:
+        """Return the report of checks and, among them, notes on checks that could not be made."""
+        found = list(findings)
+        return cls(
+            tuple(f for f in found if isinstance(f, Check)),
+            tuple(f for f in found if isinstance(f, str)),
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -45,9 +62,25 @@ class Diagnostics:
         order = list(Verdict)
         return max((c.verdict for c in self.checks), key=order.index, default=Verdict.OK)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the checks, in their order."""
+        return tuple(c.name for c in self.checks)
+
+    def __iter__(self) -> Iterator[Check]:
+        return iter(self.checks)
+
     def __getitem__(self, name: str) -> Check:
         """Return the check called `name`."""
-        return next(c for c in self.checks if c.name == name)
+        for c in self.checks:
+            if c.name == name:
+                return c
+        known = ", ".join(map(repr, self.names))
+        raise InvalidArgument(f"There is no check {name!r} in this report; it has {known}.")
+
+    def __add__(self, other: Diagnostics) -> Diagnostics:
+        """Return one report of the checks of both."""
+        return Diagnostics(self.checks + other.checks, self.notes + other.notes)
 
     def messages(self, verdict: Verdict) -> list[str]:
         """Return the sentences of all checks with this verdict."""
@@ -61,58 +94,28 @@ class Diagnostics:
                 f"{reasons} Pass `allow_untrusted=True` to see the number all the same."
             )
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the checks as plain values."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the checks as plain values; a number that is not finite is None."""
         checks = {
-            c.name: {"value": c.value, "verdict": c.verdict.value, "message": c.message}
+            c.name: {
+                "value": c.value if math.isfinite(c.value) else None,
+                "verdict": c.verdict.value,
+                "message": c.message,
+            }
             for c in self.checks
         }
-        return {"verdict": self.verdict.value, "checks": checks}
+        return {"verdict": self.verdict.value, "checks": checks, "notes": list(self.notes)}
 
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.checks), *(f"note    {note}" for note in self.notes)])
 
-def judge(value: float, *, warn: bool, refuse: bool = False) -> Verdict:
-    """Return the verdict of a check from whether its limits are passed; a nan is refused."""
-    if refuse or value != value:  # noqa: PLR0124  (only nan differs from itself)
-        return Verdict.REFUSE
-    return Verdict.WARN if warn else Verdict.OK
+    def __repr__(self) -> str:
+        raised = ", ".join(c.name for c in self.checks if c.verdict is not Verdict.OK)
+        of = f"; {raised}" if raised else ""
+        return f"Diagnostics({self.verdict.value}; {len(self.checks)} checks{of})"
 
-
-def weight_checks(
-    *, ess: float, largest_share: float, mean_weight: float, mean_weight_se: float, rows: int
-) -> Iterable[Check]:
-    """Return the checks of the weights behind an estimate."""
-    yield Check(
-        "effective_sample_size",
-        ess,
-        judge(ess, warn=ess < 30, refuse=ess < 10),  # noqa: PLR2004
-        f"The effective sample size is {ess:.3g} of {rows:,} rows (30 wanted, 10 needed)."
-        + ("" if ess >= 30 else " Ask about a policy closer to the log, or collect more rows."),  # noqa: PLR2004
-    )
-    yield Check(
-        "largest_weight_share",
-        largest_share,
-        judge(largest_share, warn=largest_share > 0.1, refuse=largest_share > 0.3),  # noqa: PLR2004
-        f"The largest weight is {largest_share:.1%} of all weight (10 % is much, 30 % too much)."
-        + ("" if largest_share <= 0.1 else " Raise `clip` or the bandwidth."),  # noqa: PLR2004
-    )
-    far = abs(mean_weight - 1.0) > 3.0 * mean_weight_se
-    yield Check(
-        "mean_weight",
-        mean_weight,
-        judge(mean_weight, warn=far),
-        f"The mean weight is {mean_weight:.3f} ± {mean_weight_se:.3f} and should be 1."
-        + (" The propensities look wrong, or the policy leaves the support." if far else ""),
-    )
-
-
-def smoothing_check(value: float, interval: Interval) -> Check:
-    """Return the check that the estimate and its bias-corrected center agree."""
-    gap = abs(value - interval.center) / interval.se if interval.se > 0 else 0.0
-    large = gap > 1.5  # noqa: PLR2004
-    return Check(
-        "smoothing_gap",
-        gap,
-        judge(gap, warn=large),
-        f"The estimate and its bias-corrected center differ by {gap:.2f} SE (1.5 is much)."
-        + (" The outcome bends sharply at the policy's dose: trust the interval." if large else ""),
-    )
+    def _repr_html_(self) -> str:
+        rows = [(c.verdict.value, c.name, c.message) for c in self.checks]
+        rows += [("", "", note) for note in self.notes]
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+        return "<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>"

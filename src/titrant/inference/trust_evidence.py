@@ -1,0 +1,241 @@
+"""The numbers behind a trust report, gathered in one pass over the rows for all policies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from titrant.estimators import DoublyRobust, SelfNormalized, SmoothedEstimator
+from titrant.estimators.joint import joint_estimates, statistics_of
+from titrant.inference import trust_rules
+from titrant.inference.balance import balance_sums, imbalance
+from titrant.inference.base import difference_se
+from titrant.inference.diagnostics import Diagnostics
+from titrant.inference.pareto import tail_index
+from titrant.inference.rbc import SHRINK, corrected_question
+from titrant.kernels import Boundary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from titrant._types import Array
+    from titrant.estimators import Joint, JointPass, Question, Rows
+    from titrant.estimators.joint import Statistics
+    from titrant.inference.balance import Contexts
+    from titrant.inference.diagnostics import Check
+    from titrant.inference.trust_support import Support
+    from titrant.kernels import Scale
+
+FACTORS = (1.0, 0.5, 0.5**0.5, 2.0**0.5, 2.0)
+"""The bandwidths, in units of h, over which an estimate should hold; the first is its own."""
+_PURITY = 0.5
+"""Below this |Σw|/Σ|w| positive and negative weights cancel: a local quadratic fit is unusable."""
+_ROUNDING = 1e-12
+"""A difference below this share of the value itself is rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known of a log before any policy is looked at."""
+
+    contexts: Contexts
+    support: Support | None
+    floor: float
+    floor_share: float
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to ask of the rows about one estimate."""
+
+    question: Question
+    mean_weight: float
+    path: tuple[Question, ...]
+    """The same question at the bandwidths of `FACTORS`, the first being the estimate itself."""
+    corrected: tuple[Question, ...]
+    """The bias-corrected question, and the same without outcome model if it has one."""
+
+    @classmethod
+    def of(cls, question: Question, mean_weight: float, ground: Ground) -> Self:
+        """Return what can be asked about ``question``."""
+        if not isinstance(question.estimator, SmoothedEstimator):
+            return cls(question, mean_weight, (question,), ())
+        path = tuple(replace(question, scale=question.scale.times(f)) for f in FACTORS)
+        # A full bandwidth matrix has no correction at bounds, hence no bias-corrected estimate.
+        if ground.bounded and question.scale.axes is None:
+            return cls(question, mean_weight, path, ())
+        versions = (question, *without_outcome_model(question))
+        corrected = tuple(corrected_question(q, SHRINK) for q in versions)
+        return cls(question, mean_weight, path, corrected)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is kept of the rows about one estimate; it adds up over blocks."""
+
+    answers: Statistics
+    """Of the questions of the plan: its path, then the corrected ones."""
+    balance: Array
+    """See `balance_sums`, (2, p)."""
+    raised: float
+    """Σ|w| of the rows whose propensity the floor raised."""
+    outside: int
+    """Rows whose policy dose lies outside the support."""
+    near_bound: int
+    """Rows whose policy dose lies within h of a bound."""
+
+    def __add__(self, other: Evidence) -> Evidence:
+        """Return the evidence of both sets of rows."""
+        return Evidence(
+            self.answers + other.answers,
+            self.balance + other.balance,
+            self.raised + other.raised,
+            self.outside + other.outside,
+            self.near_bound + other.near_bound,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """The evidence about several estimates."""
+
+    parts: tuple[Evidence, ...]
+
+    def __add__(self, other: SideBySide) -> SideBySide:
+        """Return the evidence of both sets of rows, estimate by estimate."""
+        return SideBySide(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+def diagnose(point: Joint, ground: Ground, over_rows: JointPass) -> list[Diagnostics]:
+    """Return the trust report of each answer in ``point``, in one pass over the rows."""
+    plans = [
+        Plan.of(question, float(point.tally.mean[i]), ground)
+        for i, question in enumerate(point.questions)
+    ]
+    gathered = over_rows(partial(gather, plans, ground))
+    return [
+        report(point, i, plan, ground, evidence)
+        for i, (plan, evidence) in enumerate(zip(plans, gathered.parts, strict=True))
+    ]
+
+
+def gather(plans: Sequence[Plan], ground: Ground, rows: Sequence[Rows]) -> SideBySide:
+    """Return the evidence of some rows about every estimate."""
+    return SideBySide(tuple(evidence_of(plan, ground, rows) for plan in plans))
+
+
+def evidence_of(plan: Plan, ground: Ground, rows: Sequence[Rows]) -> Evidence:
+    """Return the evidence of some rows about one estimate."""
+    own, estimator = rows[plan.question.policy], plan.question.estimator
+    w = estimator.weights(estimator.terms(own, plan.question.scale))
+    outside = 0 if ground.support is None else np.count_nonzero(ground.support.outside(own))
+    return Evidence(
+        statistics_of((*plan.path, *plan.corrected), rows),
+        balance_sums(w, own.need("x", "balance"), plan.mean_weight, ground.contexts.center),
+        raised_weight(w, own),
+        int(outside),
+        int(np.count_nonzero(within_reach_of_bound(own, plan.question.scale))),
+    )
+
+
+def raised_weight(w: Array, rows: Rows) -> float:
+    """Return Σ|w| over the rows whose propensity is the floor itself; w (n,)."""
+    return 0.0 if rows.q is None else float(np.abs(w[rows.q <= rows.floor]).sum())
+
+
+def within_reach_of_bound(rows: Rows, scale: Scale) -> Array:
+    """Return which rows (n,) have a policy dose less than h from a bound, in any dose."""
+    if rows.lower is None or rows.upper is None:
+        return np.zeros(len(rows.y))
+    root = np.linalg.inv(scale.inverse_root)
+    h = np.sqrt(np.diagonal(root @ root))
+    return np.asarray(((rows.tau - rows.lower < h) | (rows.upper - rows.tau < h)).any(axis=1))
+
+
+def without_outcome_model(question: Question) -> Iterator[Question]:
+    """Yield the question by the self-normalized estimator, if it is a doubly robust one."""
+    e = question.estimator
+    if isinstance(e, DoublyRobust):
+        plain = SelfNormalized(kernel=e.kernel, clip=e.clip, boundary=e.boundary)
+        yield replace(question, estimator=plain)
+
+
+def report(point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence) -> Diagnostics:
+    """Return all checks of answer i that apply, and notes on those that could not be made."""
+    joint = joint_estimates((*plan.path, *plan.corrected), evidence.answers)
+    return Diagnostics.of(
+        [
+            *weight_checks(point, i, plan, ground, evidence),
+            *support_checks(plan, ground, evidence),
+            *smoothing_checks(joint, plan),
+        ]
+    )
+
+
+def weight_checks(
+    point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence
+) -> Iterator[Check | str]:
+    """Yield the checks of the weights, if the estimator has any."""
+    if not plan.question.estimator.uses_propensity:
+        yield "The direct method has no weights, so nothing shows how wrong its outcome model is."
+        return
+    tally = point.tally
+    largest = tally.largest[i]
+    one, five, ten = (float(largest[:k].sum() / tally.absolute[i]) for k in (1, 5, 10))
+    index = tail_index(largest, int(tally.count[i]))
+    yield trust_rules.effective_sample_size(float(tally.ess[i]), tally.n)
+    yield trust_rules.largest_weight_share((one, five, ten))
+    if index is None:
+        yield "The tail of the weights was not fitted: too few weights, or all of one size."
+    else:
+        yield trust_rules.weight_tail(index)
+    yield trust_rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]))
+    if isinstance(plan.question.estimator, SmoothedEstimator):
+        share = evidence.raised / float(tally.absolute[i])
+        yield trust_rules.floor_share(share, ground.floor, ground.floor_share)
+    if ground.contexts.names:
+        found = imbalance(evidence.balance, ground.contexts)
+        yield trust_rules.covariate_balance(found, ground.contexts.names)
+
+
+def support_checks(plan: Plan, ground: Ground, evidence: Evidence) -> Iterator[Check | str]:
+    """Yield the checks of where the policy's doses lie."""
+    n, support, estimator = ground.contexts.n, ground.support, plan.question.estimator
+    if support is None:
+        yield "The support was not checked: no linear-Gaussian model of the doses can be fitted."
+    else:
+        share = evidence.outside / n
+        yield trust_rules.support(share, support.level, surrogate=support.surrogate)
+    if ground.bounded and isinstance(estimator, SmoothedEstimator):
+        corrected = estimator.boundary is not Boundary.NONE
+        yield trust_rules.boundary_mass(evidence.near_bound / n, corrected=corrected)
+
+
+def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
+    """Yield the checks of what the bandwidth and the outcome model do to the estimate."""
+    k, v, se = len(plan.path), joint.values, joint.se
+    if k > 1:
+        moved = float(np.nanmax(v[:k]) - np.nanmin(v[:k]))
+        yield trust_rules.bandwidth_sensitivity(in_se(moved, float(se[0]), v[0]))
+    if not plan.corrected:
+        return
+    if not (joint.tally.purity[k:] >= _PURITY).all():
+        yield "The bias-corrected estimate was not compared: its weights cancel at this bandwidth."
+        return
+    yield trust_rules.smoothing_gap(in_se(v[0] - v[k], float(se[k]), v[0]))
+    if len(plan.corrected) > 1:
+        gap_se = difference_se(joint.covariance, k, k + 1)
+        yield trust_rules.outcome_model_gap(in_se(v[k] - v[k + 1], gap_se, v[0]))
+
+
+def in_se(difference: float, se: float, value: float) -> float:
+    """Return |difference|/se, 0 for a difference that is rounding of ``value``."""
+    size = abs(float(difference))
+    if size <= _ROUNDING * abs(value):
+        return 0.0
+    return size / se if se > 0.0 else math.inf
