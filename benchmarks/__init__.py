@@ -1,0 +1,1 @@
+"""Speed and accuracy as ratios, measured side by side; one command each."""
