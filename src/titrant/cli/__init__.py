@@ -18,10 +18,14 @@ __all__ = ["main", "run"]
 
 def main() -> None:
     """Run the command line of this process and leave with its exit code."""
-    from titrant.cli.terminal import behave  # noqa: PLC0415  (its import is work to be counted)
+    try:
+        from titrant.cli.terminal import behave  # noqa: PLC0415
 
-    behave()
-    sys.exit(run(sys.argv[1:]))
+        behave()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while modules were imported or another error was explained
+        code = 130
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -31,7 +31,8 @@ class LazyGroup(click.Group):
         """Return the command called `cmd_name`."""
         if cmd_name not in COMMANDS:
             close = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
-            ctx.fail(f"No such command {cmd_name!r}." + "".join(f" Did you mean {c!r}?" for c in close))
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {cmd_name!r}.{hint}")
         return cast("click.Command", import_module(f"titrant.cli.{cmd_name}").command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

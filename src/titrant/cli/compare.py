@@ -13,8 +13,14 @@ from titrant.cli.options import (
     takes,
 )
 
+_EXAMPLE = """\b
+Example:
+  titrant compare log.csv --treatment dose --outcome loss \\
+    --policy new=policy.json --policy logged-mean
+"""
 
-@click.command("compare")
+
+@click.command("compare", epilog=_EXAMPLE)
 @takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, RunOptions)
 def command(
     log: LogOptions,
@@ -27,10 +33,6 @@ def command(
 
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe.
-
-    \b
-    titrant compare log.csv --treatment dose --outcome loss \\
-        --policy new=policy.json --policy logged-mean
     """
     from titrant.cli.evaluating import compared, finish  # noqa: PLC0415
 

@@ -70,7 +70,13 @@ def _value(parameter: click.Parameter, value: Any, key: str, path: str) -> Any: 
         raise _refusal(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
     if isinstance(value, list) and not parameter.multiple:
         raise _refusal(f"`{key}` in `{path}` is a list; this option takes one value.")
-    return value if isinstance(value, list) or not parameter.multiple else [value]
+    entries = [_typed(entry) for entry in value] if isinstance(value, list) else [_typed(value)]
+    return entries if parameter.multiple else entries[0]
+
+
+def _typed(value: object) -> object:
+    """Return a value as it would be typed: click would cut the number 1.5 to a whole one."""
+    return value if isinstance(value, bool) else str(value)
 
 
 def _unknown(path: str, key: str, known: Sequence[str]) -> str:

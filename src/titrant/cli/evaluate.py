@@ -13,8 +13,13 @@ from titrant.cli.options import (
     takes,
 )
 
+_EXAMPLE = """\b
+Example:
+  titrant evaluate log.csv --treatment dose --outcome loss --policy constant:35
+"""
 
-@click.command("evaluate")
+
+@click.command("evaluate", epilog=_EXAMPLE)
 @takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, RunOptions)
 def command(
     log: LogOptions,
@@ -27,9 +32,6 @@ def command(
 
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe.
-
-    \b
-    titrant evaluate log.csv --treatment dose --outcome loss --policy constant:35
     """
     from titrant.cli.evaluating import compared, finish  # noqa: PLC0415
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import traceback
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from titrant.cli.terminal import note
 from titrant.errors import TitrantError, UntrustedEstimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_STOPPED = "Interrupted; no file was left half written."
+_NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
 
 REFUSED, BAD_INPUT, BUG, INTERRUPTED = 1, 2, 3, 130
 
@@ -33,24 +40,14 @@ def explain(error: BaseException, *, debug: bool) -> int:
 
 
 def _diagnosis(error: BaseException) -> tuple[int, str]:
-    if isinstance(error, (click.Abort, KeyboardInterrupt)):
-        return INTERRUPTED, "Interrupted; no output was written."
-    if isinstance(error, UntrustedEstimate):
-        return REFUSED, f"Refused: {error}"
-    if isinstance(error, TitrantError):
-        return BAD_INPUT, f"Error: {error}"
-    if isinstance(error, click.UsageError):
-        return BAD_INPUT, f"Error: {_sentence(error.format_message())}{_help(error)}"
-    if isinstance(error, click.ClickException):
-        return BAD_INPUT, f"Error: {_sentence(error.format_message())}"
-    if isinstance(error, OSError):
-        return BAD_INPUT, f"Error: {_of_file(error)}"
-    if isinstance(error, MemoryError):
-        return BAD_INPUT, "Error: The memory does not suffice. Name fewer columns with `--context`."
-    return BUG, (
-        f"Error: titrant failed in a way it should not ({type(error).__name__}: {error}). "
-        "Run it again with `--debug` for the details, and report them."
-    )
+    """Return the exit code and the sentence of the first kind that the error is of."""
+    return next((code, say(error)) for kind, code, say in _KINDS if isinstance(error, kind))
+
+
+def _usage(error: click.ClickException) -> str:
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    hint = "" if ctx is None else f" Try `{ctx.command_path} --help`."
+    return f"Error: {_sentence(error.format_message())}{hint}"
 
 
 def _sentence(text: str) -> str:
@@ -58,13 +55,27 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _help(error: click.UsageError) -> str:
-    if error.ctx is None or "--help" in error.format_message():
-        return ""
-    return f" Try `{error.ctx.command_path} --help`."
-
-
 def _of_file(error: OSError) -> str:
     what = "A file" if error.filename is None else f"`{error.filename}`"
-    reason = error.strerror or type(error).__name__
-    return f"{what} cannot be read or written: {reason}. Check the path and its permissions."
+    reason = (error.strerror or str(error)).rstrip(".")
+    return f"Error: {what} cannot be read or written: {reason}. Check the path and its permissions."
+
+
+def _bug(error: BaseException) -> str:
+    return (
+        f"Error: titrant failed in a way it should not ({type(error).__name__}: {error}). "
+        "Run it again with `--debug` for the details, and report them."
+    )
+
+
+_KINDS: tuple[tuple[type[BaseException], int, Callable[[Any], str]], ...] = (
+    (click.Abort, INTERRUPTED, lambda _: _STOPPED),
+    (KeyboardInterrupt, INTERRUPTED, lambda _: _STOPPED),
+    (UntrustedEstimate, REFUSED, lambda error: f"Refused: {error}"),
+    (TitrantError, BAD_INPUT, lambda error: f"Error: {error}"),
+    (click.ClickException, BAD_INPUT, _usage),
+    (OSError, BAD_INPUT, _of_file),
+    (MemoryError, BAD_INPUT, lambda _: _NO_MEMORY),
+    (BaseException, BUG, _bug),
+)
+"""Kinds of errors, the special before the general."""

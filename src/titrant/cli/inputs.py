@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Bound = float | list[float | None] | None
 
-_PAIR = 2
-
 
 def read_log(options: LogOptions) -> LoggedData:
     """Return the log that the options describe, and say how its context was made."""
@@ -64,10 +62,10 @@ def method(options: MethodOptions) -> dict[str, Any]:
     """Return the keyword arguments of `evaluate` and `compare` that say how to estimate."""
     _check_used(options)
     return {
-        "estimator": names.estimator(
-            options.estimator, options.kernel, options.clip, options.seed
-        ),
-        "bandwidth": None if options.bandwidth is None else names.bandwidth(options.bandwidth),
+        "estimator": names.estimator(options.estimator, options.kernel, options.clip, options.seed),
+        "bandwidth": None
+        if options.bandwidth is None
+        else names.bandwidth(options.bandwidth, options.seed),
         "propensity": names.propensity_model(options.propensity_model, options.seed),
         "allow_untrusted": options.allow_untrusted,
     }
@@ -107,17 +105,21 @@ def bounds(texts: tuple[str, ...], dimension: int) -> tuple[Bound, Bound] | None
 
 
 def _bound(text: str) -> tuple[float | None, float | None]:
-    parts = [part.strip() for part in text.split(",")]
+    low, comma, high = text.partition(",")
     try:
-        if len(parts) != _PAIR:
-            raise ValueError(text)
-        low, high = (float(part) if part else None for part in parts)
+        pair = _side(low), _side(high)
     except ValueError:
+        comma = ""
+    if not comma:
         raise click.BadParameter(
             f"It must be LO,HI with a number or nothing on each side; got {text!r}.",
             param_hint="'--bounds'",
-        ) from None
-    return low, high
+        )
+    return pair
+
+
+def _side(text: str) -> float | None:
+    return float(text) if text.strip() else None
 
 
 def _table(path: str, roles: Any, *, whole: bool) -> pa.Table:  # noqa: ANN401  (Columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +63,7 @@ PROPENSITIES = {
 """Static, so that help needs no import; a test holds them to the lists of their rooms."""
 
 
-class BandwidthText(click.ParamType):
+class BandwidthText(click.ParamType):  # type: ignore[type-arg]  # newer clicks only
     """A bandwidth as typed: numbers, or the name of a selector."""
 
     name = "H|SELECTOR"
@@ -82,7 +82,10 @@ class BandwidthText(click.ParamType):
         return text
 
     def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str  # noqa: ARG002
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
     ) -> list[click.shell_completion.CompletionItem]:
         """Return the selectors that begin like this."""
         item = click.shell_completion.CompletionItem
@@ -93,21 +96,25 @@ def selectors() -> dict[str, BandwidthSelector | None]:
     """Return every bandwidth selector by name; None is the library's own choice."""
     from titrant.bandwidth import SELECTORS  # noqa: PLC0415
 
-    return {AUTO: None} | {kebab(type(selector).__name__): selector for selector in SELECTORS}
+    return {AUTO: None} | {selector_name(selector): selector for selector in SELECTORS}
 
 
-def bandwidth(text: str) -> BandwidthSelector | float | list[float] | None:
+def selector_name(selector: BandwidthSelector) -> str:
+    """Return the name of a selector: PlugIn(as_printed=True) is plug-in-as-printed."""
+    switches = [f.name for f in fields(_record(selector)) if getattr(selector, f.name) is True]
+    return "-".join([kebab(type(selector).__name__), *(s.replace("_", "-") for s in switches)])
+
+
+def bandwidth(text: str, seed: int = 0) -> BandwidthSelector | float | list[float] | None:
     """Return the selector or the numbers meant by `text`; anything else is a ValueError."""
     known = selectors()
     if text in known:
-        return known[text]
+        return _seeded(known[text], seed)
     numbers = [float(part) for part in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def estimator(
-    name: str, kernel: str | None, clip: float | None, seed: int
-) -> Estimator:
+def estimator(name: str, kernel: str | None, clip: float | None, seed: int) -> Estimator:
     """Return the estimator called `name`, with what it takes of the rest."""
     from titrant import estimators  # noqa: PLC0415
 
@@ -134,6 +141,18 @@ def propensity_model(name: str | None, seed: int) -> PropensityModel | None:
 def kebab(name: str) -> str:
     """Return a class name as it is typed: RuleOfThumb is rule-of-thumb."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+def _seeded(selector: BandwidthSelector | None, seed: int) -> BandwidthSelector | None:
+    record = _record(selector)
+    if selector is None or "seed" not in {f.name for f in fields(record)}:
+        return selector
+    made: BandwidthSelector = replace(record, seed=seed)
+    return made
+
+
+def _record(selector: object) -> Any:  # noqa: ANN401  (selectors are dataclasses, their base is not)
+    return selector
 
 
 def _kernel(name: str | None) -> Kernel | None:

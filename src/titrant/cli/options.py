@@ -126,7 +126,10 @@ class MethodOptions:
         "rule-of-thumb.  [default: auto]",
     )
     clip: float | None = option(
-        "--clip", type=float, metavar="Q", help="Floor under the propensity.  [default: 0.01/sd(dose)]"
+        "--clip",
+        type=float,
+        metavar="Q",
+        help="Floor under the propensity.  [default: 0.01/sd(dose)]",
     )
     seed: int = seed()
     allow_untrusted: bool = option(

@@ -44,15 +44,18 @@ class RecommendOptions:
     )
 
 
-@click.command("recommend")
+_EXAMPLE = """\b
+Example:
+  titrant recommend policy.json patients.csv -o doses.csv
+"""
+
+
+@click.command("recommend", epilog=_EXAMPLE)
 @takes(RecommendOptions, RunOptions)
 def command(options: RecommendOptions, run: RunOptions) -> None:
     """Write TABLE with the doses that the saved POLICY gives its rows.
 
     POLICY is a JSON file; TABLE a CSV, Parquet or Arrow file, or - for CSV from a pipe.
-
-    \b
-    titrant recommend policy.json patients.csv -o doses.csv
     """
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415

@@ -58,7 +58,8 @@ def overlap(estimates: Mapping[str, Estimate]) -> Table:
 
 def reading(*, maximize: bool) -> str:
     """Return how values are to be read."""
-    return "Outcome: a reward, higher is better." if maximize else "Outcome: a loss, lower is better."
+    sense = "a reward, higher" if maximize else "a loss, lower"
+    return f"Outcome: {sense} is better."
 
 
 def cautions(estimates: Mapping[str, Estimate]) -> None:

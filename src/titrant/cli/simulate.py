@@ -42,16 +42,21 @@ class SimulateOptions:
     )
 
 
-@click.command("simulate", epilog=f"Designs: {', '.join(DESIGNS)}.")
+_EXAMPLE = f"""Designs: {", ".join(DESIGNS)}.
+
+\b
+Example:
+  titrant simulate dosing -n 5000 -o log.csv
+"""
+
+
+@click.command("simulate", epilog=_EXAMPLE)
 @takes(SimulateOptions, RunOptions)
 def command(options: SimulateOptions, run: RunOptions) -> None:
     """Write a log drawn from a built-in DESIGN, and the truth beside it.
 
     The columns are the contexts, `dose`, `loss` and `propensity`. The true values of the best
     policy and of every --policy go to log.truth.json beside log.csv.
-
-    \b
-    titrant simulate dosing -n 5000 -o log.csv
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -82,4 +87,3 @@ def truth(design: Design, asked: dict[str, Policy]) -> dict[str, Any]:
         "best_value": design.value(design.best),
         "values": {name: design.value(policy) for name, policy in asked.items()},
     }
-

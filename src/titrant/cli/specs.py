@@ -85,13 +85,15 @@ def _constant(text: str, _: LoggedData) -> Policy:
 
 
 def _linear(text: str, log: LoggedData) -> Policy:
-    from titrant.policies import Linear  # noqa: PLC0415
+    from titrant.policies import Constant, Linear  # noqa: PLC0415
 
     terms = dict(_term(part) for part in comma_list(text))
     intercept = terms.pop("intercept", 0.0)
     for column in terms:
         if column not in log.names:
             raise _refusal(_no_column(f"`linear:{text}` uses", column, log.names))
+    if not log.names:
+        return Constant(intercept)
     return Linear([terms.get(c, 0.0) for c in log.names], intercept, features=log.names)
 
 

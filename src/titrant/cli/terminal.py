@@ -27,7 +27,7 @@ def behave() -> None:
             stream.reconfigure(errors="replace")  # a terminal without − or ≥ still gets its table
     if sys.platform != "win32":
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `titrant … | head` ends without a word
-    warnings.showwarning = _as_note  # a library's warning without its lines of code
+    warnings.showwarning = _warned  # a library's warning without its lines of code
 
 
 def show(what: RenderableType) -> None:
@@ -56,5 +56,5 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def _as_note(message: Warning | str, *_: object) -> None:
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
     note(f"Warning: {message}")

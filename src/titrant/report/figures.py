@@ -16,7 +16,7 @@ _INK = "#010203"
 """Stands for the page's text color and is replaced by it; no figure uses this color otherwise."""
 _ACCENT, _TRUTH = "#2a78c2", "#c2572a"
 _WIDTH = 7.0
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: small, searchable, readable aloud
     "svg.hashsalt": "titrant",  # the same report gives the same bytes
     "font.family": "sans-serif",

@@ -1,0 +1,113 @@
+"""A run as TOML: saved, read back, repeated to the last digit."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from titrant.cli.config import _toml
+
+
+@pytest.fixture
+def saved(call, csv_log, plain) -> Path:
+    """Return the saved options of a comparison whose result is in first.json."""
+    said = call(
+        *("compare", csv_log, *plain, "--policy", "flat=constant:35", "--policy"),
+        *("rule=linear:age=0.1,intercept=30", "--bandwidth", "rule-of-thumb", "--clip", "1e-3"),
+        *("--maximize", "--level", "0.8", "--json", "first.json", "--save-config", "run.toml"),
+    )
+    assert said.code == 0, said.err
+    return Path("run.toml")
+
+
+def test_a_saved_run_repeats_to_the_last_digit(call, saved):
+    again = call("compare", "--config", saved, "--json", "second.json")
+    assert again.code == 0, again.err
+    assert Path("first.json").read_bytes() == Path("second.json").read_bytes()
+    assert "80% CI" in again.out
+
+
+def test_every_option_of_the_run_is_in_the_file(saved, csv_log):
+    assert tomllib.loads(saved.read_text(encoding="utf-8")) == {
+        "log": str(csv_log),
+        "treatment": ["dose"],
+        "outcome": "loss",
+        "context": ["weight,age,carrier"],
+        "propensity": "propensity",
+        "bounds": ["5,75"],
+        "policy": ["flat=constant:35", "rule=linear:age=0.1,intercept=30"],
+        "estimator": "sn",
+        "bandwidth": "rule-of-thumb",
+        "clip": 0.001,
+        "seed": 0,
+        "allow-untrusted": False,
+        "maximize": True,
+        "level": 0.8,
+        "json": "first.json",
+    }
+
+
+def test_saving_again_gives_the_same_file(call, saved):
+    assert call("compare", "--config", saved, "--save-config", "again.toml").code == 0
+    assert Path("again.toml").read_text().splitlines()[1:] == saved.read_text().splitlines()[1:]
+
+
+def test_what_is_typed_comes_before_what_is_saved(call, saved):
+    said = call("compare", "--config", saved, "--level", "0.5", "--json", "-")
+    assert json.loads(said.out) == json.loads(Path("first.json").read_text(encoding="utf-8"))
+    assert "50% CI" in call("compare", "--config", saved, "--level", "0.5").out
+
+
+def test_a_file_written_by_hand_may_use_plain_values(call, csv_log):
+    Path("run.toml").write_text(
+        f"""
+        log = "{csv_log}"
+        treatment = "dose"
+        outcome = "loss"
+        context = ["weight", "age"]
+        propensity = "propensity"
+        policy = "constant:35"
+        estimator = "sn"
+        bandwidth = 6
+        """
+    )
+    said = call("evaluate", "--config", "run.toml", "--json", "-")
+    assert json.loads(said.out)["bandwidth"]["h"] == 6.0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("tretment = 'dose'", "which is no option of this command; did you mean `treatment`?"),
+        ("outcome = ['a', 'b']", "`outcome` in `run.toml` is a list; this option takes one value."),
+        ("[outcome]\na = 1", "`outcome` in `run.toml` is a table"),
+        ("outcome = ", "`run.toml` is not TOML: Invalid value"),
+        ("kernel = 'cosine'", "'cosine' is not one of"),
+        ("seed = 1.5", "'--seed'"),
+        ("config = 'other.toml'", "`run.toml` sets `config`, which is no option"),
+    ],
+)
+def test_a_wrong_file_is_refused(call, csv_log, text, sentence):
+    Path("run.toml").write_text(text)
+    columns = () if "outcome" in text else ("--treatment", "dose", "--outcome", "loss")
+    said = call("evaluate", csv_log, *columns, "--config", "run.toml", "--policy", "constant:35")
+    assert said.code == 2
+    assert sentence in said.err
+
+
+def test_a_missing_file_is_refused(call):
+    said = call("evaluate", "--config", "nowhere.toml")
+    assert said.code == 2
+    assert "`nowhere.toml` cannot be opened: No such file or directory." in said.err
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["plain", 'quo"te', "back\\slash", "line\nend\ttab", "Größe −\x7f\x01", True, -3, 1e-300],
+)
+def test_values_survive_toml(value):
+    assert tomllib.loads(f"key = {_toml(value)}")["key"] == value
+    assert tomllib.loads(f"key = {_toml((value, value))}")["key"] == [value, value]

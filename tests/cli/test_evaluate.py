@@ -1,0 +1,161 @@
+"""`titrant evaluate` and `titrant compare` print what the library returns."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from titrant.bandwidth import RuleOfThumb, TwoBandwidth
+
+
+def api(log, policies, **how):
+    """Return the comparison by the Python interface, with the quick estimator of these tests."""
+    return tt.compare(log, policies, estimator=tt.SelfNormalized(), **how)
+
+
+def test_json_is_the_dictionary_of_the_python_interface(call, csv_log, log, plain):
+    said = call("evaluate", csv_log, *plain, "--policy", "flat=constant:35", "--json", "-")
+    assert said.code == 0
+    expected = api(log, {"flat": tt.Constant(35.0)})["flat"].to_dict()
+    assert json.loads(said.out) == expected
+
+
+def test_json_of_a_comparison(call, csv_log, log, plain):
+    said = call(
+        *("compare", csv_log, *plain, "--policy", "flat=constant:35", "--json", "out.json"),
+        *("--policy", "rule=linear:intercept=25,weight=0.2,age=-0.1"),
+    )
+    assert said.code == 0
+    rule = tt.Linear([0.2, -0.1, 0.0], 25.0)
+    expected = api(log, {"flat": tt.Constant(35.0), "rule": rule}).to_dict()
+    with open("out.json", encoding="utf-8") as file:  # noqa: PTH123
+        assert json.load(file) == expected
+
+
+def test_the_table_shows_value_interval_bandwidth_size_and_verdict(call, csv_log, log, plain):
+    said = call("evaluate", csv_log, *plain, "--policy", "flat=constant:35", "--level", "0.9")
+    estimate = api(log, {"flat": tt.Constant(35.0)})["flat"]
+    low, high = estimate.interval(0.9)
+    h = float(estimate.bandwidth.h)
+    (row,) = (line for line in said.out.splitlines() if line.strip().startswith("flat"))
+    assert row.split() == [
+        *("flat", f"{estimate.value:.4g}", f"{low:.4g}", "…", f"{high:.4g}", f"{h:.4g}"),
+        *(f"{estimate.ess:.0f}", estimate.diagnostics.verdict.value),
+    ]
+    assert "90% CI" in said.out
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_comparison_names_the_better_policy_of_a_clear_pair(call, csv_log, plain, maximize):
+    # The rule is the best one of the design; the same dose for all loses two days more.
+    said = call(
+        *("compare", csv_log, *plain, "--policy", "flat=constant:35"),
+        *("--policy", "best=clipped:5,75:linear:intercept=19,weight=0.35,age=-0.2,carrier=-9"),
+        *(["--maximize"] if maximize else []),
+    )
+    (row,) = (line for line in said.out.splitlines() if line.strip().startswith("flat − best"))
+    assert row.split()[-1] == ("flat" if maximize else "best")
+    assert ("higher is better" if maximize else "lower is better") in said.out
+
+
+def test_a_policy_against_itself_is_not_clear(call, csv_log, plain):
+    said = call(
+        *("compare", csv_log, *plain, "--policy", "a=constant:35", "--policy", "b=constant:35")
+    )
+    assert said.out.count("not clear") == 1
+
+
+OPTIONS = [
+    (("--estimator", "ipw"), {"estimator": tt.IPW()}),
+    (("--estimator", "centered-ipw"), {"estimator": tt.IPW(centered=True)}),
+    (("--kernel", "gaussian"), {"estimator": tt.SelfNormalized(kernel=tt.Gaussian())}),
+    (("--clip", "0.01"), {"estimator": tt.SelfNormalized(clip=0.01)}),
+    (("--bandwidth", "7.5"), {"bandwidth": 7.5}),
+    (("--bandwidth", "rule-of-thumb"), {"bandwidth": RuleOfThumb()}),
+    (("--bandwidth", "two-bandwidth"), {"bandwidth": TwoBandwidth()}),
+    (("--bandwidth", "auto"), {}),
+    (("--propensity-model", "linear-gaussian"), {"propensity": tt.LinearGaussian()}),
+    (
+        ("--propensity-model", "mixture", "--seed", "5"),
+        {"propensity": tt.GaussianMixture(seed=5)},
+    ),
+    (
+        ("--estimator", "discretized", "--propensity-model", "linear-gaussian"),
+        {"estimator": tt.Discretized(), "propensity": tt.LinearGaussian()},
+    ),
+]
+
+
+@pytest.mark.parametrize("given", OPTIONS, ids=lambda given: " ".join(given[0]))
+def test_each_option_reaches_the_library(call, csv_log, log, plain, given):
+    options, how = given
+    said = call("evaluate", csv_log, *plain, *options, "--policy", "p=constant:35", "--json", "-")
+    how = {"estimator": tt.SelfNormalized(), **how}
+    assert json.loads(said.out) == tt.compare(log, {"p": tt.Constant(35.0)}, **how)["p"].to_dict()
+
+
+def test_a_vector_of_doses(call):
+    assert call("simulate", "quadratic-2d", "-n", 800, "-o", "log.parquet").code == 0
+    said = call(
+        *("evaluate", "log.parquet", "--treatment", "dose_0,dose_1", "--outcome", "loss"),
+        *("--propensity", "propensity", "--estimator", "sn", "--bandwidth", "0.5,0.7"),
+        *("--bounds", "-9,9", "--bounds", "-9,", "--policy", "constant:0.4,0.9", "--json", "-"),
+    )
+    assert said.code == 0, said.err
+    result = json.loads(said.out)
+    assert result["bandwidth"]["h"] == [0.5, 0.7]
+    assert result["rows"] == 800
+
+
+def test_a_refused_estimate_is_shown_when_asked_for(call, csv_log, plain):
+    # Few doses were logged beside 60 mg, and a small bandwidth leaves fewer still.
+    far = (*plain, "--policy", "constant:60", "--bandwidth", "2.5")
+    refused = call("evaluate", csv_log, *far)
+    assert refused.code == 1
+    assert refused.out == ""
+    assert refused.err.startswith("Refused: ")
+    assert "Pass `--allow-untrusted`" in refused.err
+    shown = call("evaluate", csv_log, *far, "--allow-untrusted")
+    assert shown.code == 0
+    assert "refuse" in shown.out
+    assert "Not to be trusted (constant:60):" in shown.err
+
+
+def test_no_overlap_is_refused_with_numbers(call, csv_log, plain):
+    unbounded = [*plain[: plain.index("--bounds")], "--estimator", "sn", "--bandwidth", "2"]
+    said = call("evaluate", csv_log, *unbounded, "--policy", "constant:900")
+    assert said.code == 1
+    assert "in any of 600 rows (closest" in said.err
+
+
+def test_warnings_of_the_trust_checks_go_to_standard_error(call, csv_log, plain):
+    said = call(
+        *("evaluate", csv_log, *plain, "--policy", "constant:35", "--bandwidth", "0.4", "--json"),
+        "-",
+    )
+    verdict = json.loads(said.out)["diagnostics"]["verdict"]
+    assert verdict == "warn"
+    assert said.err.startswith("Warning (constant:35): ")
+
+
+def test_the_outcome_may_be_shifted(call, csv_log, plain, tmp_path):
+    # Law: adding a constant to every outcome adds it to the value.
+    lines = csv_log.read_text(encoding="utf-8").splitlines()
+    place = lines[0].split(",").index("loss")
+    moved = [lines[0]]
+    for line in lines[1:]:
+        cells = line.split(",")
+        cells[place] = repr(float(cells[place]) + 100.0)
+        moved.append(",".join(cells))
+    shifted = tmp_path / "shifted.csv"
+    shifted.write_text("\n".join(moved) + "\n", encoding="utf-8")
+    values = [
+        json.loads(call("evaluate", p, *plain, "--policy", "constant:35", "--json", "-").out)[
+            "value"
+        ]
+        for p in (csv_log, shifted)
+    ]
+    np.testing.assert_allclose(values[1] - values[0], 100.0, rtol=1e-9)  # sums near 100 round

@@ -1,0 +1,65 @@
+"""Policies as typed mean the policies of the library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from titrant.cli.specs import named, on_columns, policies, policy
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("constant:35", tt.Constant(35.0)),
+        ("constant:1,2.5", tt.Constant([1.0, 2.5])),
+        ("linear:intercept=20,age=0.3", tt.Linear([0.0, 0.3, 0.0], 20.0)),
+        ("linear:carrier=-9,weight=1e-1", tt.Linear([0.1, 0.0, -9.0])),
+        ("clipped:5,:constant:3", tt.Clipped(tt.Constant(3.0), 5.0, None)),
+        ("clipped:,50:rounded:5:linear:weight=1", tt.Clipped(
+            tt.Rounded(tt.Linear([1.0, 0.0, 0.0]), 5.0), None, 50.0
+        )),
+    ],
+)  # fmt: skip
+def test_short_forms(log, spec, meant):
+    np.testing.assert_array_equal(policy(spec, log)(log.context), meant(log.context))
+
+
+def test_the_logged_mean(log):
+    assert policy("logged-mean", log) == tt.Constant(float(log.treatment.mean()))
+
+
+def test_linear_without_contexts_is_constant():
+    bare = tt.LoggedData(np.empty((3, 0)), [1.0, 2.0, 3.0], [0.0, 1.0, 0.0])
+    assert policy("linear:intercept=2", bare) == tt.Constant(2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("new=constant:3", ("new", "constant:3")),
+        ("constant:3", ("constant:3", "constant:3")),
+        ("linear:age=1", ("linear:age=1", "linear:age=1")),
+        ("rules/v2.json", ("v2", "rules/v2.json")),
+        ("new=rules/v2.json", ("new", "rules/v2.json")),
+        ("b=linear:intercept=1,age=2", ("b", "linear:intercept=1,age=2")),
+        ("logged-mean", ("logged-mean", "logged-mean")),
+    ],
+)
+def test_names(text, expected):
+    assert named(text) == expected
+
+
+def test_a_file_is_matched_to_the_columns_by_name(log, tmp_path):
+    # The file knows (age, weight); the log has (weight, age, carrier).
+    path = tmp_path / "rule.json"
+    tt.Linear([2.0, 1.0], 5.0, features=["age", "weight"]).save(path)
+    found = policies([str(path)], log)
+    weight, age = log.context[:, 0], log.context[:, 1]
+    np.testing.assert_allclose(found["rule"](log.context), 5.0 + weight + 2.0 * age, rtol=1e-14)
+
+
+def test_a_file_with_the_columns_of_the_log_stays_itself(log):
+    rule = tt.Linear([1.0, 2.0, 3.0], features=log.names)
+    assert on_columns(rule, log.names, "rule") is rule

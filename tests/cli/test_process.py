@@ -1,0 +1,163 @@
+"""The command line as a process: start-up, pipes, exit codes, interruption, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import titrant as tt
+
+# `titrant --help` may cost this many times the CPU of `import numpy` (a promise of the project).
+HELP_RATIO = 1.5
+TITRANT = (sys.executable, "-m", "titrant.cli")
+# The package under test, also from another folder.
+HERE = {"PYTHONPATH": str(Path(tt.__file__).parents[1])}
+# A shell's background jobs ignore Ctrl-C; a test started by one must not inherit that.
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from titrant.cli import main
+print("ready", flush=True)
+main()
+"""
+
+
+def titrant(*arguments: object, **settings):
+    """Return the finished process of `titrant ARGUMENTS`."""
+    line = [*TITRANT, *map(str, arguments)]
+    settings = {"capture_output": True, "encoding": "utf-8", **settings}
+    settings["env"] = os.environ | HERE | settings.get("env", {})
+    return subprocess.run(line, check=False, **settings)
+
+
+def cpu_seconds(*line: str) -> float:
+    """CPU time, user and system, of a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(line, check=True, capture_output=True, env=os.environ | HERE)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_help_starts_quickly():
+    # Interleaved minimum: the smallest of several is the cost without the neighbors' noise.
+    times = [
+        (cpu_seconds(*TITRANT, "--help"), cpu_seconds(sys.executable, "-c", "import numpy"))
+        for _ in range(5)
+    ]
+    ours, numpys = map(min, zip(*times, strict=True))
+    assert ours <= HELP_RATIO * numpys
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("evaluate", "--help")])
+def test_help_imports_nothing_heavy(arguments):
+    code = (
+        "import sys; from titrant.cli import run; run(sys.argv[1:]);"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pyarrow', 'rich', 'matplotlib'} & set(sys.modules);"
+        "sys.exit(f'{heavy}' if heavy else 0)"
+    )
+    line = [sys.executable, "-c", code, *arguments]
+    run = subprocess.run(line, check=False, capture_output=True, text=True, env=os.environ | HERE)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_log_from_a_pipe(csv_log, log, plain):
+    content = csv_log.read_text(encoding="utf-8")
+    run = titrant(
+        "evaluate", "-", *plain, "--policy", "p=constant:35", "--json", "-", input=content
+    )
+    assert run.returncode == 0, run.stderr
+    expected = tt.compare(log, {"p": tt.Constant(35.0)}, estimator=tt.SelfNormalized())["p"]
+    assert json.loads(run.stdout) == expected.to_dict()
+
+
+def test_one_command_feeds_another(tmp_path):
+    drawn = titrant("simulate", "dosing", "-n", 300, "-o", "-", cwd=tmp_path)
+    run = titrant(
+        *("evaluate", "-", "--treatment", "dose", "--outcome", "loss", "--propensity"),
+        *("propensity", "--estimator", "sn", "--policy", "logged-mean", "--html", "report.html"),
+        cwd=tmp_path,
+        input=drawn.stdout,
+    )
+    assert run.returncode == 0, run.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "logged-mean" in run.stdout
+
+
+def test_no_overlap_leaves_with_1_and_nothing_else(csv_log, plain, tmp_path):
+    options = [*plain, "--policy", "constant:5", "--bandwidth", "1", "--html", "report.html"]
+    run = titrant("evaluate", csv_log, *options, cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr.startswith("Refused: No logged dose lies within h = 1.0")
+    assert run.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_data_leaves_with_2_and_a_traceback_only_when_asked_for(csv_log):
+    wrong = ("evaluate", csv_log, "--treatment", "doze", "--outcome", "loss", "--policy", "a.json")
+    run = titrant(*wrong)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    debugged = titrant(*wrong, "--debug")
+    assert debugged.returncode == 2
+    assert "Traceback" in debugged.stderr
+    assert debugged.stderr.endswith(run.stderr)
+
+
+def test_a_folder_that_cannot_be_written_to(csv_log, plain, tmp_path):
+    sealed = tmp_path / "sealed"
+    sealed.mkdir(mode=0o500)
+    if os.access(
+        sealed, os.W_OK
+    ):  # the superuser may write anywhere; the kernel's files not even he
+        run = titrant("simulate", "dosing", "-n", "50", "-o", "/proc/log.csv")
+    else:
+        out = sealed / "report.html"
+        run = titrant("evaluate", csv_log, *plain, "--policy", "constant:35", "--html", out)
+    assert run.returncode == 2
+    assert run.stderr.startswith("Error: ")
+    assert "Traceback" not in run.stderr
+
+
+def test_an_interrupted_run_leaves_nothing_half_written(tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text("what was there before")
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, "demo", "-n", "50000"],
+        cwd=tmp_path,
+        env=os.environ | HERE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline().startswith("A simulated log of 50,000 patients")
+    time.sleep(1.0)  # in the midst of the evaluation, which takes many times as long
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.strip() == "Interrupted; no file was left half written."
+    assert list(tmp_path.iterdir()) == [page]
+    assert page.read_text() == "what was there before"
+
+
+def test_completion_of_commands_and_options():
+    def completed(words: str, place: int) -> list[str]:
+        variables = {
+            "_TITRANT_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(place),
+        }
+        return titrant(env=variables).stdout.split()
+
+    assert completed("titrant ev", 1) == ["plain,evaluate"]
+    assert "plain,--treatment" in completed("titrant evaluate --tr", 2)
+    assert completed("titrant evaluate --kernel g", 3) == ["plain,gaussian"]
+    assert completed("titrant evaluate --bandwidth rule", 3) == ["plain,rule-of-thumb"]

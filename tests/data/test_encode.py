@@ -1,0 +1,87 @@
+"""Text columns as 0/1 indicators whose names say how to make them."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from titrant.data.encode import MOST_LEVELS, encode, with_features
+from titrant.errors import DataError
+
+TABLE = pa.table(
+    {
+        "dose": [1.0, 2.0, 3.0],
+        "age": [30, 40, 50],
+        "smoker": [True, False, True],
+        "ward": ["b", "a", "c"],
+        "day": [dt.date(2020, 1, 1)] * 3,
+        "site": ["x", "x", "x"],
+        "note": pa.nulls(3),
+    }
+)
+
+
+def test_known_answer():
+    # ward has the levels a, b, c; a is the reference, so rows b, a, c give (1, 0), (0, 0), (0, 1).
+    found = encode(TABLE, None, ["dose"])
+    assert found.names == ("age", "smoker", "ward=b", "ward=c")
+    assert found.table["ward=b"].to_pylist() == [1.0, 0.0, 0.0]
+    assert found.table["ward=c"].to_pylist() == [0.0, 0.0, 1.0]
+    assert found.notes == (
+        "Column `day` is left out of the context: its values are of type date32[day].",
+        "Column `site` is left out of the context: all its values are the same.",
+        "Column `note` is left out of the context: it is empty.",
+        "Column `ward` is text: encoded 0/1 as `ward=b`, `ward=c` (all 0: `a`).",
+    )
+
+
+def test_named_contexts_keep_their_order():
+    found = encode(TABLE, ["ward", "age"], ["dose"])
+    assert found.names == ("ward=b", "ward=c", "age")
+
+
+def test_categories_of_any_kind():
+    numbers = pa.array([7, 8, 7]).dictionary_encode()
+    texts = pa.array(["ü=1", "b", "b"]).dictionary_encode()
+    found = encode(pa.table({"k": numbers, "l": texts}), None, ())
+    assert found.names == ("k=8", "l=ü=1")
+    assert found.table["k=8"].to_pylist() == [0.0, 1.0, 0.0]
+    assert found.table["l=ü=1"].to_pylist() == [1.0, 0.0, 0.0]
+
+
+def test_indicators_can_be_made_anew_from_their_names():
+    # A table with other levels than the one that was encoded first.
+    new = pa.table({"ward": ["c", "d", "b"], "age": [1, 2, 3]})
+    made = with_features(new, ["age", "ward=b", "ward=c"])
+    assert made["ward=b"].to_pylist() == [0.0, 0.0, 1.0]
+    assert made["ward=c"].to_pylist() == [1.0, 0.0, 0.0]
+
+
+def test_features_of_absent_columns_are_left_to_be_missed():
+    assert with_features(TABLE, ["wad=b", "age"]).column_names == TABLE.column_names
+
+
+def test_keys_are_left_out_or_refused_when_named():
+    names = pa.table({"id": [f"p{i}" for i in range(MOST_LEVELS + 1)]})
+    assert encode(names, None, ()).names == ()
+    with pytest.raises(DataError, match="at most 20 different texts to be encoded; got 21"):
+        encode(names, ["id"], ())
+
+
+def test_missing_categories_are_counted():
+    table = pa.table({"ward": ["a", None, "b"]})
+    with pytest.raises(DataError, match=r"got none in 1 of 3 rows \(row 1, counting from 0\)"):
+        encode(table, None, ())
+
+
+def test_a_column_that_is_there_already_is_not_overwritten():
+    table = pa.table({"s": ["a", "b"], "s=b": [5.0, 6.0]})
+    with pytest.raises(DataError, match="`s=b` 2 times"):
+        encode(table, ["s"], ())
+
+
+def test_a_missing_column_is_answered_with_the_closest_name():
+    with pytest.raises(DataError, match="did you mean `ward`"):
+        encode(TABLE, ["wrad"], ())
