@@ -36,14 +36,18 @@ class Estimator(ABC):
     def weights(self, terms: Array) -> Array:
         """Return how much each row counts (n,), from its terms (n, k)."""
 
-    @abstractmethod
     def value(self, mean: Array) -> float:
         """Return the estimate from the mean of the terms (k,)."""
+        return float(self.values(mean))
+
+    @abstractmethod
+    def values(self, means: Array) -> Array:
+        """Return many estimates (…) from the means of their terms (…, k)."""
 
     @abstractmethod
     def gradient(self, mean: Array) -> Array:
-        """Return ∂value/∂mean (k,): with it the delta method gives the standard error."""
+        """Return ∂value/∂mean (…, k): with it the delta method gives the standard error."""
 
     @abstractmethod
     def hessian(self, mean: Array) -> Array:
-        """Return ∂²value/∂mean² (k, k): how the standard error itself moves with the mean."""
+        """Return ∂²value/∂mean² (…, k, k): how the standard error itself moves with the mean."""

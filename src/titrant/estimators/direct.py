@@ -49,14 +49,14 @@ class DirectMethod(Estimator):
         """Return 1 (n,): every row counts alike."""
         return np.ones(len(terms))
 
-    def value(self, mean: Array) -> float:
-        """Return m₀."""
-        return float(mean[0])
+    def values(self, means: Array) -> Array:
+        """Return m₀ (…)."""
+        return np.asarray(means[..., 0])
 
     def gradient(self, mean: Array) -> Array:
-        """Return 1: the value is the mean itself."""
+        """Return 1 (…, 1): the value is the mean itself."""
         return np.ones_like(mean)
 
     def hessian(self, mean: Array) -> Array:
-        """Return 0 (1, 1): the value is linear."""
-        return np.zeros((len(mean), len(mean)))
+        """Return 0 (…, 1, 1): the value is linear."""
+        return np.zeros((*mean.shape, mean.shape[-1]))

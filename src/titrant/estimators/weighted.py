@@ -70,22 +70,27 @@ class WeightedEstimator(Estimator):
         """Return w (n,), the last term."""
         return terms[:, 2]
 
-    def value(self, mean: Array) -> float:
-        """Return m₀ + m₁/m₂ when self-normalized, else m₀ + m₁."""
-        return float(mean[0] + (mean[1] / mean[2] if self.normalized else mean[1]))
+    def values(self, means: Array) -> Array:
+        """Return m₀ + m₁/m₂ when self-normalized, else m₀ + m₁ (…)."""
+        weighted = means[..., 1] / means[..., 2] if self.normalized else means[..., 1]
+        return np.asarray(means[..., 0] + weighted)
 
     def gradient(self, mean: Array) -> Array:
-        """Return (1, 1/m₂, −m₁/m₂²) when self-normalized, else (1, 1, 0)."""
+        """Return (1, 1/m₂, −m₁/m₂²) when self-normalized, else (1, 1, 0); (…, 3)."""
+        first = np.ones_like(mean)
         if not self.normalized:
-            return np.array([1.0, 1.0, 0.0])
-        return np.array([1.0, 1.0 / mean[2], -mean[1] / mean[2] ** 2])
+            first[..., 2] = 0.0
+            return first
+        first[..., 1] = 1.0 / mean[..., 2]
+        first[..., 2] = -mean[..., 1] / mean[..., 2] ** 2
+        return first
 
     def hessian(self, mean: Array) -> Array:
-        """Return the second derivatives of m₁/m₂ when self-normalized, else 0 (3, 3)."""
-        second = np.zeros((3, 3))
+        """Return the second derivatives of m₁/m₂ when self-normalized, else 0 (…, 3, 3)."""
+        second = np.zeros((*mean.shape, 3))
         if self.normalized:
-            second[1, 2] = second[2, 1] = -1.0 / mean[2] ** 2
-            second[2, 2] = 2.0 * mean[1] / mean[2] ** 3
+            second[..., 1, 2] = second[..., 2, 1] = -1.0 / mean[..., 2] ** 2
+            second[..., 2, 2] = 2.0 * mean[..., 1] / mean[..., 2] ** 3
         return second
 
 
