@@ -180,21 +180,21 @@ def report(point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence)
 def weight_checks(
     point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence
 ) -> Iterator[Check | str]:
-    """Yield the checks of the weights, if the estimator has any."""
-    if not plan.question.estimator.uses_propensity:
-        yield "The direct method has no weights, so nothing shows how wrong its outcome model is."
-        return
+    """Yield the checks of the weights; the direct method weights all rows alike."""
     tally = point.tally
     largest = tally.largest[i]
     one, five, ten = (float(largest[:k].sum() / tally.absolute[i]) for k in (1, 5, 10))
-    index = tail_index(largest, int(tally.count[i]))
     yield trust_rules.effective_sample_size(float(tally.ess[i]), tally.n)
     yield trust_rules.largest_weight_share((one, five, ten))
+    yield trust_rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]))
+    if not plan.question.estimator.uses_propensity:
+        yield "The direct method uses no propensities: nothing shows how wrong its model is."
+        return
+    index = tail_index(largest, int(tally.count[i]))
     if index is None:
         yield "The tail of the weights was not fitted: too few weights, or all of one size."
     else:
         yield trust_rules.weight_tail(index)
-    yield trust_rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]))
     if isinstance(plan.question.estimator, SmoothedEstimator):
         share = evidence.raised / float(tally.absolute[i])
         yield trust_rules.floor_share(share, ground.floor, ground.floor_share)
