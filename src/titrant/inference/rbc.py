@@ -87,20 +87,20 @@ def corrected_answers(point: Joint, shrink: float, over_rows: JointPass) -> list
     """Return the bias-corrected answers, or what stands in for them, in one pass over the rows.
 
     Where the order-four weights cancel or reach fewer than two rows, that is the second-order
-    kernel at h/2; where that reaches too few as well, the estimate itself.
+    kernel at h/2; where that cancels (it may, at a bound) or reaches too few, the estimate itself.
     """
     m = len(point.questions)
     corrected = [corrected_question(q, shrink) for q in point.questions]
     halved = [plain_question(q, _FALLBACK) for q in point.questions]
     both = ask([*corrected, *halved], over_rows)
-    enough, pure = both.tally.count >= _FEWEST, both.tally.purity >= _PURITY
+    usable = (both.tally.count >= _FEWEST) & (both.tally.purity >= _PURITY)
 
     def best(i: int) -> Answer:
-        if enough[i] and pure[i]:
+        if usable[i]:
             return Answer.of(both, i)
-        if enough[m + i]:
+        if usable[m + i]:
             return Answer.of(both, m + i, "second-order kernel at h/2")
-        return Answer.of(point, i, "second-order kernel at h: hardly a row is nearer")
+        return Answer.of(point, i, "second-order kernel at h, its smoothing bias not corrected")
 
     return [best(i) for i in range(m)]
 
