@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
 
-CELLS = 2_000_000
-"""Votes held at once (16 MB): points × rows of a block."""
+CELLS = 32_768
+"""Votes held at once, points × rows of a block: as many as stay in cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ def outcome_moments(e: Array, t: Array, x: Array, at_t: Array, at_x: Array) -> O
     averages = np.concatenate(
         [_votes(block, columns.z, b)[0] @ features for block in columns.blocks(at)]
     )
+    averages /= averages[:, :1]
     return _moments(averages, t.std(axis=0) * b, center, (e.std() * b) ** 2)
 
 
@@ -82,8 +83,8 @@ def dose_density(t: Array, x: Array, at_t: Array, at_x: Array) -> Array:
     both, context = _Columns.of(np.concatenate([t, x], axis=1)), _Columns.of(x)
     b = _normal_reference(len(t), both.varying)
     at = np.concatenate([at_t, at_x], axis=1)
-    joint = [_votes(block, both.z, b)[1] for block in both.blocks(at)]
-    given = [_votes(block, context.z, b)[1] for block in context.blocks(at_x)]
+    joint = [_log_total(block, both.z, b) for block in both.blocks(at)]
+    given = [_log_total(block, context.z, b) for block in context.blocks(at_x)]
     unit = np.prod(t.std(axis=0) * b * np.sqrt(2.0 * np.pi))
     return np.asarray(np.exp(np.concatenate(joint) - np.concatenate(given)) / unit)
 
@@ -120,14 +121,22 @@ def _normal_reference(n: int, q: int) -> float:
 
 
 def _votes(at: Array, z: Array, b: float) -> tuple[Array, Array]:
-    """Return p (m, n), each row summing to 1, and log Σ∏exp(−½(Δ/b)²) (m,).
+    """Return w = ∏exp(−½(Δ/b)²) (m, n), over the largest of each point, and its log (m,).
 
-    The largest vote is divided out first, so points far from all rows have votes as well.
+    The largest vote is divided out so that points far from all rows have votes as well.
     """
     log_w = np.zeros((len(at), len(z)))
     for column in range(z.shape[1]):
-        log_w -= 0.5 * np.square((at[:, None, column] - z[:, column]) / b)
+        difference = at[:, None, column] - z[:, column]
+        difference *= difference
+        log_w -= difference
+    log_w *= 0.5 / b**2
     top = log_w.max(axis=1)
-    w = np.exp(log_w - top[:, None])
-    total = w.sum(axis=1)
-    return w / total[:, None], top + np.log(total)
+    log_w -= top[:, None]
+    return np.exp(log_w, out=log_w), top
+
+
+def _log_total(at: Array, z: Array, b: float) -> Array:
+    """Return log Σ∏exp(−½(Δ/b)²) (m,)."""
+    w, top = _votes(at, z, b)
+    return np.asarray(top + np.log(w.sum(axis=1)))

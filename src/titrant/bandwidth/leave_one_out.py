@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _FEWEST_POINTS = 10
 """Rows that must lie near the policy's dose to be predicted."""
-_CELLS = 200_000
+_CELLS = 50_000
 """Rows × points looked at in one go: small enough to stay in cache."""
 
 
