@@ -68,10 +68,8 @@ def cautions(estimates: Mapping[str, Estimate]) -> None:
         for verdict, word in ((Verdict.REFUSE, "Not to be trusted"), (Verdict.WARN, "Warning")):
             for message in estimate.diagnostics.messages(verdict):
                 note(f"{word} ({name}): {message}")
-        h = estimate.bandwidth
-        for remark in (None if h is None else h.flag, estimate.confidence.note):
-            if remark:
-                note(f"Note ({name}): {remark}")
+        for remark in _remarks(estimate):
+            note(f"Note ({name}): {remark}")
 
 
 def number(value: float) -> str:
@@ -89,6 +87,13 @@ def bandwidth(estimate: Estimate) -> str:
     if estimate.bandwidth is None:
         return "–"
     return ", ".join(number(h) for h in estimate.bandwidth.h.ravel().tolist())
+
+
+def _remarks(estimate: Estimate) -> list[str]:
+    """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
+    h = estimate.bandwidth
+    said = (None if h is None else h.flag, estimate.confidence.note, *estimate.diagnostics.notes)
+    return [remark for remark in said if remark]
 
 
 def _cells(name: str, estimate: Estimate, level: float) -> list[str]:

@@ -6,6 +6,8 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
+from titrant.report.content import LOGGED
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -48,23 +50,22 @@ def forest(report: Report) -> str:
 
 
 def dose_histogram(counts: DoseCounts) -> str:
-    """Return the share of rows by dose: logged as an area, each policy as a line."""
+    """Return one row for each policy: its doses as a line over the logged ones as an area.
+
+    Each is drawn to its own greatest count, since a constant dose would dwarf all others.
+    """
+    policies = {name: count for name, count in counts.counts.items() if name != LOGGED}
+    logged = counts.counts[LOGGED]
     with _styled():
-        figure, axes = _canvas(2.6)
-        for place, (name, count) in enumerate(counts.counts.items()):
-            share = count / count.sum()
-            axes.stairs(
-                share,
-                counts.edges,
-                fill=place == 0,
-                color=_INK if place == 0 else f"C{place - 1}",
-                alpha=0.2 if place == 0 else 1.0,
-                lw=1.5,
-                label=_plain(name),
-            )
-        axes.set_xlabel("dose")
-        axes.set_ylabel("share of rows")
-        axes.legend(frameon=False)
+        figure = _figure(0.7 + 0.55 * len(policies))
+        rows = figure.subplots(len(policies), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (name, count) in zip(rows, policies.items(), strict=True):
+            axes.stairs(logged / logged.max(), counts.edges, fill=True, color=_INK, alpha=0.2)
+            axes.stairs(count / count.max(), counts.edges, color=_ACCENT, lw=1.5)
+            axes.set_yticks([])
+            axes.spines["left"].set_visible(False)
+            axes.set_ylabel(_plain(name), rotation=0, ha="right", va="center")
+        rows[-1].set_xlabel("dose")
         return _svg(figure)
 
 
@@ -75,10 +76,14 @@ def _styled() -> Any:  # noqa: ANN401  (matplotlib's context manager)
 
 
 def _canvas(height: float) -> tuple[Figure, Axes]:
+    figure = _figure(height)
+    return figure, figure.subplots()
+
+
+def _figure(height: float) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415  (no pyplot: no global state)
 
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    return figure, figure.subplots()
+    return Figure(figsize=(_WIDTH, height), layout="constrained")
 
 
 def _svg(figure: Figure) -> str:

@@ -94,6 +94,7 @@ def _policy(report: Report, estimate: Estimate) -> dict[str, Any]:
         "ess": f"{estimate.ess:,.0f} of {estimate.rows:,}",
         "verdict": estimate.diagnostics.verdict.value,
         "checks": [(c.verdict.value, c.message) for c in estimate.diagnostics.checks],
+        "notes": estimate.diagnostics.notes,
         "truth": truth,
     }
 
