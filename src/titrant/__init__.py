@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from titrant.propensity import LinearGaussian as LinearGaussian
     from titrant.propensity import LocationScale as LocationScale
     from titrant.propensity import MultivariateGaussian as MultivariateGaussian
+    from titrant.trust import check as check
 
 __version__ = "0.1.0"
 
@@ -82,6 +83,7 @@ _HOME = {
     "Triangular": "kernels",
     "Uniform": "kernels",
     "UntrustedEstimate": "errors",
+    "check": "trust",
     "compare": "evaluation",
     "evaluate": "evaluation",
     "load_policy": "policies",

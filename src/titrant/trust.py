@@ -1,0 +1,127 @@
+"""Whether a log can be trusted at all: the full report, with the checks that take time.
+
+`evaluate` makes every check that costs one pass over the rows. Calibrating the propensity means
+fitting it again on each fold, so that is done here, once for a log, and not for every policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.errors import InvalidArgument, TitrantError, UntrustedEstimate
+from titrant.estimators import DoublyRobust, SelfNormalized
+from titrant.evaluation import Evaluation
+from titrant.inference import Diagnostics
+from titrant.inference.trust_rules import overlap, propensity_pit, stabilized_weight
+from titrant.nuisance import Nuisances, contexts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from titrant.bandwidth import BandwidthSelector
+    from titrant.data import LoggedData
+    from titrant.estimators import Estimator
+    from titrant.evaluation import AnyPolicy
+    from titrant.inference import Check
+    from titrant.propensity import Calibration, PropensityModel
+
+CALIBRATION_ROWS = 20_000
+"""Rows that a calibration looks at: enough to see a distance of .014, and the limit is .05."""
+
+
+def check(
+    log: LoggedData,
+    policy: AnyPolicy | None = None,
+    *,
+    estimator: Estimator | None = None,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    propensity: PropensityModel | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Diagnostics:
+    """Return the full trust report of a log and, if given, of a policy on it.
+
+    Besides the checks that every estimate carries, the propensity is calibrated on held-out
+    rows (``folds``, drawn by ``seed``; at most 20,000 rows). The other parameters are those of
+    `evaluate`. A refusal is part of the report here, not an error.
+    """
+    chosen = DoublyRobust() if estimator is None else estimator
+    if policy is None:
+        # Nothing but the propensities is of interest, so no outcome model is fitted.
+        nuisances = Nuisances.of(log, SelfNormalized(), propensity)
+        return calibration_report(log, nuisances.propensity, folds, seed)
+    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity)
+    found = policy_report(evaluation, bandwidth)
+    if not chosen.uses_propensity:
+        return found
+    return found + calibration_report(log, evaluation.nuisances.propensity, folds, seed)
+
+
+def policy_report(
+    evaluation: Evaluation, bandwidth: BandwidthSelector | ArrayLike | None
+) -> Diagnostics:
+    """Return the checks of the one policy of an evaluation, or why it has no estimate at all."""
+    try:
+        chosen = evaluation.bandwidth(0, bandwidth)
+    except UntrustedEstimate as refusal:
+        return Diagnostics((overlap(str(refusal)),))
+    return evaluation.comparison({0: chosen}, None)["policy"].diagnostics
+
+
+def calibration_report(
+    log: LoggedData, model: PropensityModel | None, folds: int, seed: int
+) -> Diagnostics:
+    """Return the checks of a propensity model, or of the log's own column when it is None."""
+    try:
+        found = calibrated(sample(log, seed), model, folds, seed)
+    except TitrantError as error:
+        return Diagnostics((), (f"The propensities could not be calibrated: {error}",))
+    return Diagnostics.of(calibration_checks(found))
+
+
+def calibration_checks(found: Calibration) -> Iterator[Check | str]:
+    """Yield the checks of a calibration."""
+    yield stabilized_weight(found.mean_weight, found.mean_weight_se)
+    if found.ks_distance is None or found.ks_p_value is None:
+        yield "The shape of the propensities was not checked: that takes a model with a cdf."
+    else:
+        yield propensity_pit(found.ks_distance, found.ks_p_value)
+
+
+def calibrated(
+    log: LoggedData, model: PropensityModel | None, folds: int, seed: int
+) -> Calibration:
+    """Return the held-out calibration of a model, or of the log's column when it is None."""
+    from titrant.propensity import Known, calibration, calibration_of_column  # noqa: PLC0415
+
+    x, t = contexts(log), log.treatment
+    low, high = limits(log)
+    column = log.propensity
+    if isinstance(model, Known):
+        try:  # it is not truncated: what is known holds within the bounds as it is
+            return calibration(model, x, t, folds=folds, seed=seed)
+        except InvalidArgument:  # it was made without a cdf
+            column = model.density(x, t)
+    elif model is not None:
+        return calibration(model, x, t, folds=folds, seed=seed, lower=low, upper=high)
+    if column is None:
+        raise InvalidArgument("There is neither a model nor a column of propensities.")
+    return calibration_of_column(column, t, folds=folds, seed=seed, lower=low, upper=high)
+
+
+def limits(log: LoggedData) -> tuple[ArrayLike, ArrayLike]:
+    """Return the bounds of each dose (n,); none for vector doses, whose laws are not truncated."""
+    return (log.lower[:, 0], log.upper[:, 0]) if log.dimension == 1 else (-np.inf, np.inf)
+
+
+def sample(log: LoggedData, seed: int) -> LoggedData:
+    """Return all rows of a log, or 20,000 of them drawn at random."""
+    n = len(log)
+    if n <= CALIBRATION_ROWS:
+        return log
+    drawn = np.random.default_rng(seed).choice(n, CALIBRATION_ROWS, replace=False)
+    return log.rows(np.sort(drawn))
