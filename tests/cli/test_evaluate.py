@@ -61,6 +61,11 @@ def test_a_comparison_names_the_better_policy_of_a_clear_pair(call, csv_log, pla
     assert ("higher is better" if maximize else "lower is better") in said.out
 
 
+def test_names_are_shown_as_they_are(call, csv_log, plain):
+    said = call("evaluate", csv_log, *plain, "--policy", "[bold]new[/]=constant:35")
+    assert "[bold]new[/]" in said.out
+
+
 def test_a_policy_against_itself_is_not_clear(call, csv_log, plain):
     said = call(
         *("compare", csv_log, *plain, "--policy", "a=constant:35", "--policy", "b=constant:35")

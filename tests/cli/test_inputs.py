@@ -134,6 +134,8 @@ def test_wrong_options_are_refused_with_a_remedy(call, csv_log, plain, options, 
 POLICIES = [
     ("constant:", "'' in `constant:` is not a number."),
     ("linear:wieght=1", "did you mean `weight`?"),
+    ("linear:", "`linear:` names neither an intercept nor a column."),
+    ("=constant:3", "'=constant:3' is no policy"),
     ("constnt:3", "'constnt:3' is no policy: give a file.json, constant:DOSE,"),
     ("nowhere.json", "cannot be opened: No such file or directory."),
     ("constant:1,2", "gives 2 dose(s) per row, but the log has 1 treatment(s)."),

@@ -21,6 +21,7 @@ REFUSED, BAD_INPUT, BUG, INTERRUPTED = 1, 2, 3, 130
 _IN_OPTIONS = {
     "Pass `allow_untrusted=True`": "Pass `--allow-untrusted`",
     "Wrap it as `Clipped(policy, lower, upper)`": "Write it as `clipped:LO,HI:POLICY`",
+    "for example by `Clipped`": "for example as `clipped:LO,HI:POLICY`",
     "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
         "give `--propensity-model linear-gaussian`"
     ),

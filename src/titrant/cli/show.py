@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from titrant.cli.terminal import note
 from titrant.inference import Verdict
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from titrant.evaluation import Comparison, Contrast, Estimate
 
-_COLORS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.REFUSE: "red"}
+_COLORS = {"ok": "green", "warn": "yellow", "refuse": "red"}
 
 
 def values(
@@ -30,7 +31,7 @@ def values(
     table = _table([*headings, *(["truth"] if truth else [])])
     for name, estimate in estimates.items():
         known = [number(truth[name])] if truth else []
-        table.add_row(*_cells(name, estimate, level), *known)
+        _add(table, *_cells(name, estimate, level), *known)
     return table
 
 
@@ -41,7 +42,7 @@ def differences(comparison: Comparison, level: float, *, maximize: bool) -> Tabl
         contrast = comparison.contrast(a, b)
         interval = span(*contrast.interval(level))
         better = _better(contrast, level, maximize=maximize)
-        table.add_row(f"{a} − {b}", number(contrast.difference), interval, better)
+        _add(table, f"{a} − {b}", number(contrast.difference), interval, better)
     return table
 
 
@@ -52,7 +53,7 @@ def overlap(estimates: Mapping[str, Estimate]) -> Table:
     for name, estimate in estimates.items():
         checks = estimate.diagnostics
         largest, mean = checks["largest_weight_share"].value, checks["mean_weight"].value
-        table.add_row(name, f"{estimate.ess:,.0f}", f"{largest:.1%}", f"{mean:.3f}")
+        _add(table, name, f"{estimate.ess:,.0f}", f"{largest:.1%}", f"{mean:.3f}")
     return table
 
 
@@ -104,8 +105,13 @@ def _cells(name: str, estimate: Estimate, level: float) -> list[str]:
         span(*estimate.interval(level)),
         bandwidth(estimate),
         f"{estimate.ess:,.0f}",
-        f"[{_COLORS[verdict]}]{verdict.value}[/]",
+        verdict.value,
     ]
+
+
+def _add(table: Table, name: str, *cells: str) -> None:
+    """Add a row; texts are shown as they are, also those with brackets."""
+    table.add_row(Text(name), *(Text(cell, style=_COLORS.get(cell, "")) for cell in cells))
 
 
 def _better(contrast: Contrast, level: float, *, maximize: bool) -> str:

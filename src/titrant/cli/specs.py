@@ -42,7 +42,7 @@ def named(text: str) -> tuple[str, str]:
     (('new', 'rules/v2.json'), ('v2', 'rules/v2.json'), ('linear:intercept=1,age=2', ...))
     """
     name, equals, spec = text.partition("=")
-    if equals and ":" not in name:
+    if equals and name.strip() and ":" not in name:
         return name.strip(), spec
     return (Path(text).stem if text.endswith(".json") else text), text
 
@@ -88,6 +88,8 @@ def _linear(text: str, log: LoggedData) -> Policy:
     from titrant.policies import Constant, Linear  # noqa: PLC0415
 
     terms = dict(_term(part) for part in comma_list(text))
+    if not terms:
+        raise _refusal(f"`linear:{text}` names neither an intercept nor a column. Give {FORMS}.")
     intercept = terms.pop("intercept", 0.0)
     for column in terms:
         if column not in log.names:

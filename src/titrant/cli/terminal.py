@@ -36,7 +36,7 @@ def show(what: RenderableType) -> None:
 
     terminal = sys.stdout.isatty()
     console = Console(file=sys.stdout, width=None if terminal else _PIPE_WIDTH, highlight=False)
-    console.print(what)
+    console.print(what, markup=False)
 
 
 def note(text: str) -> None:
