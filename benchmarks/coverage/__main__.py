@@ -107,6 +107,7 @@ def summary_of(
             {
                 "design": CASES[case].name,
                 "smooth": CASES[case].smooth,
+                "sound": CASES[case].sound,
                 "n": n,
                 "estimator": estimator,
                 **summarize(CASES[case].truth(), records),

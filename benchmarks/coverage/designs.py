@@ -6,7 +6,7 @@ the bands of the benchmark hold for those. The others are reported beside them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,8 @@ class Case:
     policy: Callable[[Array], Array]
     noise: Callable[[np.random.Generator, int], Array]
     smooth: bool = True
+    sound: bool = True
+    """False where the log cannot answer: the trust rules should say so."""
     bounds: tuple[float, float] | None = None
     propensity: None = None
     """The log's own column is used."""
@@ -68,6 +70,7 @@ class TenContextCase:
 
     name: str = "ten contexts, estimated propensity"
     smooth: bool = True
+    sound: bool = True
 
     @property
     def design(self) -> TenContexts:
@@ -198,5 +201,18 @@ CASES: tuple[Case | TenContextCase, ...] = (
         noise=_normal_noise(0.5),
     ),
     TenContextCase(),
+    replace(_gaussian("3 sd off-center", _quadratic, offset=3.0), smooth=False, sound=False),
+    replace(
+        _gaussian("propensities far too narrow", _quadratic, offset=0.7),
+        density=lambda x, t: stats.norm.pdf(t, 0.5 * x, 0.5),
+        smooth=False,
+        sound=False,
+    ),
+    replace(
+        _gaussian("propensities with a wrong center", _quadratic, offset=0.7),
+        density=lambda x, t: stats.norm.pdf(t, 0.5 * x - 0.7),
+        smooth=False,
+        sound=False,
+    ),
 )
 """Every design of the benchmark."""

@@ -26,11 +26,15 @@ TAIL_INDEX = 0.7
 """Above this shape k weighted means settle too slowly for their standard errors to be true."""
 MEAN_WEIGHT_SE = 3.0
 """Beyond it the mean weight is not 1 by chance (1 in 370)."""
+MEAN_WEIGHT_LOW, MEAN_WEIGHT_HIGH = 0.5, 2.0
+"""Beyond these, too, half of the weight that belongs to the policy's doses is missing, or the
+propensities are wrong by a factor: the estimate is of other doses than those asked about."""
 FLOOR_SHARE = 0.05
 """Raised rows count less than they should, by an unknown factor; a twentieth of all weight, taken
 at twice its due, is as much as the standard error of 400 effective rows."""
-OUTSIDE_SHARE = 0.1
-"""Where the policy leaves the support, rows with the nearest doses stand in for missing ones."""
+OUTSIDE_SHARE, OUTSIDE_MOST = 0.1, 0.5
+"""Where the policy leaves the support, rows with the nearest doses stand in for missing ones; when
+that is so for most rows, the estimate is an extrapolation."""
 MODEL_GAP_SE = 2.58
 """1 in 100 by chance. Both sides are bias-corrected: at the bandwidth that suits the doubly
 robust estimate the plain self-normalized one is smoothed too much, and the two differ by more
@@ -96,12 +100,14 @@ def weight_tail(index: float) -> Check:
 
 def mean_weight(mean: float, se: float) -> Check:
     """Return the check that the weights average to 1."""
+    far = abs(mean - 1.0) > MEAN_WEIGHT_SE * se
     return _check(
         "mean_weight",
         mean,
-        f"The mean weight is {mean:.3f} ± {se:.3f} and should be 1 within {MEAN_WEIGHT_SE:g} SE.",
+        f"The mean weight is {mean:.3f} ± {se:.3f} and should be 1 within {MEAN_WEIGHT_SE:g} SE "
+        f"(beyond {MEAN_WEIGHT_LOW:g} … {MEAN_WEIGHT_HIGH:g} it is refused).",
         "The propensities look wrong, or the policy leaves the support: check both.",
-        judge(mean, warn=abs(mean - 1.0) > MEAN_WEIGHT_SE * se),
+        judge(mean, warn=far, refuse=far and not MEAN_WEIGHT_LOW <= mean <= MEAN_WEIGHT_HIGH),
     )
 
 
@@ -128,9 +134,10 @@ def support(share: float, level: float, *, surrogate: bool) -> Check:
         "support",
         share,
         f"The policy's dose lies outside the support in {_percent(share)} of the rows (density "
-        f"under {level:.3g} or beyond all logged doses{by}; {_percent(OUTSIDE_SHARE)} is much).",
+        f"under {level:.3g} or beyond all logged doses{by}; {_percent(OUTSIDE_SHARE)} is much, "
+        f"{_percent(OUTSIDE_MOST)} too much).",
         "Keep the policy near doses that were logged for such contexts, for example by `Clipped`.",
-        judge(share, warn=share > OUTSIDE_SHARE),
+        judge(share, warn=share > OUTSIDE_SHARE, refuse=share > OUTSIDE_MOST),
     )
 
 

@@ -18,6 +18,7 @@ and none exist once K has left the interval. Such weights fade to 0 as τ moves 
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,12 +90,19 @@ def _cut_rows(kernel: Kernel, low: Array, high: Array) -> NDArray[np.intp]:
 
 def _coefficients(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
     """Return c (n, p+1) of each row; only rows near a bound need their own solution."""
-    everywhere = _solve(kernel, boundary, np.array([-np.inf]), np.array([np.inf]))
-    c: Array = np.tile(everywhere, (len(low), 1))
     cut = _cut_rows(kernel, low, high)
-    if cut.size:
-        c[cut] = _solve(kernel, boundary, low[cut], high[cut])
+    everywhere = _far_from_bounds(kernel, boundary)
+    if not cut.size:
+        return np.broadcast_to(everywhere, (len(low), boundary + 1))
+    c: Array = np.tile(everywhere, (len(low), 1))
+    c[cut] = _solve(kernel, boundary, low[cut], high[cut])
     return c
+
+
+@cache
+def _far_from_bounds(kernel: Kernel, boundary: Boundary) -> Array:
+    """Return c (1, p+1) of the whole line: the same for every row."""
+    return _solve(kernel, boundary, np.array([-np.inf]), np.array([np.inf]))
 
 
 def _solve(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
