@@ -15,6 +15,7 @@ from titrant.estimators import (
     Discretized,
     DoublyRobust,
     Estimator,
+    Observed,
     Problem,
     Question,
     SmoothedEstimator,
@@ -28,7 +29,7 @@ from titrant.inference.trust_evidence import Ground, diagnose
 from titrant.inference.trust_support import Support
 from titrant.kernels import Scale
 from titrant.nuisance import Nuisances
-from titrant.policies import as_policy
+from titrant.policies import StatusQuo, as_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -176,9 +177,10 @@ class Evaluation:
         Refused is a policy that no row is near.
         """
         chosen = None
-        if isinstance(self.estimator, SmoothedEstimator):
+        estimator = self._estimator(i)
+        if isinstance(estimator, SmoothedEstimator):
             selector = as_selector(AveragedBiasPath() if bandwidth is None else bandwidth)
-            chosen = selector.select(self.problem(i, self.estimator))
+            chosen = selector.select(self.problem(i, estimator))
         answer = ask([self.question(i, chosen)], self.over_rows)
         if not answer.tally.count[0]:
             raise NoOverlap(self._no_overlap(i, chosen))
@@ -187,7 +189,11 @@ class Evaluation:
     def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
         """Return the question how good policy i is."""
         h = 1.0 if bandwidth is None else bandwidth.h
-        return Question(self.estimator, i, Scale.of(h, self.log.dimension))
+        return Question(self._estimator(i), i, Scale.of(h, self.log.dimension))
+
+    def _estimator(self, i: int) -> Estimator:
+        """Return the estimator of policy i: the status quo needs none but the mean outcome."""
+        return Observed() if isinstance(self.policies[i], StatusQuo) else self.estimator
 
     def comparison(
         self, bandwidths: Mapping[int, Bandwidth | None], interval: IntervalMethod | None

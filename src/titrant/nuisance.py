@@ -13,7 +13,7 @@ import numpy as np
 
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Rows
-from titrant.policies import doses
+from titrant.policies import StatusQuo, doses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,8 +86,7 @@ class Nuisances:
     def rows(self, prepared: Prepared, policy: Policy) -> Rows:
         """Return the block as an estimator sees it under ``policy``."""
         log = prepared.log
-        tau = doses(policy, log.context, log.dimension)
-        check_within_bounds(tau, log)
+        tau = self._doses(log, policy)
         return Rows(
             tau=tau,
             t=log.doses,
@@ -103,6 +102,13 @@ class Nuisances:
             floor=self.floor,
             first_row=log.first_row,
         )
+
+    def _doses(self, log: LoggedData, policy: Policy) -> Array:
+        if isinstance(policy, StatusQuo):
+            return log.doses
+        tau = doses(policy, log.context, log.dimension)
+        check_within_bounds(tau, log)
+        return tau
 
     def _density(self, log: LoggedData) -> Array | None:
         if self.propensity is None:

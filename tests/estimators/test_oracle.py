@@ -33,6 +33,7 @@ LOOPS = {
     ),
     "DoublyRobust()": lambda r, w: naive.doubly_robust_self_normalized(w, r.y, r.r_tau, r.r_logged),
     "DirectMethod()": lambda r, w: naive.direct_method(r.r_tau),  # noqa: ARG005
+    "Observed()": lambda r, w: naive.mean_and_error(r.y),  # noqa: ARG005
     "Discretized(self_normalized=False)": lambda r, w: naive.ipw(w, r.y),
     "Discretized()": lambda r, w: naive.self_normalized(w, r.y),
 }

@@ -6,6 +6,7 @@ from titrant.estimators.discretized import Discretized
 from titrant.estimators.doubly_robust import DoublyRobust
 from titrant.estimators.ipw import IPW
 from titrant.estimators.joint import Joint, JointPass, Question, ask
+from titrant.estimators.observed import Observed
 from titrant.estimators.problem import Problem
 from titrant.estimators.rows import Rows
 from titrant.estimators.self_normalized import SelfNormalized
@@ -20,6 +21,7 @@ ESTIMATORS: tuple[Estimator, ...] = (
     DoublyRobust(self_normalized=False),
     DoublyRobust(),
     DirectMethod(),
+    Observed(),
     Discretized(self_normalized=False),
     Discretized(),
 )
@@ -34,6 +36,7 @@ __all__ = [
     "Estimator",
     "Joint",
     "JointPass",
+    "Observed",
     "Problem",
     "Question",
     "Rows",

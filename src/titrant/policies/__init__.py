@@ -9,6 +9,7 @@ from titrant.policies.linear import Linear
 from titrant.policies.loading import POLICIES, load_policy, policy_from_dict
 from titrant.policies.rbf import RBF
 from titrant.policies.rounded import Rounded
+from titrant.policies.status_quo import StatusQuo
 
 __all__ = [
     "POLICIES",
@@ -20,6 +21,7 @@ __all__ = [
     "ParametricPolicy",
     "Policy",
     "Rounded",
+    "StatusQuo",
     "as_policy",
     "doses",
     "load_policy",

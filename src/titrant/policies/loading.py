@@ -14,6 +14,7 @@ from titrant.policies.linear import Linear
 from titrant.policies.rbf import RBF
 from titrant.policies.rounded import Rounded
 from titrant.policies.saving import FORMAT, VERSION
+from titrant.policies.status_quo import StatusQuo
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from titrant.policies.base import Policy
 
 POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
-"""Every policy that can be saved; the law tests run over this list."""
+"""Every policy with a formula; the law tests run over this list."""
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -72,7 +73,7 @@ def _decoded(value: object) -> object:
 
 
 def _class(name: object) -> type[Policy]:
-    known = {cls.__name__: cls for cls in POLICIES}
+    known: dict[str, type[Policy]] = {cls.__name__: cls for cls in (*POLICIES, StatusQuo)}
     if not isinstance(name, str) or name not in known:
         raise PolicyFileError(
             f"The policy has class {name!r}; known are {', '.join(known)}. "
