@@ -82,13 +82,13 @@ def test_the_best_factor_by_hand():
 # ── two bandwidths ───────────────────────────────────────────────────────────────────────────────
 
 
-def two_bandwidth(estimator, rows):
+def two_bandwidth(estimator, rows, ess_floor=15):
     """h/sd(T) of the specification: two rounds, each from the estimates at b and b/2."""
     n, d = rows.t.shape
     task = problem(estimator, rows)
     path = path_of(task)
     rule = 2.34 * n ** (-1 / (d + 4))
-    enough = (path.ess >= 15) & (path.count >= 8)
+    enough = (path.ess >= ess_floor) & (path.count >= 8)
     low = path.factors[enough].min()
     b = 1.26 * rule
     for _ in range(2):
@@ -113,6 +113,13 @@ def test_two_bandwidths_by_the_formula(estimator, d, n, seed):
     task = problem(estimator, rows)
     h = TwoBandwidth().select(task).h
     np.testing.assert_allclose(h, two_bandwidth(estimator, rows) * task.spread, rtol=NAIVE)
+
+
+def test_half_of_the_pilot_has_the_effective_sample_size_asked_for():
+    rows = logged(240)
+    task = problem(SelfNormalized(), rows)
+    expected = two_bandwidth(SelfNormalized(), rows, ess_floor=90) * task.spread
+    np.testing.assert_allclose(TwoBandwidth(ess_floor=90).select(task).h, expected, rtol=NAIVE)
 
 
 def test_two_bandwidths_cannot_exceed_the_cap():

@@ -194,6 +194,14 @@ def test_the_constants_of_each_estimator_differ_as_the_theory_says():
     assert normalized.c3 < centered.c3 * 1.5 < plain.c3
 
 
+def test_the_floor_is_under_the_density_at_the_policys_dose():
+    # With a floor above every density C₃ is R·E[(Y − c)²]/floor, in units of sd(T).
+    rows = replace(logged(), floor=50.0)
+    constants = PlugIn().constants(problem(IPW(), rows))
+    square = kde.outcome_moments(rows.y, rows.t, rows.x, rows.tau, rows.x).square
+    assert constants.c3 == pytest.approx(0.6 * square.mean() / 50 / rows.t.std(), rel=EXACT)
+
+
 def test_the_printed_plug_in_moves_with_the_zero_of_the_outcome():
     rows = logged()
     here, far = (
