@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from titrant.kernels import Scale
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed(Estimator):
     """v̂ = mean(y): what the logged doses were worth, whatever policy is asked about."""
 
