@@ -24,7 +24,11 @@ floor under propensities, so that a lower floor of the user's does not widen the
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Doses t with f(t | x) ≥ ``level`` that lie in the range of all logged doses."""
+    """Doses t with f(t | x) ≥ ``level`` that lie in the range of all logged doses.
+
+    Doses on a bound are never logged when they are continuous, and the boundary kernel needs none:
+    toward a bound the range extends by ``reach``.
+    """
 
     model: PropensityModel
     """A fitted model of f(t | x)."""
@@ -32,6 +36,8 @@ class Support:
     lowest: Array
     """The least logged dose (d,)."""
     highest: Array
+    reach: Array
+    """One bandwidth of the usual size, sd(T)·n^(−1/(d+4)), (d,)."""
     surrogate: bool
     """Whether the model was fitted for this purpose alone, beside a column of propensities."""
 
@@ -47,12 +53,19 @@ class Support:
             fitted = _linear_gaussian(log) if model is None else model
         except DataError:
             return None
-        return cls(fitted, level, lowest, highest, surrogate=model is None)
+        reach = log.doses.std(axis=0) * len(log) ** (-1 / (log.dimension + 4))
+        return cls(fitted, level, lowest, highest, reach, surrogate=model is None)
 
     def outside(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows (n,) have a policy dose outside the support."""
-        beyond = ((rows.tau < self.lowest) | (rows.tau > self.highest)).any(axis=1)
-        return np.asarray(beyond | (self._density(rows) < self.level))
+        below = rows.tau < self.lowest - self._toward(rows.lower)
+        above = rows.tau > self.highest + self._toward(rows.upper)
+        return np.asarray((below | above).any(axis=1) | (self._density(rows) < self.level))
+
+    def _toward(self, bound: Array | None) -> Array:
+        """Return how far the range extends toward a bound (n, d), or (d,) if there is none."""
+        nowhere = np.zeros_like(self.reach)
+        return nowhere if bound is None else np.where(np.isfinite(bound), self.reach, nowhere)
 
     def _density(self, rows: Rows) -> Array:
         """Return f(τ(x) | x) (n,), within the bounds as the weights have it."""
