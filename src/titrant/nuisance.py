@@ -164,7 +164,13 @@ def fitted_propensity(
         raise InvalidArgument(
             f"The `propensity` must be a model, not its class: write `{propensity.__name__}()`."
         )
-    model: Any = propensity if isinstance(propensity, Known) else clone(propensity)
+    try:
+        model: Any = propensity if isinstance(propensity, Known) else clone(propensity)
+    except TypeError:
+        raise InvalidArgument(
+            "The `propensity` must be a model such as LinearGaussian(), or Known(function); got a "
+            f"{type(propensity).__name__}. A column of propensities goes into the log."
+        ) from None
     fitted: PropensityModel = model.fit(contexts(log), log.treatment)
     return fitted
 
