@@ -1,0 +1,315 @@
+"""What cannot be answered is refused in one sentence with its numbers and a remedy, never a nan."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from evaluation.logs import KINDS, KNOWN, NEAR, kind_name, smooth_log
+from titrant import (
+    IPW,
+    Constant,
+    DataError,
+    Discretized,
+    DoublyRobust,
+    InvalidArgument,
+    Known,
+    Linear,
+    LinearGaussian,
+    LoggedData,
+    NoOverlap,
+    SelfNormalized,
+    UntrustedEstimate,
+    compare,
+    evaluate,
+)
+from titrant.bandwidth import SELECTORS
+from titrant.data.simulate import Quadratic
+from titrant.inference import INTERVALS
+
+LOG = smooth_log()
+SN = SelfNormalized()
+SMOOTHED = [k for k in KINDS if k.uses_bandwidth]
+
+
+def refused(error, sentence, log=LOG, policy=NEAR, **settings):
+    settings = {"estimator": SN, "bandwidth": 0.5} | settings
+    with pytest.raises(error) as caught:
+        evaluate(log, policy, **settings)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("estimator", SMOOTHED, ids=kind_name)
+@pytest.mark.parametrize("allow_untrusted", [False, True])
+def test_no_overlap_is_refused_even_when_untrusted_results_are_allowed(estimator, allow_untrusted):
+    # There is no number to show. The nearest logged dose is 97 units away.
+    nearest = 100 - LOG.treatment.max()
+    refused(
+        NoOverlap,
+        "No logged dose lies within h = 0.5 of the dose of policy 'Constant' in any of 240 rows "
+        f"(closest {nearest:.3g}). Increase the bandwidth or check that doses share a unit.",
+        policy=Constant(100.0),
+        estimator=estimator,
+        allow_untrusted=allow_untrusted,
+    )
+
+
+@pytest.mark.parametrize("selector", [None, *SELECTORS], ids=repr)
+def test_no_selector_finds_a_bandwidth_without_overlap(selector):
+    with pytest.raises(NoOverlap, match="240 rows"):
+        evaluate(LOG, Constant(1e6), estimator=SN, bandwidth=selector)
+
+
+def test_an_empty_bin_is_refused():
+    gap = LOG.rows(np.abs(LOG.treatment - 0.5) > 0.3)
+    refused(
+        NoOverlap,
+        "No logged dose falls in the bin of the dose of policy 'Constant' in any of "
+        f"{len(gap)} rows. Use fewer bins or check that doses share a unit.",
+        log=gap,
+        policy=Constant(0.5),
+        estimator=Discretized(edges=(0.25, 0.75)),
+        propensity=KNOWN,
+    )
+
+
+@pytest.mark.parametrize("estimator", SMOOTHED, ids=kind_name)
+@pytest.mark.parametrize("interval", INTERVALS, ids=lambda i: type(i).__name__)
+def test_hardly_any_overlap_gives_numbers_and_a_refusal(estimator, interval):
+    # One row is within h, none within .84h or h/2: still no nan, and no warning on the way.
+    last = LOG.treatment.max()
+    far = Constant(float(last) + 0.95)
+    settings = {"estimator": estimator, "bandwidth": 1.0, "interval": interval}
+    assert np.sum(last + 0.95 - LOG.treatment < 1.0) == 1
+    with pytest.raises(UntrustedEstimate, match="effective sample size is 1 of 240 rows"):
+        evaluate(LOG, far, **settings)
+    found = evaluate(LOG, far, allow_untrusted=True, **settings)
+    assert not found.trusted
+    assert np.isfinite([found.value, found.se, *found.interval()]).all()
+    assert "refuse" in str(found)
+
+
+def test_the_refusal_names_the_numbers_and_the_way_out():
+    with pytest.raises(UntrustedEstimate) as caught:
+        evaluate(LOG, Constant(2.9), estimator=SN, bandwidth=0.5)
+    sentence = str(caught.value)
+    ess = evaluate(LOG, Constant(2.9), estimator=SN, bandwidth=0.5, allow_untrusted=True).ess
+    assert f"The effective sample size is {ess:.3g} of 240 rows" in sentence
+    assert sentence.endswith("Pass `allow_untrusted=True` to see the number all the same.")
+
+
+@pytest.mark.parametrize(
+    "bad", [0, 0.0, -1, -0.5, np.nan, np.inf, -np.inf, True, "wide", [], [[[0.5]]]], ids=repr
+)
+@pytest.mark.parametrize("estimator", SMOOTHED, ids=kind_name)
+def test_a_bandwidth_is_a_finite_number_above_zero(estimator, bad):
+    with pytest.raises(
+        InvalidArgument,
+        match=re.escape("The `bandwidth` of `evaluate` must be a finite number > 0; got"),
+    ):
+        evaluate(LOG, NEAR, estimator=estimator, bandwidth=bad)
+
+
+def test_a_bandwidth_of_zero_is_quoted():
+    sentence = "The `bandwidth` of `evaluate` must be a finite number > 0; got 0.0."
+    refused(InvalidArgument, sentence, bandwidth=0.0)
+
+
+@pytest.mark.parametrize(
+    ("bad", "rule"),
+    [
+        ([0.5, 0.5, 0.5], "a number or 2 numbers, one a dose"),
+        ([0.5], "a number or 2 numbers, one a dose"),
+        ([0.5, 0.0], "a finite number > 0"),
+        ([0.5, np.nan], "a finite number > 0"),
+        ([[1.0, 2.0], [2.0, 1.0]], "a symmetric positive definite 2 × 2 matrix"),
+        ([[1.0, 0.1], [0.2, 1.0]], "a symmetric positive definite 2 × 2 matrix"),
+        (np.eye(3), "a symmetric positive definite 2 × 2 matrix"),
+        ([[1.0, 2.0], [3.0]], "a finite number > 0"),
+    ],
+)
+def test_a_bandwidth_has_the_shape_of_the_dose(bad, rule):
+    log = Quadratic(dimension=2).draw(50, 1)
+    with pytest.raises(InvalidArgument, match=f"must be {re.escape(rule)}; got"):
+        evaluate(log, Constant([0.0, 0.5]), estimator=SN, bandwidth=bad)
+
+
+def test_a_full_matrix_and_bounds_exclude_each_other():
+    log = Quadratic(dimension=2).draw(200, 1).with_bounds((-9, 9))
+    h = [[1.0, 0.3], [0.3, 1.0]]
+    with pytest.raises(
+        InvalidArgument, match="full bandwidth matrix cannot be corrected at bounds"
+    ):
+        evaluate(log, Constant([0.5, 1.0]), estimator=SN, bandwidth=h)
+
+
+@pytest.mark.parametrize("model", [LinearGaussian, Known])
+def test_a_propensity_class_in_place_of_a_model(model):
+    refused(
+        InvalidArgument,
+        f"The `propensity` must be a model, not its class: write `{model.__name__}()`.",
+        propensity=model,
+    )
+
+
+@pytest.mark.parametrize("bad", [LOG.propensity, 0.5, "gaussian", KNOWN.density], ids=type)
+def test_a_propensity_that_is_no_model(bad):
+    with pytest.raises(InvalidArgument, match="The `propensity` must be a model such as"):
+        evaluate(LOG, NEAR, estimator=SN, bandwidth=0.5, propensity=bad)
+
+
+@pytest.mark.parametrize("bad", [SelfNormalized, "dr", 3])
+def test_an_estimator_that_is_none(bad):
+    refused(
+        InvalidArgument,
+        f"The `estimator` must be an estimator such as SelfNormalized(); got {bad!r}.",
+        estimator=bad,
+    )
+
+
+@pytest.mark.parametrize("bad", [LinearRegression, np.zeros(240), "forest"], ids=type)
+def test_an_outcome_model_is_a_model_and_no_array(bad):
+    # An array could stand for one of the two predictions only.
+    with pytest.raises(InvalidArgument, match="outcome model must be"):
+        evaluate(LOG, NEAR, estimator=DoublyRobust(outcome=bad), bandwidth=0.5)
+
+
+@pytest.mark.parametrize("bad", [0.5, np.zeros(240), Constant, None])
+def test_a_policy_that_is_none(bad):
+    with pytest.raises(InvalidArgument, match="A policy must be a policy of titrant or a function"):
+        evaluate(LOG, bad, estimator=SN, bandwidth=0.5)
+
+
+def test_a_policy_outside_the_bounds():
+    log = LOG.with_bounds((-3, 3))
+    outside = np.sum(4 * log.context[:, 0] > 3)
+    refused(
+        DataError,
+        f"The policy gives doses outside the bounds in {outside} of 240 rows (its doses run from "
+        f"{4 * log.context[:, 0].min():.6g} to {4 * log.context[:, 0].max():.6g}). "
+        "Wrap it as `Clipped(policy, lower, upper)`, or widen the bounds.",
+        log=log,
+        policy=lambda X: 4 * X[:, 0],
+    )
+
+
+def test_a_policy_outside_one_rows_own_bounds():
+    low = np.full(240, -5.0)
+    low[7] = LOG.treatment[7]  # the dose that was given is the least possible one
+    log = LOG.with_bounds((low, None))
+    below = Constant(float(LOG.treatment[7]) - 0.01)
+    with pytest.raises(DataError, match="outside the bounds in 1 of 240 rows"):
+        evaluate(log, below, estimator=SN, bandwidth=0.5)
+    evaluate(log, Constant(float(LOG.treatment[7])), estimator=SN, bandwidth=0.5)
+
+
+@pytest.mark.parametrize(
+    ("log", "policy", "given", "wanted"),
+    [
+        (LOG, Constant([0.1, 0.2]), 2, 1),
+        (Quadratic(dimension=2).draw(60, 0), NEAR, 1, 2),
+    ],
+)
+def test_a_policy_of_another_dimension(log, policy, given, wanted):
+    refused(
+        DataError,
+        f"The policy `{type(policy).__name__}` gives {given} dose(s) per row, but the log has "
+        f"{wanted} treatment(s). Give a policy for the same treatments in the same order.",
+        log=log,
+        policy=policy,
+    )
+
+
+def test_a_policy_function_that_gives_one_dose_for_all():
+    with pytest.raises(DataError, match="must return one dose per row"):
+        evaluate(LOG, lambda X: 0.5, estimator=SN, bandwidth=0.5)  # noqa: ARG005
+    with pytest.raises(DataError, match="not finite in 240 of 240 rows"):
+        evaluate(LOG, lambda X: np.full(len(X), np.nan), estimator=SN, bandwidth=0.5)
+
+
+def test_bins_need_a_cdf_that_a_column_does_not_have():
+    refused(
+        InvalidArgument,
+        "`Discretized` needs bin edges, one treatment and a propensity with a cdf; "
+        "call it through `evaluate` with `propensity=` a model such as LinearGaussian().",
+        estimator=Discretized(),
+    )
+    without_cdf = Known(lambda X, t: np.ones(len(t)))  # noqa: ARG005
+    with pytest.raises(InvalidArgument, match="Known` propensity was made without `cdf`"):
+        evaluate(LOG, NEAR, estimator=Discretized(), propensity=without_cdf)
+
+
+def test_bins_are_for_one_dose():
+    log = Quadratic(dimension=2).draw(60, 0)
+    with pytest.raises(InvalidArgument, match="one treatment"):
+        evaluate(log, Constant([0.1, 0.2]), estimator=Discretized())
+
+
+def test_a_propensity_of_zero_needs_a_floor():
+    zero = Known(lambda X, t: np.where(t > 0, 0.5, 0.0))  # noqa: ARG005
+    some = int(np.sum(LOG.treatment <= 0))
+    refused(
+        DataError,
+        f"The propensity is 0 in {some} of 240 rows. "
+        "Give the estimator a `clip` > 0 or check the propensity model.",
+        estimator=IPW(clip=0.0),
+        propensity=zero,
+    )
+    # The default floor is such a clip.
+    found = evaluate(
+        LOG, NEAR, estimator=IPW(), bandwidth=0.5, propensity=zero, allow_untrusted=True
+    )
+    assert found.method["floor_share"] == pytest.approx(some / 240)
+
+
+def test_vector_bounds_need_a_known_propensity():
+    log = Quadratic(dimension=2).draw(60, 0, propensity=False).with_bounds((-9, 9))
+    with pytest.raises(InvalidArgument, match="Truncation of vector propensities"):
+        evaluate(log, Constant([0.1, 0.2]), estimator=SN, bandwidth=1.0)
+
+
+def test_no_policy_at_all():
+    with pytest.raises(InvalidArgument, match="There is no policy to evaluate"):
+        compare(LOG, {}, estimator=SN)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    result = compare(LOG, {"new": NEAR, "old": Constant(0.5)}, estimator=SN, bandwidth=0.5)
+    sentence = "There is no policy 'nwe' in this comparison; it has 'new', 'old'."
+    for ask in (
+        lambda: result["nwe"],
+        lambda: result.contrast("nwe", "old"),
+        lambda: result.contrast("old", "nwe"),
+        lambda: result.only(["nwe"]),
+        lambda: result.simultaneous_contrasts("nwe"),
+    ):
+        with pytest.raises(InvalidArgument) as caught:
+            ask()
+        assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.1, np.nan, "95%", True])
+@pytest.mark.parametrize("interval", INTERVALS, ids=lambda i: type(i).__name__)
+def test_a_level_is_a_probability(interval, level):
+    found = evaluate(LOG, NEAR, estimator=SN, bandwidth=0.5, interval=interval)
+    with pytest.raises(InvalidArgument, match="must be a number strictly between 0 and 1; got"):
+        found.interval(level)
+
+
+def test_one_bad_policy_refuses_the_comparison_and_says_which_numbers():
+    with pytest.raises(NoOverlap, match="policy 'lost'"):
+        compare(LOG, {"near": NEAR, "lost": Constant(99.0)}, estimator=SN, bandwidth=0.5)
+
+
+def test_too_few_rows_for_the_folds():
+    log = LoggedData([[1.0], [2], [3]], [0.1, 0.5, 0.7], [1.0, 2, 3], [1.0, 1, 1])
+    with pytest.raises(DataError, match="with 5 folds needs at least 10 rows; got 3"):
+        evaluate(
+            log,
+            Linear(coef=[0.2]),
+            estimator=DoublyRobust(outcome=LinearRegression()),
+            bandwidth=1.0,
+        )
