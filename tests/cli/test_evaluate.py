@@ -9,6 +9,7 @@ import pytest
 
 import titrant as tt
 from titrant.bandwidth import RuleOfThumb, TwoBandwidth
+from titrant.report.numbers import number
 
 
 def api(log, policies, **how):
@@ -42,7 +43,7 @@ def test_the_table_shows_value_interval_bandwidth_size_and_verdict(call, csv_log
     h = float(estimate.bandwidth.h)
     (row,) = (line for line in said.out.splitlines() if line.strip().startswith("flat"))
     assert row.split() == [
-        *("flat", f"{estimate.value:.4g}", f"{low:.4g}", "…", f"{high:.4g}", f"{h:.4g}"),
+        *("flat", number(estimate.value), number(low), "…", number(high), number(h)),
         *(f"{estimate.ess:.0f}", estimate.diagnostics.verdict.value),
     ]
     assert "90% CI" in said.out

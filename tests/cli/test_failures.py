@@ -13,6 +13,7 @@ from titrant.cli import simulate, terminal
 from titrant.cli.failures import explain
 from titrant.cli.writing import draft, write_text
 from titrant.errors import DataError, NoOverlap, UntrustedEstimate
+from titrant.report.numbers import number
 
 OF_A_FILE = """\
 Error: `a.csv` cannot be read or written: Permission denied. Check the path and its permissions."""
@@ -90,5 +91,5 @@ def test_the_result_is_kept_when_json_and_html_are_both_wanted(call, csv_log, pl
     )
     assert said.code == 0
     value = json.loads(Path("out.json").read_text(encoding="utf-8"))["value"]
-    assert f"{value:.4g}" in said.out
-    assert f"{value:.4g}" in Path("out.html").read_text(encoding="utf-8")
+    assert number(value) in said.out
+    assert number(value) in Path("out.html").read_text(encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,11 @@ def test_short_forms(log, spec, meant):
 
 def test_the_logged_mean(log):
     assert policy("logged-mean", log) == tt.Constant(float(log.treatment.mean()))
+
+
+def test_the_status_quo_is_worth_the_mean_outcome(call, csv_log, log, plain):
+    said = call("evaluate", csv_log, *plain, "--policy", "status-quo", "--json", "-")
+    np.testing.assert_allclose(json.loads(said.out)["value"], log.outcome.mean(), rtol=1e-12)
 
 
 def test_linear_without_contexts_is_constant():

@@ -33,6 +33,7 @@ def test_the_truth_lies_beside_the_log(call):
     truth = json.loads(Path("log.truth.json").read_text(encoding="utf-8"))
     design = DESIGNS["dosing"]
     assert truth["values"] == {"flat": design.value(tt.Constant(35.0))}
+    assert truth["logged_value"] == design.logged_value()
     assert truth["best_value"] == design.value(design.best) == 3.0
     assert truth["bounds"] == [5.0, 75.0]
     assert (truth["design"], truth["rows"], truth["seed"]) == ("dosing", 50, 0)

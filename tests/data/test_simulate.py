@@ -289,3 +289,11 @@ def test_evenly_spread_points_integrate_better_than_random_ones(k):
     # ∫ ∏ (1 + (u_j − ½)/2 + (u_j − ½)²) du = (13/12)^k; random points err by about 0.3/√n = 0.005.
     value = np.mean(np.prod(1 + (u - 0.5) / 2 + (u - 0.5) ** 2, axis=1))
     assert value == pytest.approx((13 / 12) ** k, abs=0.002)
+
+
+def test_what_the_logged_doses_are_worth():
+    # Quadratic logs T = b(x) + 0.2 + 0.6·Z, so E[m(T, X)] = 1.5 + 0.2² + 0.6² = 1.9; the sd of m
+    # is below 1.2, hence that of a mean of 500,000 below 0.0017.
+    assert abs(Quadratic().logged_value() - 1.9) < SIGMAS * 0.0017
+    log = DESIGNS["dosing"].draw(N, 5)
+    assert agree(log.outcome, DESIGNS["dosing"].logged_value())

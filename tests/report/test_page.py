@@ -11,8 +11,10 @@ import pytest
 
 import titrant as tt
 from titrant.data.simulate import DESIGNS
+from titrant.policies import StatusQuo
 from titrant.report import Report, render
 from titrant.report.content import LOGGED, dose_counts
+from titrant.report.numbers import number, span
 from titrant.report.page import answer
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log.
@@ -73,8 +75,8 @@ def test_the_embedded_json_is_the_report(page):
 def test_the_tables_show_the_numbers_of_the_results(page):
     for estimate in COMPARISON.estimates.values():
         low, high = estimate.interval(0.9)
-        assert f'<td class="n">{estimate.value:.4g}</td>' in page
-        assert f'<td class="n">{low:.4g} … {high:.4g}</td>' in page
+        assert f'<td class="n">{number(estimate.value)}</td>' in page
+        assert f'<td class="n">{span(low, high)}</td>' in page
         for check in estimate.diagnostics.checks:
             assert check.message.replace("'", "&#39;").replace('"', "&#34;") in page
 
@@ -122,7 +124,7 @@ def test_vector_doses_have_a_figure_each():
 def test_the_answer_names_the_best_policy(maximize, best):
     sentence = answer(report(maximize=maximize))
     extreme = "highest estimated mean reward" if maximize else "lowest estimated mean loss"
-    assert sentence.startswith(f"{best} has the {extreme}, {COMPARISON[best].value:.4g} (90% ")
+    assert sentence.startswith(f"{best} has the {extreme}, {number(COMPARISON[best].value)} (90% ")
     assert sentence.endswith("Its difference to every other policy is clear of zero.")
 
 
@@ -131,6 +133,29 @@ def test_the_answer_says_when_it_is_open():
     found = tt.compare(LOG, policies, estimator=tt.SelfNormalized())
     page = Report.of(found, LOG, policies, level=0.95, maximize=False, settings={})
     assert "is not clear of zero." in answer(page)
+
+
+def test_the_status_quo_gives_the_logged_doses():
+    policies = {"as logged": StatusQuo()}
+    found = tt.compare(LOG, policies, estimator=tt.SelfNormalized())
+    page = Report.of(found, LOG, policies, level=0.95, maximize=False, settings={})
+    (counts,) = page.doses
+    np.testing.assert_array_equal(counts.counts["as logged"], counts.counts[LOGGED])
+    assert "The estimated mean loss of as logged is" in answer(page)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (999.96, "1,000.0"),
+        (-12.3456, "-12.35"),
+        (1234567.0, "1,234,567"),
+        (2e12, "2.000e+12"),
+    ],
+)
+def test_numbers_have_four_digits(value, shown):
+    assert number(value) == shown
 
 
 def test_doses_are_counted_over_their_common_range():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from titrant.cli.terminal import note
 from titrant.cli.writing import write_text
 
 if TYPE_CHECKING:
@@ -21,14 +22,12 @@ _NOT_OF_THE_RUN = ("config", "save_config", "debug")
 def load(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
     """Make the options in a TOML file the defaults of this command."""
     if path is not None:
-        own = {parameter.name: parameter for parameter in _settable(ctx)}
-        given = _read(path)
-        for key in given:
-            if key.replace("-", "_") not in own:
-                raise _refusal(_unknown(path, key, list(own)))
+        own = {str(parameter.name): parameter for parameter in _settable(ctx)}
+        given = {key.replace("-", "_"): value for key, value in _read(path).items()}
+        for name in given:
+            _check_known(name, list(own), path)
         ctx.default_map = {
-            key.replace("-", "_"): _value(own[key.replace("-", "_")], value, key, path)
-            for key, value in given.items()
+            name: _value(own[name], value, path) for name, value in given.items() if name in own
         }
     return path
 
@@ -64,8 +63,20 @@ def _read(path: str) -> dict[str, Any]:
         raise _refusal(f"`{path}` is not TOML: {str(error).rstrip('.')}.") from None
 
 
-def _value(parameter: click.Parameter, value: Any, key: str, path: str) -> Any:  # noqa: ANN401
+def _check_known(name: str, own: Sequence[str], path: str) -> None:
+    """Refuse a name that is no option; an option of another command only is left aside."""
+    from titrant.cli.options import vocabulary  # noqa: PLC0415  (it imports this module)
+
+    if name in own:
+        return
+    if name not in vocabulary():
+        raise _refusal(_unknown(path, name.replace("_", "-"), own))
+    note(f"`{name.replace('_', '-')}` in `{path}` is no option of this command and is left aside.")
+
+
+def _value(parameter: click.Parameter, value: Any, path: str) -> Any:  # noqa: ANN401
     """Return a value of the file in the form that click expects of a default."""
+    key = _key(parameter)
     if isinstance(value, dict):
         raise _refusal(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
     if isinstance(value, list) and not parameter.multiple:

@@ -11,6 +11,7 @@ from titrant.cli.options import option, seed, takes
 
 if TYPE_CHECKING:
     from titrant.data import LoggedData
+    from titrant.data.simulate import Design
     from titrant.evaluation import Comparison
     from titrant.policies import Policy
 
@@ -35,7 +36,7 @@ class DemoOptions:
 @takes(DemoOptions)
 def command(options: DemoOptions) -> None:
     """Evaluate three dosing policies on a simulated log, beside the truth; write report.html."""
-    from titrant import compare  # noqa: PLC0415
+    from titrant import check, compare  # noqa: PLC0415
     from titrant.cli import show  # noqa: PLC0415
     from titrant.cli.terminal import note, working  # noqa: PLC0415
     from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
@@ -50,9 +51,11 @@ def command(options: DemoOptions) -> None:
         f"A simulated log of {len(log):,} patients: a weekly dose in mg, and the days that "
         "followed outside the target range.\nWhat if doses had followed another rule?\n"
     )
-    with working(f"Evaluating {len(policies)} policies on {len(log):,} rows"):
+    with working(f"Checking and evaluating {len(policies)} policies on {len(log):,} rows"):
+        trust = check(log)
         comparison = compare(log, policies)
-    truth = {name: design.value(policy) for name, policy in policies.items()}
+    truth = {name: true_value(design, policy) for name, policy in policies.items()}
+    to_terminal(show.checks(trust))
     to_terminal(show.overlap(comparison.estimates))
     to_terminal(show.values(comparison.estimates, LEVEL, truth))
     to_terminal(show.differences(comparison, LEVEL, maximize=False))
@@ -64,16 +67,22 @@ def command(options: DemoOptions) -> None:
 
 def rules(log: LoggedData) -> dict[str, Policy]:
     """Return the three policies of the demo for contexts (weight, age, carrier)."""
-    from titrant.policies import Clipped, Constant, Linear  # noqa: PLC0415
+    from titrant.policies import Clipped, Constant, Linear, StatusQuo  # noqa: PLC0415
 
     low, high = float(log.lower.min()), float(log.upper.max())
-    usual = Linear([0.2, -0.1, -3.0], 25.5, features=log.names)
-    bolder = Linear([0.35, -0.2, -9.0], 19.0, features=log.names)
+    rule = Linear([0.35, -0.2, -9.0], 19.0, features=log.names)
     return {
-        "status quo": Clipped(usual, low, high),
+        "status quo": StatusQuo(),
         "same dose for all": Constant(float(log.treatment.mean())),
-        "by weight, age, gene": Clipped(bolder, low, high),
+        "by weight, age, gene": Clipped(rule, low, high),
     }
+
+
+def true_value(design: Design, policy: Policy) -> float:
+    """Return the value of a policy by the design, without an estimator."""
+    from titrant.policies import StatusQuo  # noqa: PLC0415
+
+    return design.logged_value() if isinstance(policy, StatusQuo) else design.value(policy)
 
 
 def _write(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from titrant.cli.phrases import as_typed
 from titrant.cli.terminal import note
 from titrant.errors import TitrantError, UntrustedEstimate
 
@@ -18,25 +19,13 @@ _NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--con
 
 REFUSED, BAD_INPUT, BUG, INTERRUPTED = 1, 2, 3, 130
 
-_IN_OPTIONS = {
-    "Pass `allow_untrusted=True`": "Pass `--allow-untrusted`",
-    "Wrap it as `Clipped(policy, lower, upper)`": "Write it as `clipped:LO,HI:POLICY`",
-    "for example by `Clipped`": "for example as `clipped:LO,HI:POLICY`",
-    "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
-        "give `--propensity-model linear-gaussian`"
-    ),
-}
-"""Remedies of the library, as they are typed here."""
-
 
 def explain(error: BaseException, *, debug: bool) -> int:
     """Say on standard error what went wrong and return the exit code."""
     if debug:
         note("".join(traceback.format_exception(error)))
     code, sentence = _diagnosis(error)
-    for said, typed in _IN_OPTIONS.items():
-        sentence = sentence.replace(said, typed)
-    note(sentence)
+    note(as_typed(sentence))
     return code
 
 

@@ -39,7 +39,14 @@ def policies(*, required: bool) -> Any:  # noqa: ANN401
         required=required,
         metavar="[NAME=]POLICY",
         help="A saved policy (file.json), `constant:35`, `linear:intercept=20,age=0.3`, "
-        "`logged-mean`, `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`.",
+        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`.",
+    )
+
+
+def json_file() -> Any:  # noqa: ANN401
+    """Return the field of the file for programs."""
+    return option(
+        "--json", metavar="FILE", help="Write the result for programs; `-` for standard output."
     )
 
 
@@ -153,9 +160,7 @@ class OutputOptions:
         help="Of the confidence intervals.",
     )
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
-    json: str | None = option(
-        "--json", metavar="FILE", help="Write the result for programs; `-` for standard output."
-    )
+    json: str | None = json_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +178,12 @@ class RunOptions:
         help="Take options from a TOML file; those typed here come first.",
     )
     debug: bool = option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+def vocabulary() -> set[str]:
+    """Return the names of all options that commands share."""
+    groups = (LogOptions, PolicyOptions, MethodOptions, OutputOptions)
+    return {option.name for group in groups for option in fields(group)}
 
 
 def takes(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

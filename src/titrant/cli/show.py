@@ -9,13 +9,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from titrant.cli.phrases import as_typed
 from titrant.cli.terminal import note
 from titrant.inference import Verdict
+from titrant.report.numbers import number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from titrant.evaluation import Comparison, Contrast, Estimate
+    from titrant.inference import Diagnostics
 
 _COLORS = {"ok": "green", "warn": "yellow", "refuse": "red"}
 
@@ -27,7 +30,7 @@ def values(
 ) -> Table:
     """Return the values of policies with their intervals, bandwidths and verdicts."""
     rows = next(iter(estimates.values())).rows
-    headings = ["policy", "value", f"{100 * level:.6g}% CI", "h", f"ESS of {rows:,}", "verdict"]
+    headings = ["policy", "value", f"{percent(level)} CI", "h", f"ESS of {rows:,}", "verdict"]
     table = _table([*headings, *(["truth"] if truth else [])])
     for name, estimate in estimates.items():
         known = [number(truth[name])] if truth else []
@@ -37,12 +40,20 @@ def values(
 
 def differences(comparison: Comparison, level: float, *, maximize: bool) -> Table:
     """Return the paired difference of each pair of policies, and which is better if it is clear."""
-    table = _table(["difference", "value", f"{100 * level:.6g}% CI", "better"])
+    table = _table(["difference", "value", f"{percent(level)} CI", "better"])
     for a, b in combinations(comparison.estimates, 2):
         contrast = comparison.contrast(a, b)
         interval = span(*contrast.interval(level))
         better = _better(contrast, level, maximize=maximize)
         _add(table, f"{a} − {b}", number(contrast.difference), interval, better)
+    return table
+
+
+def checks(report: Diagnostics) -> Table:
+    """Return the checks of a trust report, each with its verdict and its sentence."""
+    table = _table(["check", "verdict", "finding"])
+    for check in report.checks:
+        _add(table, check.name.replace("_", " "), check.verdict.value, as_typed(check.message))
     return table
 
 
@@ -68,19 +79,9 @@ def cautions(estimates: Mapping[str, Estimate]) -> None:
     for name, estimate in estimates.items():
         for verdict, word in ((Verdict.REFUSE, "Not to be trusted"), (Verdict.WARN, "Warning")):
             for message in estimate.diagnostics.messages(verdict):
-                note(f"{word} ({name}): {message}")
+                note(f"{word} ({name}): {as_typed(message)}")
         for remark in _remarks(estimate):
             note(f"Note ({name}): {remark}")
-
-
-def number(value: float) -> str:
-    """Return a number to four digits."""
-    return f"{value:.4g}"
-
-
-def span(low: float, high: float) -> str:
-    """Return an interval."""
-    return f"{number(low)} … {number(high)}"
 
 
 def bandwidth(estimate: Estimate) -> str:
@@ -125,6 +126,6 @@ def _better(contrast: Contrast, level: float, *, maximize: bool) -> str:
 def _table(headings: list[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, heading in enumerate(headings):
-        words = place == 0 or heading in {"verdict", "better"}
+        words = place == 0 or heading in {"verdict", "better", "finding"}
         table.add_column(heading, justify="left" if words else "right", overflow="fold")
     return table

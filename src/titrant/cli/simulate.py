@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from titrant.cli import config
+from titrant.cli.demo import true_value
 from titrant.cli.options import RunOptions, argument, option, policies, seed, takes
 from titrant.cli.writing import STDOUT, check_writable, write_text
 from titrant.data.simulate import DESIGNS
@@ -85,5 +86,6 @@ def truth(design: Design, asked: dict[str, Policy]) -> dict[str, Any]:
         "description": " ".join((type(design).__doc__ or "").split()),
         "bounds": [bound if abs(bound) < float("inf") else None for bound in bounds],
         "best_value": design.value(design.best),
-        "values": {name: design.value(policy) for name, policy in asked.items()},
+        "logged_value": design.logged_value(),
+        "values": {name: true_value(design, policy) for name, policy in asked.items()},
     }

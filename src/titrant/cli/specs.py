@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from titrant.policies import Policy
 
 FORMS = (
-    "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, clipped:LO,HI:POLICY "
-    "or rounded:STEP:POLICY"
+    "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, status-quo, "
+    "clipped:LO,HI:POLICY or rounded:STEP:POLICY"
 )
 
 
@@ -50,10 +50,8 @@ def named(text: str) -> tuple[str, str]:
 def policy(spec: str, log: LoggedData) -> Policy:
     """Return the policy that a text describes; `log` gives column names and mean doses."""
     kind, colon, rest = spec.partition(":")
-    if spec == "logged-mean":
-        from titrant.policies import Constant  # noqa: PLC0415
-
-        return Constant(log.treatment.mean(axis=0))
+    if spec in _WORDS:
+        return _WORDS[spec](log)
     if colon and kind in _KINDS:
         return _KINDS[kind](rest, log)
     if spec.endswith(".json") or Path(spec).is_file():
@@ -75,6 +73,18 @@ def on_columns(policy: Policy, available: Sequence[str], name: str) -> Policy:
 
     places = [list(available).index(feature) for feature in wanted]
     return Function(lambda X: policy(X[:, places]))
+
+
+def _logged_mean(log: LoggedData) -> Policy:
+    from titrant.policies import Constant  # noqa: PLC0415
+
+    return Constant(log.treatment.mean(axis=0))
+
+
+def _status_quo(_: LoggedData) -> Policy:
+    from titrant.policies import StatusQuo  # noqa: PLC0415
+
+    return StatusQuo()
 
 
 def _constant(text: str, _: LoggedData) -> Policy:
@@ -138,6 +148,10 @@ def _refusal(sentence: str) -> click.BadParameter:
     return click.BadParameter(sentence, param_hint="'--policy'")
 
 
+_WORDS: dict[str, Callable[[LoggedData], Policy]] = {
+    "logged-mean": _logged_mean,
+    "status-quo": _status_quo,
+}
 _KINDS: dict[str, Callable[[str, LoggedData], Policy]] = {
     "constant": _constant,
     "linear": _linear,

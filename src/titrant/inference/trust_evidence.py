@@ -188,7 +188,8 @@ def weight_checks(
     yield trust_rules.largest_weight_share((one, five, ten))
     yield trust_rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]))
     if not plan.question.estimator.uses_propensity:
-        yield "The direct method uses no propensities: nothing shows how wrong its model is."
+        if plan.question.estimator.uses_outcome_model:  # not so the mean of observed outcomes
+            yield "The direct method uses no propensities: nothing shows how wrong its model is."
         return
     index = tail_index(largest, int(tally.count[i]))
     if index is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant import __version__
-from titrant.policies import doses
+from titrant.policies import StatusQuo, doses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Report:
         truth: Mapping[str, float] | None = None,
     ) -> Report:
         """Return the report of a comparison made on `log`; of the rows only counts are kept."""
-        tau = {name: doses(policy, log.context, log.dimension) for name, policy in policies.items()}
+        tau = {name: _doses(policy, log) for name, policy in policies.items()}
         return cls(
             comparison=comparison,
             summary=repr(log).removeprefix("LoggedData(").removesuffix(")"),
@@ -101,6 +101,13 @@ class Report:
             "truth": None if self.truth is None else dict(self.truth),
             "settings": dict(self.settings),
         }
+
+
+def _doses(policy: Policy, log: LoggedData) -> Array:
+    """Return the doses of a policy (n, d); those of the status quo are in the log."""
+    if isinstance(policy, StatusQuo):
+        return log.doses
+    return doses(policy, log.context, log.dimension)
 
 
 def dose_counts(logged: Array, by_policy: Mapping[str, Array]) -> DoseCounts:

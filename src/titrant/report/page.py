@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
 from titrant.report import figures
+from titrant.report.numbers import number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ def answer(report: Report) -> str:
     low, high = best.interval(report.level)
     what = "reward" if report.maximize else "loss"
     value = (
-        f"{best.value:.4g} ({100 * report.level:.6g}% interval {low:.4g} … {high:.4g}), "
+        f"{number(best.value)} ({percent(report.level)} interval {span(low, high)}), "
         f"verdict: {best.diagnostics.verdict.value}"
     )
     if len(estimates) == 1:
@@ -68,6 +69,7 @@ def _words(report: Report) -> dict[str, Any]:
         "report": report,
         "version": __version__,
         "answer": answer(report),
+        "level": percent(report.level),
         "policies": [_policy(report, e) for e in estimates.values()],
         "differences": [
             _difference(report, report.comparison.contrast(a, b))
@@ -84,12 +86,12 @@ def _words(report: Report) -> dict[str, Any]:
 def _policy(report: Report, estimate: Estimate) -> dict[str, Any]:
     low, high = estimate.interval(report.level)
     h = estimate.bandwidth
-    truth = None if report.truth is None else f"{report.truth[estimate.policy]:.4g}"
+    truth = None if report.truth is None else number(report.truth[estimate.policy])
     return {
         "name": estimate.policy,
-        "value": f"{estimate.value:.4g}",
-        "interval": f"{low:.4g} … {high:.4g}",
-        "bandwidth": "–" if h is None else ", ".join(f"{x:.4g}" for x in h.h.ravel().tolist()),
+        "value": number(estimate.value),
+        "interval": span(low, high),
+        "bandwidth": "–" if h is None else ", ".join(map(number, h.h.ravel().tolist())),
         "reason": "" if h is None else h.reason,
         "ess": f"{estimate.ess:,.0f} of {estimate.rows:,}",
         "verdict": estimate.diagnostics.verdict.value,
@@ -104,8 +106,8 @@ def _difference(report: Report, contrast: Contrast) -> dict[str, str]:
     better = contrast.a if (low > 0) is report.maximize else contrast.b
     return {
         "name": f"{contrast.a} − {contrast.b}",
-        "value": f"{contrast.difference:.4g}",
-        "interval": f"{low:.4g} … {high:.4g}",
+        "value": number(contrast.difference),
+        "interval": span(low, high),
         "better": "not clear" if _open(contrast, report.level) else better,
     }
 
