@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import titrant as tt
@@ -16,6 +18,7 @@ from titrant.bandwidth import (
     TwoBandwidth,
     path_of,
 )
+from titrant.bandwidth.path import path_statistics
 from titrant.errors import UntrustedEstimate
 from titrant.estimators import Question, ask
 from titrant.evaluation import Evaluation
@@ -24,9 +27,11 @@ from titrant.kernels import Scale
 from titrant.outcome import Stack, ridge_pair
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.coverage.designs import Case, TenContextCase
     from titrant.bandwidth import BandwidthSelector
-    from titrant.estimators import SmoothedEstimator
+    from titrant.estimators import Problem, Rows, SmoothedEstimator
 
 ESTIMATORS: dict[str, SmoothedEstimator] = {
     "self-normalized": tt.SelfNormalized(),
@@ -66,6 +71,21 @@ def selectors_of(replication: int, n: int) -> dict[str, BandwidthSelector]:
     return SELECTORS | slow
 
 
+def remembering(problem: Problem) -> Problem:
+    """Return the same problem, computing a bandwidth path that several selectors ask for once."""
+    known: dict[tuple[float, ...], Any] = {}
+
+    def over_rows(statistic: Callable[[Rows], Any]) -> Any:
+        if not isinstance(statistic, partial) or statistic.func is not path_statistics:
+            return problem.over_rows(statistic)
+        grid = tuple(scale.volume for scale in statistic.args[1])
+        if grid not in known:
+            known[grid] = problem.over_rows(statistic)
+        return known[grid]
+
+    return replace(problem, over_rows=over_rows)
+
+
 def replicate(
     case: Case | TenContextCase, n: int, estimator: str, replication: int, seed: int
 ) -> dict[str, Any]:
@@ -73,7 +93,7 @@ def replicate(
     log = case.draw(n, [seed, n, replication])
     chosen = ESTIMATORS[estimator]
     evaluation = Evaluation.of(log, {"policy": case.rule()}, chosen, case.propensity)
-    problem = evaluation.problem(0, chosen)
+    problem = remembering(evaluation.problem(0, chosen))
     selectors = selectors_of(replication, n)
     try:
         bandwidths = [selector.select(problem) for selector in selectors.values()]
