@@ -1,0 +1,1 @@
+"""The parts of learning a policy: classes, outcome curves, candidates, scores, honest values."""

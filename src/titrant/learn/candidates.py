@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.estimators import DoublyRobust
+from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.kernels import Boundary, Epanechnikov
-from titrant.optimize import LBFGS, AffineSearch, PolicyObjective
+from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Solution, Status
 
 if TYPE_CHECKING:
     from titrant._types import Array
+    from titrant.learn.rows import LearningRows
     from titrant.learn.setting import Units
-    from titrant.learn.tables import Curves
 
 RIDGES = (0.03, 0.003)
 """On Σ(coefficient/s)², the loss in units of sd(y); strong first."""
@@ -50,55 +50,57 @@ CANDIDATES: tuple[Candidate, ...] = (
 """In the order in which they are searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class LearningRows:
-    """What a candidate is learned from: rows with an outcome model that has not seen them."""
-
-    phi: Array
-    """Features (n, P)."""
-    t: Array
-    y: Array
-    q: Array
-    """Propensities (n,), not floored."""
-    curves: Curves
-    lower: Array | None
-    """Bounds of the dose (n,), or None."""
-    upper: Array | None
-
-
 def learn_candidates(
-    candidates: tuple[Candidate, ...], rows: LearningRows, units: Units, grid: Array
-) -> Array:
-    """Return the parameters of each candidate (candidates, P)."""
-    starts = first_starts(rows, units, grid)
-    params = np.empty((len(candidates), rows.phi.shape[1]))
-    for i, candidate in enumerate(candidates):
-        params[i] = starts[0] if candidate.ridge is None else _search(candidate, rows, units, grid, starts)
-        if candidate.ridge is not None:
-            starts = np.vstack([starts[:3], params[max(1, i - 2) : i + 1]])
-    return params
+    candidates: tuple[Candidate, ...], rows: LearningRows, units: Units
+) -> tuple[Array, list[Solution]]:
+    """Return the parameters (candidates, P) and the search of each candidate."""
+    first = first_starts(rows)
+    solutions: list[Solution] = []
+    for candidate in candidates:
+        warm = [s.params for s in solutions if candidate.ridge is not None][-2:]
+        starts = np.vstack([first, *warm])
+        if candidate.ridge is None:
+            solutions.append(_mean_dose(first[0]))
+        else:
+            solutions.append(_search(candidate, rows, units, starts))
+    return np.stack([s.params for s in solutions]), solutions
 
 
-def first_starts(rows: LearningRows, units: Units, grid: Array) -> Array:
-    """Return the mean dose, the best constant of the model, and OLS of each row's best dose."""
-    starts = np.zeros((3, rows.phi.shape[1]))
-    starts[0, 0] = rows.t.mean()
-    starts[1, 0] = grid[np.argmin(rows.curves.table.mean(axis=0))]
-    best = grid[np.argmin(rows.curves.table, axis=1)]
-    starts[2] = np.linalg.lstsq(rows.phi, best, rcond=None)[0]
-    return starts
+def first_starts(rows: LearningRows) -> Array:
+    """Return the mean dose, the model's best constant, and each row's best dose, as parameters."""
+    grid, table = rows.model.table.grid, rows.model.table.values
+    targets = np.column_stack(
+        [
+            np.full_like(rows.t, rows.t.mean()),
+            np.full_like(rows.t, grid[np.argmin(table.mean(axis=0))]),
+            grid[np.argmin(table, axis=1)],
+        ]
+    )
+    # Least squares: for a class with an intercept the first two are the constants themselves.
+    return np.asarray(np.linalg.lstsq(rows.phi, targets, rcond=None)[0].T)
 
 
-def _search(
-    candidate: Candidate, rows: LearningRows, units: Units, grid: Array, starts: Array
-) -> Array:
-    """Return the parameters (P,) with the least penalized loss found from the starts."""
+def _mean_dose(params: Array) -> Solution:
+    nothing = np.zeros(0)
+    return Solution(
+        params=params,
+        value=float("nan"),
+        status=Status.CONVERGED,
+        starts=params[None],
+        ends=params[None],
+        values=nothing,
+        evaluations=0,
+    )
+
+
+def _search(candidate: Candidate, rows: LearningRows, units: Units, starts: Array) -> Solution:
+    """Return the search for the least penalized loss from the starts."""
     s = units.dose_sd
-    smoothed = candidate.bandwidth is not None
+    direct = candidate.bandwidth is None
     search = AffineSearch(
         phi=rows.phi,
         t=rows.t,
-        e=rows.y - rows.curves.logged if smoothed else np.zeros_like(rows.y),
+        e=rows.y - rows.model.logged,
         q=np.maximum(rows.q, FLOOR / s),
         kernel=Epanechnikov(),
         h=(candidate.bandwidth or 1.0) * s,
@@ -107,15 +109,15 @@ def _search(
         upper=rows.upper,
         low=units.low,
         high=units.high,
-        table=rows.curves.table,
-        grid=(float(grid[0]), float(grid[1] - grid[0])),
+        table=rows.model.table,
+        weight_slopes=False,
+        direct=direct,
     )
-    ridge = np.full(rows.phi.shape[1], (candidate.ridge or 0.0) / s**2)
-    ridge[0] = 0.0  # the intercept is not penalized: it is the level of the dose
+    ridge = (candidate.ridge or 0.0) / s**2 * rows.penalized
     objective = PolicyObjective(
         statistics=search,
-        estimator=DoublyRobust(self_normalized=False),
+        estimator=DirectMethod() if direct else DoublyRobust(self_normalized=False),
         ridge=ridge,
         scale=units.outcome_sd,
     )
-    return LBFGS().minimize(objective, starts).params
+    return LBFGS().minimize(objective, starts)

@@ -13,17 +13,16 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import clone
-
-from titrant.outcome.simplex import bounded_nnls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.outcome import OutcomeModel
+    from titrant.data import LoggedData
+    from titrant.learn.procedure import Progress
+    from titrant.outcome import DoseTable, OutcomeModel
     from titrant.outcome.folds import Folds
 
 DOSES = 81
@@ -34,23 +33,32 @@ DOSES = 81
 class Predictions:
     """What models fitted without the outcomes of some folds say of n rows."""
 
+    grid: Array
+    """Doses (G,)."""
     curves: Array
-    """r̂ of each model on the grid of doses (models, n, G)."""
+    """r̂ of each model on the grid (models, n, G)."""
     logged: Array
     """r̂ of each model at the logged dose (models, n)."""
     mean: Array
     """The mean outcome of the rows the models were fitted on (n,)."""
 
+    def only(self, rows: NDArray[np.intp]) -> Predictions:
+        """Return the predictions of some rows."""
+        return Predictions(self.grid, self.curves[:, rows], self.logged[:, rows], self.mean[rows])
+
     def stacked(self, weights: Array) -> Curves:
         """Return ȳ + Σ weight·(r̂ − ȳ)."""
+        from titrant.outcome import DoseTable  # noqa: PLC0415
+
         rest = 1.0 - weights.sum()
-        return Curves(
-            np.tensordot(weights, self.curves, axes=1) + rest * self.mean[:, None],
-            weights @ self.logged + rest * self.mean,
-        )
+        values = np.tensordot(weights, self.curves, axes=1) + rest * self.mean[:, None]
+        table = DoseTable(float(self.grid[0]), float(self.grid[-1]), values)
+        return Curves(table, weights @ self.logged + rest * self.mean)
 
     def weights(self, y: Array) -> Array:
         """Return the stack's weights: least squares with w ≥ 0, Σw ≤ 1 (models,)."""
+        from titrant.outcome.simplex import bounded_nnls  # noqa: PLC0415
+
         return bounded_nnls((self.logged - self.mean).T, y - self.mean)
 
 
@@ -58,8 +66,8 @@ class Predictions:
 class Curves:
     """One outcome model on n rows."""
 
-    table: Array
-    """r̂ on the grid of doses (n, G)."""
+    table: DoseTable
+    """r̂(·, xᵢ) of each row."""
     logged: Array
     """r̂ at the logged dose (n,)."""
 
@@ -78,57 +86,52 @@ class CrossTables:
     def of(
         cls,
         models: Mapping[str, OutcomeModel],
-        X: Array,
-        t: Array,
-        y: Array,
+        log: LoggedData,
         fold: Folds,
         grid: Array,
-        progress: Callable[[], None],
+        progress: Progress,
     ) -> CrossTables:
         """Fit every model without each fold and each pair of folds."""
         folds = int(fold.max()) + 1
-        empty = _empty(len(models), len(y), len(grid))
-        own = empty()
-        both = [empty() for _ in range(folds)]
-        for left_out in [*combinations(range(folds), 1), *combinations(range(folds), 2)]:
+        tasks = [*combinations(range(folds), 1), *combinations(range(folds), 2)]
+        own = _empty(len(models), len(log), grid)
+        both = [_empty(len(models), len(log), grid) for _ in range(folds)]
+        for done, left_out in enumerate(tasks):
             out = np.isin(fold, left_out)
             rows = np.flatnonzero(out)
-            part = predict(models, X, t, y, np.flatnonzero(~out), rows, grid)
+            part = predict(models, log, np.flatnonzero(~out), rows, grid)
+            progress("outcome models", done + 1, len(tasks))
             if len(left_out) == 1:
                 _store(own, part, rows, np.ones(len(rows), dtype=bool))
                 continue
             for k, other in (left_out, left_out[::-1]):
                 _store(both[k], part, rows, fold[rows] == other)
-            progress()
         return cls(fold, own, tuple(both))
 
 
 def predict(
     models: Mapping[str, OutcomeModel],
-    X: Array,
-    t: Array,
-    y: Array,
+    log: LoggedData,
     train: NDArray[np.intp],
     rows: NDArray[np.intp],
     grid: Array,
 ) -> Predictions:
     """Fit the models on rows ``train`` and predict ``rows``."""
+    from sklearn.base import clone  # noqa: PLC0415
+
+    x, t, y = log.context, log.treatment, log.outcome
     curves, logged = [], []
     for model in models.values():
-        fitted = clone(model).fit(X[train], t[train], y[train])
-        curves.append(fitted.curve(X[rows], grid))
-        logged.append(fitted.predict(X[rows], t[rows]))
+        fitted = clone(model).fit(x[train], t[train], y[train])
+        curves.append(fitted.curve(x[rows], grid))
+        logged.append(fitted.predict(x[rows], t[rows]))
     mean = np.full(len(rows), y[train].mean())
-    return Predictions(np.stack(curves), np.stack(logged), mean)
+    return Predictions(grid, np.stack(curves), np.stack(logged), mean)
 
 
-def _empty(models: int, n: int, size: int) -> Callable[[], Predictions]:
-    def make() -> Predictions:
-        return Predictions(
-            np.full((models, n, size), np.nan), np.full((models, n), np.nan), np.full(n, np.nan)
-        )
-
-    return make
+def _empty(models: int, n: int, grid: Array) -> Predictions:
+    shape = (models, n, len(grid))
+    return Predictions(grid, np.zeros(shape), np.zeros(shape[:2]), np.zeros(n))
 
 
 def _store(
