@@ -74,10 +74,8 @@ def test_weights_by_loops():
     assert report["mean_weight"] == pytest.approx(sum(w) / len(w), rel=LOOP)
     assert report["floor_share"] == pytest.approx(low / sum(w), rel=LOOP)
     assert 0 < report["floor_share"] < 1
-    top = sorted(w, reverse=True)
-    shares = (
-        f"{100 * sum(top[:5]) / sum(w):.3g} %, the largest 10 {100 * sum(top[:10]) / sum(w):.3g}"
-    )
+    five, ten = (100 * sum(sorted(w, reverse=True)[:k]) / sum(w) for k in (5, 10))
+    shares = f"the largest 5 {five:.3g} %, the largest 10 {ten:.3g} %."
     assert shares in found.diagnostics["largest_weight_share"].message
     x = log.context
     moved = np.abs(np.average(x, axis=0, weights=w) - x.mean(axis=0)) / x.std(axis=0)
@@ -336,8 +334,8 @@ def test_propensities_of_twice_the_size_are_found_out():
 
 
 def test_heavy_tailed_weights_are_found_out():
-    # Half of the doses hardly spread: the other half hold their place with weights ∝ 1/q, and
-    # 1/q of a normal law whose spread is half that of the doses is heavy-tailed.
+    # Under a kernel much wider than q the weights are nearly 1/q ∝ exp(z²/2), z the standard
+    # normal residual of the dose: P(1/q > s) ~ 1/s up to logarithms, a tail index of almost 1.
     rng = np.random.default_rng(0)
     x = rng.normal(size=4000)
     t = rng.normal(scale=0.35, size=4000) + x

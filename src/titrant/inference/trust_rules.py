@@ -2,8 +2,12 @@
 
 Each rule states its limits as constants with their reason. Limits on distances that have a
 standard error are in standard errors; where a large log would make any distance significant,
-the distance must also be material. Limits were set on simulated logs with right and with wrong
-propensities (ten designs, 200 and 1,000 rows): false alarms stay below about 5 %.
+the distance must also be material.
+
+Limits were set on ten simulated designs of 1,000 rows, each with a good and a poor outcome model.
+With right propensities 92 % of the logs pass; 95 % intervals cover in .96 of those and in .71 of
+the others. Where doses depend on the context, propensities that ignore it are warned about in
+83 % of the logs.
 """
 
 from __future__ import annotations
