@@ -202,7 +202,6 @@ class Evaluation:
         point = ask([self.question(i, h) for i, h in bandwidths.items()], self.over_rows)
         inference = (interval or RobustBiasCorrected()).infer(point, self.over_rows)
         reports = diagnose(point, self.ground, self.over_rows)
-        method = self.method()
         estimates = [
             Estimate(
                 policy=self.names[i],
@@ -210,7 +209,7 @@ class Evaluation:
                 se=float(point.se[k]),
                 rows=self.nuisances.n,
                 ess=float(point.tally.ess[k]),
-                method=method,
+                method=self.method(i),
                 bandwidth=h,
                 confidence=inference.interval(k),
                 diagnostics=reports[k],
@@ -239,21 +238,21 @@ class Evaluation:
             bounded=self.log.bounded,
         )
 
-    def method(self) -> dict[str, Any]:
-        """Return how the estimates were made, as plain values."""
+    def method(self, i: int) -> dict[str, Any]:
+        """Return how the estimate of policy i was made, as plain values."""
+        estimator, outcome = self._estimator(i), self.nuisances.outcome
+        weighted = estimator.uses_propensity
         return {
-            "estimator": repr(self.estimator),
-            "propensity": self._propensity_name(),
-            "floor": self.nuisances.floor if self.estimator.uses_propensity else None,
-            "floor_share": self.floor_share,
-            "outcome_model": None
-            if self.nuisances.outcome is None
-            else repr(self.nuisances.outcome.model),
+            "estimator": repr(estimator),
+            "propensity": self._propensity_name() if weighted else None,
+            "floor": self.nuisances.floor if weighted else None,
+            "floor_share": self.floor_share if weighted else None,
+            "outcome_model": repr(outcome.model)
+            if estimator.uses_outcome_model and outcome is not None
+            else None,
         }
 
-    def _propensity_name(self) -> str | None:
-        if not self.estimator.uses_propensity:
-            return None
+    def _propensity_name(self) -> str:
         model = self.nuisances.propensity
         return "the log's column" if model is None else repr(model)
 
