@@ -89,8 +89,9 @@ class Known:
         return self
 
     def __repr__(self) -> str:
-        """Name the function."""
-        return f"Known({self._density!r})"
+        """Name the function, without its address: results are the same in every run."""
+        name = getattr(self._density, "__qualname__", type(self._density).__name__)
+        return f"Known({name})"
 
 
 def _column(function: RowFunction, name: str, X: ArrayLike, t: ArrayLike) -> Array:
