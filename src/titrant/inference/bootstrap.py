@@ -62,7 +62,7 @@ class PoissonBootstrap(IntervalMethod):
             means = sums[:, 1:] / sums[:, :1]
             for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
                 columns = means[:, end - question.estimator.size : end]
-                draws[:, i] = [question.estimator.value(mean) for mean in columns]
+                draws[:, i] = question.estimator.values(columns)
         return DrawnInference("Poisson bootstrap", draws, notes)
 
     def _resampled(
