@@ -109,6 +109,12 @@ def test_a_calibration_that_fails_is_noted():
     assert found.notes[0].startswith("The propensities could not be calibrated: ")
 
 
+def test_there_must_be_something_to_calibrate():
+    log = DESIGN.draw(300, 0, propensity=False)
+    with pytest.raises(tt.InvalidArgument, match="neither a model nor a column"):
+        trust.calibrated(log, None, folds=5, seed=0)
+
+
 def test_a_long_log_is_calibrated_on_a_sample(monkeypatch):
     log = DESIGN.draw(500, 0)
     assert trust.sample(log, 0) is log

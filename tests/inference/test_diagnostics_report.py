@@ -19,6 +19,7 @@ from titrant.errors import NoOverlap, UntrustedEstimate
 from titrant.estimators import DoublyRobust
 from titrant.inference import Normal, Verdict
 from titrant.kernels import Boundary
+from titrant.propensity import truncated_density
 
 # The same sums in another order: numbers of order 1 over 500 rows.
 LOOP = 1e-9
@@ -140,6 +141,21 @@ def test_the_support_beside_a_column_is_that_of_a_linear_gaussian_model():
     beyond = far(log.context) > log.treatment.max()
     assert numbers(found)["support"] == pytest.approx((thin | beyond).mean(), abs=1e-12)
     assert "fitted for this check alone" in found.diagnostics["support"].message
+
+
+def test_the_support_within_bounds_is_that_of_the_truncated_model():
+    log = log_of(lower=0.0, upper=1.0).with_propensity(None)
+    model = tt.LinearGaussian()
+    clip = 1.45  # between the densities of the model and of the model cut to the bounds
+    found = tt.evaluate(
+        log, tt.Constant(0.5), estimator=tt.SelfNormalized(clip=clip), bandwidth=0.3,
+        propensity=model, allow_untrusted=True,
+    )  # fmt: skip
+    fitted = tt.LinearGaussian().fit(log.context, log.treatment)
+    tau = np.full(len(log), 0.5)
+    within = truncated_density(fitted, log.context, tau, 0.0, 1.0) < clip
+    assert 0 < within.mean() < (fitted.density(log.context, tau) < clip).mean()
+    assert numbers(found)["support"] == pytest.approx(within.mean(), abs=1e-12)
 
 
 def test_doses_beyond_all_logged_ones_are_outside_whatever_a_model_says():
@@ -288,6 +304,19 @@ def test_a_log_without_contexts_and_a_matrix_bandwidth():
     # No correction at bounds along the axes of a full matrix, hence no bias-corrected estimate.
     assert "smoothing_gap" not in found.diagnostics.names
     assert "bandwidth_sensitivity" in found.diagnostics.names
+
+
+def test_weights_that_cancel_leave_the_gaps_unchecked():
+    # At a bound with all doses far inside, a local quadratic fit extrapolates: it weighs the
+    # nearer doses positively and the farther ones negatively.
+    t = np.linspace(0.6, 0.95, 60)
+    log = tt.LoggedData(np.ones((60, 1)), t, t, np.ones(60), bounds=(0.0, 1.0))
+    found = tt.evaluate(
+        log, tt.Constant(0.0), estimator=tt.SelfNormalized(), bandwidth=1.2, allow_untrusted=True
+    ).diagnostics
+    assert "smoothing_gap" not in found.names
+    assert "bandwidth_sensitivity" in found.names
+    assert any("weights cancel" in note for note in found.notes)
 
 
 def test_more_contexts_than_rows_leave_the_support_unchecked():
