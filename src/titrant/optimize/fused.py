@@ -5,17 +5,34 @@ A constant, a linear rule and a sum of RBFs are all τ = φ(x)'β, clipped; they
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant import _check
 from titrant.kernels import Boundary
+from titrant.kernels.base import CompactKernel
+from titrant.optimize.layout import block_shape, coefficients, hermite, in_blocks
 from titrant.optimize.statistics import SearchStatistics
 
 if TYPE_CHECKING:
     from titrant._types import Array
-    from titrant.kernels.base import CompactKernel
+    from titrant.outcome.table import DoseTable
+
+_TERMS = 3
+"""b, w·e, w."""
+
+
+class Second(IntEnum):
+    """Which second moments a search asks for."""
+
+    NONE = 0
+    WEIGHTS = 1
+    """Σw², for an ESS floor."""
+    ALL = 2
+    """All products of terms, for a penalty on the standard error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,35 +56,77 @@ class AffineSearch:
     low: float = -np.inf
     """The policy's own limits."""
     high: float = np.inf
-    table: Array | None = None
-    """r̂ on an even grid of doses (n, G); None is a baseline of 0."""
-    grid: tuple[float, float] = (0.0, 1.0)
-    """First dose and step of that grid."""
-    second: bool = False
-    """Whether second moments are wanted, for a penalty on the SE or an ESS floor."""
+    table: DoseTable | None = None
+    """r̂(·, xᵢ), the baseline b of each row; without it the baseline is `center`."""
+    center: float = 0.0
+    """c, taken off the baseline in the sums and added back to their mean."""
+    second: Second = Second.NONE
+    weight_slopes: bool = True
+    """Whether ∂Σw/∂β is wanted (else 0): not without self-normalization or an ESS floor."""
+    direct: bool = False
+    """Whether b is the only term, as for the direct method."""
+    _arguments: tuple[Any, ...] = field(init=False, repr=False)
+    """The rows as the compiled loop takes them."""
+
+    def __post_init__(self) -> None:
+        owner = "AffineSearch"
+        _check.positive(self.h, "h", owner)
+        if not isinstance(self.kernel, CompactKernel):
+            raise _check.invalid("kernel", owner, "compact, such as Epanechnikov()", self.kernel)
+        if self.boundary > Boundary.LINEAR:
+            raise _check.invalid("boundary", owner, "at most Boundary.LINEAR", self.boundary)
+        if self.direct and self.table is None:
+            raise _check.invalid("table", owner, "given for the direct method", self.table)
+        object.__setattr__(self, "_arguments", self._packed())
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P)."""
-        from titrant.optimize.compiled import fused_sums  # noqa: PLC0415
+        from titrant.optimize.compiled.sums import fused_sums  # noqa: PLC0415  (loads numba)
 
-        n = len(self.t)
-        infinite = np.broadcast_to(np.inf, (n,))
-        bounded = self.lower is not None and self.upper is not None
-        z, dz, zz, zdz = fused_sums(
-            np.ascontiguousarray(params, dtype=np.float64),
-            self.phi,
-            self.t,
-            self.e,
-            1.0 / (self.h * self.q),
-            self.h,
-            np.array(self.kernel.coefficients),
-            int(self.boundary) if bounded else int(Boundary.NONE),
-            self.lower if bounded else -infinite,
-            self.upper if bounded else infinite,
-            self.low,
-            self.high,
-            np.zeros((0, 0)) if self.table is None else self.table,
-            *self.grid,
-            self.second,
+        z, dz, *products = fused_sums(np.ascontiguousarray(params), *self._arguments)
+        if self.direct:
+            z, dz = z[:, :1].copy(), dz[:, :1].copy()
+        return SearchStatistics(len(self.t), z, dz, *self._squares(*products), self.center)
+
+    def _squares(self, sums: Array, slopes: Array) -> tuple[Array, Array]:
+        """Return Σzz' and its slopes from the sums over pairs of terms, if any are asked for."""
+        k = (1 if self.direct else _TERMS) if self.second else 0
+        zz, dzz = np.zeros((len(sums), k, k)), np.zeros((len(sums), k, k, slopes.shape[2]))
+        for s, (a, b) in enumerate(self._pairs()):
+            zz[:, a, b] = zz[:, b, a] = sums[:, s]
+            dzz[:, a, b] = dzz[:, b, a] = slopes[:, s]
+        return zz, dzz
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Return the pairs of terms whose products are summed; a constant b needs none."""
+        if self.second is Second.WEIGHTS:
+            return [] if self.direct else [(2, 2)]
+        terms = range(0 if self.table is not None else 1, 1 if self.direct else _TERMS)
+        return [(a, b) for a in terms for b in terms if a <= b] if self.second else []
+
+    def _slopes(self) -> int:
+        """Return how many sums need slopes, in the order b, w·e, w and the pairs."""
+        if self.second:
+            return _TERMS + len(self._pairs())
+        return 1 if self.direct else 2 + int(self.weight_slopes)
+
+    def _packed(self) -> tuple[Any, ...]:
+        """Return the arguments of the compiled loop after the parameters."""
+        shape = block_shape(*self.phi.shape)
+        bounds = np.zeros((len(self.t), 0))
+        if self.lower is not None and self.upper is not None:
+            bounds = np.stack([self.lower, self.upper], axis=1)
+        return (
+            in_blocks(self.phi, shape),
+            # 1/q = 0 in the rows that fill the last block: they have no weight.
+            in_blocks(np.stack([self.t, self.e, 1.0 / (self.h * self.q)], axis=1), shape),
+            np.array(self._pairs(), dtype=np.int64).reshape(-1, 2),
+            self._slopes(),
+            coefficients(self.kernel),
+            float(self.h),
+            int(self.boundary if bounds.size else Boundary.NONE),
+            in_blocks(bounds, shape),
+            float(self.low),
+            float(self.high),
+            *hermite(self.table, self.center),
         )
-        return SearchStatistics(n, z, dz, zz, zdz)

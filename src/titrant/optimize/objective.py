@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant import _check
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from titrant._types import Array
     from titrant.estimators import Estimator
     from titrant.optimize.statistics import SearchStatistics
+
+_NONE = np.zeros((0, 0, 0))
 
 
 class Objective(ABC):
@@ -40,7 +44,7 @@ class PolicyObjective(Objective):
     se_weight: float = 0.0
     """λ: how many standard errors to add."""
     ridge: Array | float = 0.0
-    """Penalty on each squared parameter (P,)."""
+    """Penalty on each squared parameter: a number, or (P,)."""
     ridge_center: Array | float = 0.0
     ess_floor: float = 0.0
     """Effective sample size below which a policy is penalized."""
@@ -48,56 +52,42 @@ class PolicyObjective(Objective):
     scale: float = 1.0
     """The unit of the outcome: value and SE are divided by it."""
 
+    def __post_init__(self) -> None:
+        for name in ("se_weight", "ess_floor", "ess_strength"):
+            _check.nonnegative(getattr(self, name), name, "PolicyObjective")
+        _check.positive(self.scale, "scale", "PolicyObjective")
+        for name in ("ridge", "ridge_center"):
+            values = _check.finite_array(getattr(self, name), name, "PolicyObjective", ndim=(0, 1))
+            object.__setattr__(self, name, np.atleast_1d(values))
+
     def __call__(self, params: Array) -> tuple[Array, Array]:
-        """Return the values (m,) and gradients (m, P) at points (m, P)."""
+        """Return the values (m,) and gradients (m, P) at points (m, P).
+
+        Where no row is near a policy, an estimate may not exist: its value is then not finite.
+        """
+        from titrant.optimize.compiled.chain import penalized  # noqa: PLC0415  (loads numba)
+
         sums = self.statistics(params)
-        value, gradient = self._estimate(sums)
-        for penalty, slope in (self._se(sums), self._ess(sums), self._ridge(params)):
-            value, gradient = value + penalty, gradient + slope
-        return value, gradient
-
-    def _estimate(self, sums: SearchStatistics) -> tuple[Array, Array]:
-        """Return ±v̂ and its gradient g'·∂mean/∂β."""
-        sign = (-1.0 if self.maximize else 1.0) / self.scale
-        mean = sums.z / sums.n
-        value = np.array([self.estimator.value(m) for m in mean])
-        g = np.stack([self.estimator.gradient(m) for m in mean])
-        return sign * value, sign * np.einsum("mk,mkp->mp", g, sums.dz) / sums.n
-
-    def _se(self, sums: SearchStatistics) -> tuple[Array | float, Array | float]:
-        """Return λ·SE, SE² = g'Cg/n, and its gradient λ(2(H∂mean)'Cg + g'∂C g)/(2n·SE)."""
-        if not self.se_weight:
-            return 0.0, 0.0
-        n, mean, dmean = sums.n, sums.z / sums.n, sums.dz / sums.n
-        g = np.stack([self.estimator.gradient(m) for m in mean])
-        hessian = np.stack([self.estimator.hessian(m) for m in mean])
-        c = sums.zz / n - mean[:, :, None] * mean[:, None, :]
-        dc = sums.zdz / n - mean[:, :, None, None] * dmean[:, None, :, :]
-        dc = dc + np.swapaxes(dc, 1, 2)
-        cg = np.einsum("mab,mb->ma", c, g)
-        se = np.sqrt(np.maximum(np.einsum("ma,ma->m", g, cg), 0.0) / n)
-        inner = 2 * np.einsum("mab,mbp,ma->mp", hessian, dmean, cg)
-        inner += np.einsum("ma,mabp,mb->mp", g, dc, g)
-        safe = np.maximum(se, np.finfo(float).tiny)[:, None]
-        weight = self.se_weight / self.scale
-        return weight * se, weight * inner / (2 * n * safe)
-
-    def _ess(self, sums: SearchStatistics) -> tuple[Array | float, Array | float]:
-        """Return strength·max(0, floor·Σw²/(Σw)² − 1)² and its gradient; w is the last term."""
-        if not self.ess_floor:
-            return 0.0, 0.0
-        w, w2 = sums.z[:, -1], sums.zz[:, -1, -1]
-        dw, dw2 = sums.dz[:, -1], 2 * sums.zdz[:, -1, -1]
-        total = np.maximum(w**2, np.finfo(float).tiny)
-        ratio = self.ess_floor * w2 / total
-        dratio = self.ess_floor * (dw2 / total[:, None] - 2 * (w2 * w / total**2)[:, None] * dw)
-        short = np.maximum(ratio - 1.0, 0.0)
-        return self.ess_strength * short**2, 2 * self.ess_strength * short[:, None] * dratio
-
-    def _ridge(self, params: Array) -> tuple[Array | float, Array | float]:
-        """Return Σ ridge·(β − center)² and its gradient."""
-        away = params - self.ridge_center
-        return np.sum(self.ridge * away**2, axis=1), 2 * self.ridge * away
+        mean = sums.mean
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            value, gradient = self.estimator.values(mean), self.estimator.gradient(mean)
+            hessian = self.estimator.hessian(mean) if self.se_weight else _NONE
+        sign = -1.0 if self.maximize else 1.0
+        objective: tuple[Array, Array] = penalized(
+            params,
+            sums.n,
+            value,
+            gradient,
+            hessian,
+            sums.z,
+            sums.dz,
+            sums.zz,
+            sums.dzz,
+            (sign / self.scale, self.se_weight / self.scale, self.ess_floor, self.ess_strength),
+            np.atleast_1d(self.ridge),
+            np.atleast_1d(self.ridge_center),
+        )
+        return objective
 
 
 @dataclass(frozen=True, slots=True)

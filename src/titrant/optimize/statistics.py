@@ -1,4 +1,4 @@
-"""What a policy search keeps of the rows: sums of terms and of their slopes in the parameters.
+"""What a policy search keeps of the rows: sums of terms and their slopes in the parameters.
 
 The slope of a term in β is its slope in the dose times ∂τ/∂β, summed by the policy's
 vector-Jacobian product. These sums add up over blocks of rows like all else, so a search runs
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from titrant._types import Array
     from titrant.estimators import Estimator, Rows
     from titrant.kernels import Scale
@@ -23,28 +25,37 @@ if TYPE_CHECKING:
 class SearchStatistics:
     """Sums over n rows for m candidate policies with P parameters and k terms.
 
-    Raw second moments suffice here, unlike for a standard error that is reported: baselines are
-    already taken off, and the penalty only steers the search.
+    The first term is counted from `center`, the mean outcome or so. Raw second moments suffice
+    then, unlike for a standard error that is reported: the penalty only steers the search.
     """
 
     n: int
     z: Array
     """Σz (m, k)."""
     dz: Array
-    """Σ∂z/∂β (m, k, P)."""
+    """∂Σz/∂β (m, k, P)."""
     zz: Array
     """Σzz' (m, k, k)."""
-    zdz: Array
-    """Σz·∂z'/∂β (m, k, k, P): [j, a, b] is Σ z_a ∂z_b/∂β."""
+    dzz: Array
+    """∂Σzz'/∂β (m, k, k, P); it and zz are empty when nothing needs them."""
+    center: float = 0.0
+
+    @property
+    def mean(self) -> Array:
+        """The mean terms (m, k), the center added back."""
+        mean = self.z / self.n
+        mean[:, 0] += self.center
+        return mean
 
     def __add__(self, other: SearchStatistics) -> SearchStatistics:
-        """Return the sums over both sets of rows."""
+        """Return the sums over both sets of rows, counted from the same center."""
         return SearchStatistics(
             self.n + other.n,
             self.z + other.z,
             self.dz + other.dz,
             self.zz + other.zz,
-            self.zdz + other.zdz,
+            self.dzz + other.dzz,
+            self.center,
         )
 
 
@@ -54,6 +65,7 @@ def search_statistics(
     """Return the sums of one candidate (m = 1); rows carry its doses, r̂ and slopes, and x."""
     x = rows.need("x", "search")
     z, slope = estimator.terms(rows, scale), estimator.dterms(rows, scale)
+    z[:, 0] -= rows.center
     k = z.shape[1]
 
     def pulled(g: Array) -> Array:
@@ -63,15 +75,18 @@ def search_statistics(
     zdz = np.stack(
         [np.stack([pulled(z[:, a, None] * slope[:, b]) for b in range(k)]) for a in range(k)]
     )
-    return SearchStatistics(len(z), z.sum(axis=0)[None], dz[None], (z.T @ z)[None], zdz[None])
+    dzz = zdz + np.swapaxes(zdz, 0, 1)
+    return SearchStatistics(
+        len(z), z.sum(axis=0)[None], dz[None], (z.T @ z)[None], dzz[None], rows.center
+    )
 
 
-def stacked(parts: list[SearchStatistics]) -> SearchStatistics:
+def stacked(parts: Sequence[SearchStatistics]) -> SearchStatistics:
     """Return the statistics of several candidates on the same rows as one."""
     return replace(
         parts[0],
         z=np.concatenate([p.z for p in parts]),
         dz=np.concatenate([p.dz for p in parts]),
         zz=np.concatenate([p.zz for p in parts]),
-        zdz=np.concatenate([p.zdz for p in parts]),
+        dzz=np.concatenate([p.dzz for p in parts]),
     )

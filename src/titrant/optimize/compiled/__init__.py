@@ -1,0 +1,1 @@
+"""Loops compiled by numba; importing one of these modules loads numba, so it is done late."""
