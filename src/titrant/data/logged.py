@@ -166,6 +166,13 @@ class LoggedData:
             replace(self._parts, propensity=q), self.names, self._limits, self.first_row
         )
 
+    def with_outcome(self, outcome: ArrayLike) -> LoggedData:
+        """Return the same rows with another outcome (n,)."""
+        y = validate.vector(outcome, "outcome")
+        validate.check_lengths({"treatment": len(self), "outcome": len(y)})
+        validate.check_finite({"outcome": y})
+        return _assembled(replace(self._parts, outcome=y), self.names, self._limits, self.first_row)
+
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
         limits = validate.bound_arrays(bounds, len(self), self.dimension)

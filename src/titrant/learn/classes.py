@@ -170,7 +170,7 @@ class FittedRBF(FittedClass):
     def _root(self) -> Array:
         # A little on the diagonal: centers that almost coincide would make L singular.
         gram = self._kernel(self.centers) + 1e-8 * np.eye(len(self.centers))
-        return np.linalg.cholesky(gram)
+        return np.asarray(np.linalg.cholesky(gram))
 
 
 def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:

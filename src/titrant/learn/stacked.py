@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from titrant.learn.classes import PolicyClass
     from titrant.learn.procedure import Progress
     from titrant.outcome import OutcomeModel
+    from titrant.outcome.adapter import Regressor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class StackedDR(Procedure):
     ``models`` (name → outcome model or scikit-learn regressor) replace the library.
     """
 
-    models: Mapping[str, object] | None = None
+    models: Mapping[str, OutcomeModel | Regressor] | None = None
     candidates: tuple[Candidate, ...] = CANDIDATES
     folds: int = 5
     seed: int = 0

@@ -1,0 +1,131 @@
+"""The honest value of a learned policy: learned on one half, graded on the other.
+
+A policy looks better on the rows it was chosen on, and also by the outcome model that helped to
+choose it. So each half grades the policy of the other half with outcome models of its own; the
+two grades are of independent rows and are averaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant.inference.base import StudentInterval, quantile
+from titrant.inference.diagnostics import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant._types import Array
+    from titrant.inference.results import Comparison
+
+LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
+"""The names under which every half compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class HonestValue:
+    """The value of a learned policy and its differences to others, from both halves."""
+
+    halves: tuple[Comparison, ...]
+    """Each half's comparison of the policy that the other half learned."""
+    maximize: bool
+
+    @property
+    def value(self) -> float:
+        """The mean of the halves' estimates, weighted by rows."""
+        return float(self._shares() @ [half[LEARNED].value for half in self.halves])
+
+    @property
+    def se(self) -> float:
+        """Its standard error: the halves share no rows."""
+        return _pooled_se(self._shares(), [half[LEARNED].se for half in self.halves])
+
+    @property
+    def confidence(self) -> StudentInterval:
+        """The bias-corrected interval of the value."""
+        return pooled(self._shares(), [_student(half[LEARNED].confidence) for half in self.halves])
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the confidence interval of the value at ``level``."""
+        return self.confidence.at(level)
+
+    @property
+    def names(self) -> list[str]:
+        """What the learned policy is compared with."""
+        return [name for name in self.halves[0].names if name != LEARNED]
+
+    def contrast(self, name: str = STATUS_QUO) -> StudentInterval:
+        """Return the paired difference, learned less ``name``."""
+        parts = [_student(half.contrast(LEARNED, name).confidence) for half in self.halves]
+        return pooled(self._shares(), parts)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no check refuses the grade of either half."""
+        return all(half[LEARNED].trusted for half in self.halves)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse verdict of the two halves."""
+        order = list(Verdict)
+        return max((half[LEARNED].diagnostics.verdict for half in self.halves), key=order.index)
+
+    def improves(self, name: str = STATUS_QUO, level: float = 0.95) -> bool:
+        """Return whether the one-sided bound of the improvement over ``name`` excludes zero."""
+        difference = self.contrast(name)
+        margin = quantile(level, difference.degrees) * difference.se
+        gain = difference.center if self.maximize else -difference.center
+        return self.trusted and gain > margin
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "value": self.value,
+            "se": self.se,
+            "interval": self.confidence.to_dict(),
+            "verdict": self.verdict.value,
+            "contrasts": {name: self.contrast(name).to_dict() for name in self.names},
+            "halves": [half.to_dict() for half in self.halves],
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        difference = self.contrast()
+        d_low, d_high = difference.at(0.95)
+        return (
+            f"honest value {self.value:.4g}  95% CI {low:.4g} … {high:.4g}  "
+            f"against the status quo {difference.center:+.4g} ({d_low:.4g} … {d_high:.4g})  "
+            f"{self.verdict.value}"
+        )
+
+    def _shares(self) -> Array:
+        rows = np.array([half[LEARNED].rows for half in self.halves], dtype=np.float64)
+        return np.asarray(rows / rows.sum())
+
+
+def pooled(shares: Array, parts: Sequence[StudentInterval]) -> StudentInterval:
+    """Return the interval of Σ share·center over independent parts, Welch's degrees of freedom."""
+    variances = shares**2 * np.array([part.se**2 for part in parts])
+    degrees = np.array([part.degrees for part in parts])
+    total = float(variances.sum())
+    spread = float(np.sum(variances**2 / degrees))
+    return StudentInterval(
+        float(shares @ [part.center for part in parts]),
+        total**0.5,
+        total**2 / spread if spread > 0 else float(degrees.min()),
+        f"{parts[0].method}, two halves",
+        next((part.note for part in parts if part.note), None),
+    )
+
+
+def _pooled_se(shares: Array, se: Sequence[float]) -> float:
+    return float(np.sqrt(np.sum((shares * np.array(se)) ** 2)))
+
+
+def _student(interval: object) -> StudentInterval:
+    if not isinstance(interval, StudentInterval):
+        raise TypeError(f"halves are graded by t intervals, not by {type(interval).__name__}")
+    return interval
