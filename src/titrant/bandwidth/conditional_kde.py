@@ -45,10 +45,15 @@ class OutcomeMoments:
     """∂²E[e | t, x]/∂t_j² of each dose."""
 
 
-def outcome_moments(e: Array, t: Array, x: Array, at_t: Array, at_x: Array) -> OutcomeMoments:
-    """Return the moments of e at the points (at_t (m, d), at_x (m, p)), by n rows e, t, x."""
+def outcome_moments(
+    e: Array, t: Array, x: Array, at_t: Array, at_x: Array, pilot: float = 1.0
+) -> OutcomeMoments:
+    """Return the moments of e at the points (at_t (m, d), at_x (m, p)), by n rows e, t, x.
+
+    `pilot` multiplies the normal reference bandwidths.
+    """
     columns = _Columns.of(np.concatenate([t, x], axis=1))
-    b = _normal_reference(len(e), columns.varying + int(np.ptp(e) > 0))
+    b = pilot * _normal_reference(len(e), columns.varying + int(np.ptp(e) > 0))
     # Measured from the means: the expansion of a central moment below then loses no digits.
     center = e.mean()
     r, z = e - center, t - t.mean(axis=0)
@@ -78,10 +83,13 @@ def _moments(averages: Array, b_t: Array, center: float, own: float) -> OutcomeM
     )
 
 
-def dose_density(t: Array, x: Array, at_t: Array, at_x: Array) -> Array:
-    """Return f(t | x) (m,) at the points (at_t (m, d), at_x (m, p)), by n rows t, x."""
+def dose_density(t: Array, x: Array, at_t: Array, at_x: Array, pilot: float = 1.0) -> Array:
+    """Return f(t | x) (m,) at the points (at_t (m, d), at_x (m, p)), by n rows t, x.
+
+    `pilot` multiplies the normal reference bandwidths.
+    """
     both, context = _Columns.of(np.concatenate([t, x], axis=1)), _Columns.of(x)
-    b = _normal_reference(len(t), both.varying)
+    b = pilot * _normal_reference(len(t), both.varying)
     at = np.concatenate([at_t, at_x], axis=1)
     joint = [_log_total(block, both.z, b) for block in both.blocks(at)]
     given = [_log_total(block, context.z, b) for block in context.blocks(at_x)]
