@@ -110,19 +110,19 @@ def test_every_moment_agrees_with_statsmodels():
 @pytest.mark.parametrize("pilot", [1.0, 0.5])
 def test_three_rows_by_hand(pilot):
     # t = −1, 0, 1 and e = 1, 0, 1 without context: sd(t)² = 2/3, sd(e)² = 2/9, two columns, so
-    # b = pilot·1.06·3^(−1/6) sd. At t = 0 the votes are p = (a, 1, a)/(1 + 2a), a = exp(−1/(2b_t²)):
-    # mean = 2a/(1 + 2a) =: m, square = m + b_e², curvature = m(1 − m)/b_t⁴.
+    # b = pilot·1.06·3^(−1/6) sd. At t = 0 the votes are p = (a, 1, a)/(1 + 2a),
+    # a = exp(−1/(2b_t²)): mean = 2a/(1 + 2a) =: m, square = m + b_e², curvature = m(1 − m)/b_t⁴.
     t, e, none = np.array([[-1.0], [0.0], [1.0]]), np.array([1.0, 0.0, 1.0]), np.empty((3, 0))
     b_t2, b_e2 = ((pilot * 1.06) ** 2 * 3 ** (-1 / 3) * v for v in (2 / 3, 2 / 9))
     a = math.exp(-1 / (2 * b_t2))
     m = 2 * a / (1 + 2 * a)
-    ours = kde.outcome_moments(e, t, none, np.array([[0.0]]), np.empty((1, 0)), pilot)
+    ours = kde.outcome_moments(e, t, none, np.array([[0.0]]), np.empty((1, 0)), pilot=pilot)
     assert ours.mean[0] == pytest.approx(m, rel=EXACT)
     assert ours.square[0] == pytest.approx(m + b_e2, rel=EXACT)
     assert ours.curvature[0, 0] == pytest.approx(m * (1 - m) / b_t2**2, rel=EXACT)
     # One column for the density: b = pilot·1.06·3^(−1/5) sd.
     b2 = (pilot * 1.06) ** 2 * 3 ** (-2 / 5) * 2 / 3
-    density = kde.dose_density(t, none, np.array([[0.0]]), np.empty((1, 0)), pilot)
+    density = kde.dose_density(t, none, np.array([[0.0]]), np.empty((1, 0)), pilot=pilot)
     expected = (1 + 2 * math.exp(-1 / (2 * b2))) / (3 * math.sqrt(2 * math.pi * b2))
     assert density[0] == pytest.approx(expected, rel=EXACT)
 

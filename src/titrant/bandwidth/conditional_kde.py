@@ -46,7 +46,7 @@ class OutcomeMoments:
 
 
 def outcome_moments(
-    e: Array, t: Array, x: Array, at_t: Array, at_x: Array, pilot: float = 1.0
+    e: Array, t: Array, x: Array, at_t: Array, at_x: Array, *, pilot: float = 1.0
 ) -> OutcomeMoments:
     """Return the moments of e at the points (at_t (m, d), at_x (m, p)), by n rows e, t, x.
 
@@ -83,7 +83,7 @@ def _moments(averages: Array, b_t: Array, center: float, own: float) -> OutcomeM
     )
 
 
-def dose_density(t: Array, x: Array, at_t: Array, at_x: Array, pilot: float = 1.0) -> Array:
+def dose_density(t: Array, x: Array, at_t: Array, at_x: Array, *, pilot: float = 1.0) -> Array:
     """Return f(t | x) (m,) at the points (at_t (m, d), at_x (m, p)), by n rows t, x.
 
     `pilot` multiplies the normal reference bandwidths.

@@ -100,13 +100,13 @@ class PlugIn(BandwidthSelector):
         chosen = sample(len(rows.y), self.points, self.seed)
         at = rows.tau[chosen], x[chosen]
         e = rows.y if self.as_printed else estimator.baseline(rows)[1]
-        e_at_tau = outcome_moments(e, rows.t, x, *at, self.pilot)
+        e_at_tau = outcome_moments(e, rows.t, x, *at, pilot=self.pilot)
         centered = estimator.normalized and not self.as_printed
         c = float(e_at_tau.mean.mean()) if centered else 0.0
         square = e_at_tau.square - 2.0 * c * e_at_tau.mean + c * c
         unit, d = float(np.prod(problem.spread)), len(problem.spread)
         floor = max(rows.floor, _SMALLEST_DENSITY / unit)
-        f = np.maximum(dose_density(rows.t, x, *at, self.pilot), floor)
+        f = np.maximum(dose_density(rows.t, x, *at, pilot=self.pilot), floor)
         kernel = estimator.kernel
         return PlugInConstants(
             c1=float(kernel.second_moment / 2 * (e_at_tau.curvature @ problem.spread**2).mean()),
