@@ -17,7 +17,8 @@ from titrant.data.dose_laws import NormalDose, UniformDose
 from titrant.data.simulate import Quadratic, Synthetic
 from titrant.errors import NoOverlap, UntrustedEstimate
 from titrant.estimators import DoublyRobust
-from titrant.inference import Normal, Verdict
+from titrant.inference import Normal, Verdict, trust_support
+from titrant.inference.trust_support import LinearSurrogate, Support
 from titrant.kernels import Boundary
 from titrant.propensity import truncated_density
 
@@ -304,6 +305,40 @@ def test_a_log_without_contexts_and_a_matrix_bandwidth():
     # No correction at bounds along the axes of a full matrix, hence no bias-corrected estimate.
     assert "smoothing_gap" not in found.diagnostics.names
     assert "bandwidth_sensitivity" in found.diagnostics.names
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_the_surrogate_is_the_linear_gaussian_model(dimension):
+    log = Quadratic(dimension=dimension).draw(300, 0)
+    model = tt.LinearGaussian() if dimension == 1 else tt.MultivariateGaussian()
+    fitted = model.fit(log.context, log.treatment)
+    surrogate = LinearSurrogate.of(log)
+    expected = fitted.density(log.context, log.treatment)
+    assert surrogate.density(log.context, log.doses) == pytest.approx(expected, rel=LOOP)
+
+
+def test_doses_without_a_density_leave_the_support_unchecked():
+    x = np.arange(30.0)
+    determined = tt.LoggedData(x, 2 * x + 1, x, np.ones(30))
+    assert Support.of(determined, None, 0.1) is None
+    one_dose = determined.rows(np.full(9, 3))
+    assert Support.of(one_dose, None, 0.1) is None
+    assert Support.of(one_dose, tt.LinearGaussian(), 0.1) is None
+    # The second dose repeats the first.
+    t = np.column_stack([np.sin(x), -np.sin(x)])
+    assert Support.of(tt.LoggedData(x, t, x, np.ones(30)), None, 0.1) is None
+
+
+def test_a_long_log_has_a_surrogate_of_some_of_its_rows(monkeypatch):
+    log = DESIGN.draw(4000, 0)
+    monkeypatch.setattr(trust_support, "SURROGATE_ROWS", 1000)
+    part = Support.of(log, None, 0.1)
+    assert part.model.coef.tolist() == Support.of(log, None, 0.1).model.coef.tolist()
+    # Four standard errors, .6/√1000 over sd(x) = .29, of coefficients of order 1.
+    assert part.model.coef == pytest.approx(LinearSurrogate.of(log).coef, abs=0.26)
+    assert part.model.coef.tolist() != LinearSurrogate.of(log).coef.tolist()
+    # Its range is that of all rows.
+    assert part.highest == log.treatment.max()
 
 
 def test_weights_that_cancel_leave_the_gaps_unchecked():

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from titrant.errors import DataError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,24 +18,21 @@ if TYPE_CHECKING:
 THINNEST = 0.01
 """The least density, in units of 1/∏sd(T), at which a dose counts as logged; also the default
 floor under propensities, so that a lower floor of the user's does not widen the support."""
+SURROGATE_ROWS = 20_000
+"""Rows to which the surrogate is fitted: its coefficients are good to a hundredth of an sd."""
+_SINGULAR = 1e-10
+"""Residual variance below this share of the doses' own, in any direction, is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Doses t with f(t | x) ≥ ``level`` that lie in the range of all logged doses.
+    """Doses t with f(t | x) ≥ ``level`` that lie in the range of all logged doses."""
 
-    Doses on a bound are never logged when they are continuous, and the boundary kernel needs none:
-    toward a bound the range extends by ``reach``.
-    """
-
-    model: PropensityModel
-    """A fitted model of f(t | x)."""
+    model: PropensityModel | LinearSurrogate
     level: float
     lowest: Array
     """The least logged dose (d,)."""
     highest: Array
-    reach: Array
-    """One bandwidth of the usual size, sd(T)·n^(−1/(d+4)), (d,)."""
     surrogate: bool
     """Whether the model was fitted for this purpose alone, beside a column of propensities."""
 
@@ -47,45 +42,79 @@ class Support:
 
         A column of propensities says nothing of doses that were not logged: hence the surrogate.
         """
-        level = max(floor, THINNEST / float(np.prod(log.doses.std(axis=0))))
-        lowest, highest = log.doses.min(axis=0), log.doses.max(axis=0)
-        try:
-            fitted = _linear_gaussian(log) if model is None else model
-        except DataError:
+        doses = log.doses
+        spread = float(np.prod(doses.std(axis=0)))
+        density = LinearSurrogate.of(_sample(log)) if model is None else model
+        if density is None or spread == 0.0:
             return None
-        reach = log.doses.std(axis=0) * len(log) ** (-1 / (log.dimension + 4))
-        return cls(fitted, level, lowest, highest, reach, surrogate=model is None)
+        level = max(floor, THINNEST / spread)
+        lowest, highest = doses.min(axis=0), doses.max(axis=0)
+        return cls(density, level, lowest, highest, surrogate=model is None)
 
     def outside(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows (n,) have a policy dose outside the support."""
-        below = rows.tau < self.lowest - self._toward(rows.lower)
-        above = rows.tau > self.highest + self._toward(rows.upper)
-        return np.asarray((below | above).any(axis=1) | (self._density(rows) < self.level))
-
-    def _toward(self, bound: Array | None) -> Array:
-        """Return how far the range extends toward a bound (n, d), or (d,) if there is none."""
-        nowhere = np.zeros_like(self.reach)
-        return nowhere if bound is None else np.where(np.isfinite(bound), self.reach, nowhere)
+        beyond = ((rows.tau < self.lowest) | (rows.tau > self.highest)).any(axis=1)
+        return np.asarray(beyond | (self._density(rows) < self.level))
 
     def _density(self, rows: Rows) -> Array:
         """Return f(τ(x) | x) (n,), within the bounds as the weights have it."""
+        x = rows.need("x", "Support")
+        if isinstance(self.model, LinearSurrogate):
+            return self.model.density(x, rows.tau)
         from titrant.propensity import Known, truncated_density  # noqa: PLC0415
 
-        x = _columns(rows.need("x", "Support"))
+        x = x if x.shape[1] else np.ones((len(x), 1))
         tau = rows.tau[:, 0] if rows.tau.shape[1] == 1 else rows.tau
-        free = self.surrogate or isinstance(self.model, Known)
-        if free or rows.lower is None or rows.upper is None:
+        if isinstance(self.model, Known) or rows.lower is None or rows.upper is None:
             return self.model.density(x, tau)
         return truncated_density(self.model, x, tau, rows.lower[:, 0], rows.upper[:, 0])
 
 
-def _linear_gaussian(log: LoggedData) -> PropensityModel:
-    from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class LinearSurrogate:
+    """T | x ~ N(a + B(x − x̄), S) by least squares in numpy alone.
 
-    model = LinearGaussian() if log.dimension == 1 else MultivariateGaussian()
-    return model.fit(_columns(log.context), log.treatment)
+    The models of `titrant.propensity` can do this too, but loading scikit-learn for them takes
+    longer than a whole evaluation with known propensities.
+    """
+
+    center: Array
+    """x̄ (p,)."""
+    coef: Array
+    """a and B (1 + p, d)."""
+    root: Array
+    """The Cholesky factor of S (d, d)."""
+
+    @classmethod
+    def of(cls, log: LoggedData) -> Self | None:
+        """Return the fit to a log, or None when its contexts determine its doses."""
+        center = log.context.mean(axis=0)
+        z, t = _design(log.context, center), log.doses
+        coef, _, rank, _ = np.linalg.lstsq(z, t, rcond=None)
+        if len(z) <= rank:
+            return None
+        e = t - z @ coef
+        covariance = e.T @ e / (len(z) - rank)
+        unit = np.outer(t.std(axis=0), t.std(axis=0))
+        if not unit.all() or np.linalg.eigvalsh(covariance / unit)[0] < _SINGULAR:
+            return None
+        return cls(center, np.asarray(coef), np.asarray(np.linalg.cholesky(covariance)))
+
+    def density(self, X: Array, t: Array) -> Array:
+        """Return f(t | x) (n,) at contexts X (n, p) and doses t (n, d)."""
+        e = t - _design(X, self.center) @ self.coef
+        z = np.linalg.solve(self.root, e.T)
+        volume = float(np.prod(np.diagonal(self.root))) * (2.0 * np.pi) ** (len(z) / 2)
+        return np.asarray(np.exp(-0.5 * np.sum(z * z, axis=0)) / volume)
 
 
-def _columns(x: Array) -> Array:
-    """Return contexts (n, p), or one constant column when there are none."""
-    return x if x.shape[1] else np.ones((len(x), 1))
+def _design(x: Array, center: Array) -> Array:
+    return np.column_stack([np.ones(len(x)), x - center])
+
+
+def _sample(log: LoggedData) -> LoggedData:
+    """Return all rows, or as many as the surrogate needs, the same at every call."""
+    if len(log) <= SURROGATE_ROWS:
+        return log
+    drawn = np.random.default_rng(0).choice(len(log), SURROGATE_ROWS, replace=False)
+    return log.rows(np.sort(drawn))
