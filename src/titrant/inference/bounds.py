@@ -96,7 +96,9 @@ class Generalization:
         """Return the bound that fails with probability at most ``delta``."""
         _check.probability(delta, "delta", "Generalization")
         scale = self.largest_outcome * self.largest_inverse_propensity
-        search = scale * self.kernel.lipschitz / self.h**2 * self.complexity
+        # A single policy is not searched for: its bound holds for kernels with jumps as well.
+        smoothness = self.kernel.lipschitz if self.complexity > 0.0 else 0.0
+        search = scale * smoothness / self.h**2 * self.complexity
         chance = scale * self.kernel.bound / self.h * math.sqrt(2 * math.log(2 / delta) / self.n)
         return search + chance + abs(self.bias)
 
