@@ -11,6 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from titrant.bandwidth import AveragedBiasPath as AveragedBiasPath
+    from titrant.bandwidth import BandwidthPath as BandwidthPath
+    from titrant.bandwidth import Fixed as Fixed
+    from titrant.bandwidth import LeaveOneOut as LeaveOneOut
+    from titrant.bandwidth import PathFit as PathFit
+    from titrant.bandwidth import PlugIn as PlugIn
+    from titrant.bandwidth import RuleOfThumb as RuleOfThumb
+    from titrant.bandwidth import Slope as Slope
+    from titrant.bandwidth import Subsampled as Subsampled
+    from titrant.bandwidth import TwoBandwidth as TwoBandwidth
+    from titrant.curves import Curve as Curve
+    from titrant.curves import bandwidth_path as bandwidth_path
+    from titrant.curves import curve as curve
     from titrant.data import Columns as Columns
     from titrant.data import LoggedData as LoggedData
     from titrant.errors import DataError as DataError
@@ -25,19 +38,34 @@ if TYPE_CHECKING:
     from titrant.estimators import DoublyRobust as DoublyRobust
     from titrant.estimators import SelfNormalized as SelfNormalized
     from titrant.evaluation import Comparison as Comparison
+    from titrant.evaluation import Contrast as Contrast
     from titrant.evaluation import Estimate as Estimate
     from titrant.evaluation import compare as compare
     from titrant.evaluation import evaluate as evaluate
+    from titrant.inference import EmpiricalBernstein as EmpiricalBernstein
+    from titrant.inference import Normal as Normal
+    from titrant.inference import PoissonBootstrap as PoissonBootstrap
+    from titrant.inference import RobustBiasCorrected as RobustBiasCorrected
     from titrant.kernels import Biweight as Biweight
+    from titrant.kernels import Boundary as Boundary
     from titrant.kernels import Epanechnikov as Epanechnikov
     from titrant.kernels import Gaussian as Gaussian
     from titrant.kernels import Triangular as Triangular
     from titrant.kernels import Uniform as Uniform
+    from titrant.learn.classes import ConstantClass as ConstantClass
+    from titrant.learn.classes import LinearClass as LinearClass
+    from titrant.learn.classes import RBFClass as RBFClass
+    from titrant.learn.cpo import CPO as CPO
+    from titrant.learn.honest import HonestValue as HonestValue
+    from titrant.learn.stacked import StackedDR as StackedDR
+    from titrant.learning import PolicyLearner as PolicyLearner
+    from titrant.outcome import Stack as Stack
     from titrant.policies import RBF as RBF
     from titrant.policies import Clipped as Clipped
     from titrant.policies import Constant as Constant
     from titrant.policies import Linear as Linear
     from titrant.policies import Rounded as Rounded
+    from titrant.policies import StatusQuo as StatusQuo
     from titrant.policies import load_policy as load_policy
     from titrant.propensity import GaussianMixture as GaussianMixture
     from titrant.propensity import HeteroscedasticGaussian as HeteroscedasticGaussian
@@ -51,40 +79,68 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AveragedBiasPath": "bandwidth",
+    "BandwidthPath": "bandwidth",
     "Biweight": "kernels",
+    "Boundary": "kernels",
+    "CPO": "learn.cpo",
     "Clipped": "policies",
     "Columns": "data",
     "Comparison": "evaluation",
     "Constant": "policies",
+    "ConstantClass": "learn.classes",
+    "Contrast": "evaluation",
+    "Curve": "curves",
     "DataError": "errors",
     "DirectMethod": "estimators",
     "Discretized": "estimators",
     "DoublyRobust": "estimators",
+    "EmpiricalBernstein": "inference",
     "Epanechnikov": "kernels",
     "Estimate": "evaluation",
+    "Fixed": "bandwidth",
     "Gaussian": "kernels",
     "GaussianMixture": "propensity",
     "HeteroscedasticGaussian": "propensity",
+    "HonestValue": "learn.honest",
     "IPW": "estimators",
     "InvalidArgument": "errors",
     "KernelConditional": "propensity",
     "Known": "propensity",
+    "LeaveOneOut": "bandwidth",
     "Linear": "policies",
+    "LinearClass": "learn.classes",
     "LinearGaussian": "propensity",
     "LocationScale": "propensity",
     "LoggedData": "data",
     "MultivariateGaussian": "propensity",
     "NoOverlap": "errors",
+    "Normal": "inference",
+    "PathFit": "bandwidth",
+    "PlugIn": "bandwidth",
+    "PoissonBootstrap": "inference",
     "PolicyFileError": "errors",
+    "PolicyLearner": "learning",
     "RBF": "policies",
+    "RBFClass": "learn.classes",
+    "RobustBiasCorrected": "inference",
     "Rounded": "policies",
+    "RuleOfThumb": "bandwidth",
     "SelfNormalized": "estimators",
+    "Slope": "bandwidth",
+    "Stack": "outcome",
+    "StackedDR": "learn.stacked",
+    "StatusQuo": "policies",
+    "Subsampled": "bandwidth",
     "TitrantError": "errors",
     "Triangular": "kernels",
+    "TwoBandwidth": "bandwidth",
     "Uniform": "kernels",
     "UntrustedEstimate": "errors",
+    "bandwidth_path": "curves",
     "check": "trust",
     "compare": "evaluation",
+    "curve": "curves",
     "evaluate": "evaluation",
     "load_policy": "policies",
 }

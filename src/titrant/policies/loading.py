@@ -73,7 +73,8 @@ def _decoded(value: object) -> object:
 
 
 def _class(name: object) -> type[Policy]:
-    known: dict[str, type[Policy]] = {cls.__name__: cls for cls in (*POLICIES, StatusQuo)}
+    saved: tuple[type[Policy], ...] = (*POLICIES, StatusQuo)
+    known = {cls.__name__: cls for cls in saved}
     if not isinstance(name, str) or name not in known:
         raise PolicyFileError(
             f"The policy has class {name!r}; known are {', '.join(known)}. "
