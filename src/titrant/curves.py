@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _check
+from titrant import _check, _drawing, _html
 from titrant.bandwidth import DEFAULT_FACTORS, path_of
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SmoothedEstimator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
     from titrant.data import LoggedData
@@ -66,6 +67,25 @@ class Curve:
         answered = f"{len(self.parameters)} parameters from {low:.4g} to {high:.4g}"
         return f"Curve({answered}; {len(self.refused)} refused)"
 
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the values, the pointwise band and the simultaneous one; return the axes."""
+        order = np.argsort(self.parameters)
+        bands = [self.band(level, simultaneous=both)[order] for both in (True, False)]
+        drawn = _drawing.new_axes(ax)
+        drawn.set_xlabel("parameter")
+        drawn.set_ylabel("value")
+        return _drawing.band(drawn, self.parameters[order], self.values[order], bands)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{p:.4g}", f"{v:.4g}", f"{a:.4g} … {b:.4g}", f"{low:.4g} … {high:.4g}")
+            for p, v, (a, b), (low, high) in zip(
+                self.parameters, self.values, self.band(simultaneous=False), self.band(), strict=True
+            )
+        ]
+        headings = ["parameter", "value", "95% CI", "95% band"]
+        return _html.table(headings, rows, f"{len(self.refused)} parameters refused")
+
 
 def curve(
     log: LoggedData,
@@ -81,9 +101,35 @@ def curve(
     The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
     point is left out and its reason kept in ``refused``.
     """
-    numbers = _check.finite_array(parameters, "parameters", "curve", ndim=1).tolist()
-    grid = list(dict.fromkeys(numbers))  # each parameter once, in the order given
+    grid = _grid(parameters)
     evaluation = Evaluation.of(log, {str(p): family(p) for p in grid}, estimator, propensity)
+    return _curve(evaluation, grid, bandwidth)
+
+
+def curve_on(
+    evaluation: Evaluation,
+    family: Callable[[float], AnyPolicy],
+    parameters: ArrayLike,
+    *,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+) -> Curve:
+    """Return the curve by the log, estimator and nuisances of an evaluation that was made before.
+
+    The other parameters are those of `curve`.
+    """
+    grid = _grid(parameters)
+    return _curve(evaluation.with_policies({str(p): family(p) for p in grid}), grid, bandwidth)
+
+
+def _grid(parameters: ArrayLike) -> list[float]:
+    """Return each parameter once, in the order given."""
+    numbers = _check.finite_array(parameters, "parameters", "curve", ndim=1).tolist()
+    return list(dict.fromkeys(numbers))
+
+
+def _curve(
+    evaluation: Evaluation, grid: list[float], bandwidth: BandwidthSelector | ArrayLike | None
+) -> Curve:
     bandwidths, refused = {}, {}
     for i, p in enumerate(grid):
         try:
@@ -125,5 +171,7 @@ def bandwidth_path(
     if bandwidths is None:
         return path_of(problem, DEFAULT_FACTORS)
     h = np.sort(_check.finite_array(bandwidths, "bandwidths", "bandwidth_path", ndim=1))
+    if not len(h) or h[0] <= 0.0:
+        raise _check.invalid("bandwidths", "bandwidth_path", "numbers > 0", bandwidths)
     unit = problem.spread[0] if len(problem.spread) == 1 else 1.0
     return path_of(problem, h / unit)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant import _drawing, _html
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.estimators import Problem, Rows, SmoothedEstimator
     from titrant.kernels import Scale
@@ -68,15 +70,47 @@ class BandwidthPath:
         return h[:, 0] if len(self.spread) == 1 else h
 
     def to_dict(self) -> dict[str, object]:
-        """Return the path as plain lists."""
+        """Return the path as plain lists; None where no row is in reach."""
+
+        def where_reached(column: Array) -> list[float | None]:
+            pairs = zip(column.tolist(), np.isnan(self.values).tolist(), strict=True)
+            return [None if missing else value for value, missing in pairs]
+
         return {
             "rows": self.n,
             "bandwidths": self.bandwidths.tolist(),
-            "values": self.values.tolist(),
-            "se": self.se.tolist(),
+            "values": where_reached(self.values),
+            "se": where_reached(self.se),
             "ess": self.ess.tolist(),
             "rows_in_reach": self.count.astype(int).tolist(),
         }
+
+    def plot(self, ax: Axes | None = None, *, chosen: float | None = None) -> Axes:
+        """Draw the estimates ± 1.96 SE over the bandwidth; return the matplotlib axes.
+
+        For vector doses the bandwidth is in units of sd(T). ``chosen`` marks one bandwidth.
+        """
+        drawn, scalar = _drawing.new_axes(ax), len(self.spread) == 1
+        drawn.set_xlabel("bandwidth h" if scalar else "bandwidth h, in sd of the dose")
+        drawn.set_ylabel("value")
+        seen = np.isfinite(self.values)
+        h = (self.bandwidths if scalar else self.factors)[seen]
+        half = 1.96 * self.se[seen]
+        return _drawing.path(drawn, h, self.values[seen], half, chosen=chosen, color="C0")
+
+    def _repr_html_(self) -> str:
+        columns = zip(
+            self.factors.tolist(), self.values, self.se, self.ess, self.count, strict=True
+        )
+        rows = [
+            (_product(g, self.spread), f"{v:.4g}", f"{se:.3g}", f"{ess:,.0f}", f"{count:,.0f}")
+            for g, v, se, ess, count in columns
+        ]
+        return _html.table(["h", "value", "SE", "ESS", "rows in reach"], rows)
+
+
+def _product(factor: float, spread: Array) -> str:
+    return ", ".join(f"{factor * s:.4g}" for s in spread)
 
 
 def path_of(problem: Problem, factors: Array = DEFAULT_FACTORS) -> BandwidthPath:
