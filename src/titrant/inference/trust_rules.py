@@ -138,7 +138,7 @@ def support(share: float, level: float, *, surrogate: bool) -> Check:
         "support",
         share,
         f"The policy's dose lies outside the support in {_percent(share)} of the rows (density "
-        f"under {level:.3g} or beyond all logged doses{by}; {_percent(OUTSIDE_SHARE)} is much, "
+        f"under {level:.3g} or far beyond all logged doses{by}; {_percent(OUTSIDE_SHARE)} is much, "
         f"{_percent(OUTSIDE_MOST)} too much).",
         "Keep the policy near doses that were logged for such contexts, for example by `Clipped`.",
         judge(share, warn=share > OUTSIDE_SHARE, refuse=share > OUTSIDE_MOST),

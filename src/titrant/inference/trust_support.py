@@ -20,18 +20,21 @@ THINNEST = 0.01
 floor under propensities, so that a lower floor of the user's does not widen the support."""
 SURROGATE_ROWS = 20_000
 """Rows to which the surrogate is fitted: its coefficients are good to a hundredth of an sd."""
+EDGE = 0.05
+"""The share of the doses at each end whose width is how far the range may be extended: a bound
+itself lies just beyond the last dose logged."""
 _SINGULAR = 1e-10
 """Residual variance below this share of the doses' own, in any direction, is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Doses t with f(t | x) ≥ ``level`` that lie in the range of all logged doses."""
+    """Doses t with f(t | x) ≥ ``level``, not far beyond the range of all logged doses."""
 
     model: PropensityModel | LinearSurrogate
     level: float
     lowest: Array
-    """The least logged dose (d,)."""
+    """The least dose (d,) not far beyond those logged."""
     highest: Array
     surrogate: bool
     """Whether the model was fitted for this purpose alone, beside a column of propensities."""
@@ -48,8 +51,7 @@ class Support:
         if density is None or spread == 0.0:
             return None
         level = max(floor, THINNEST / spread)
-        lowest, highest = doses.min(axis=0), doses.max(axis=0)
-        return cls(density, level, lowest, highest, surrogate=model is None)
+        return cls(density, level, *extended_range(doses), surrogate=model is None)
 
     def outside(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows (n,) have a policy dose outside the support."""
@@ -106,6 +108,15 @@ class LinearSurrogate:
         z = np.linalg.solve(self.root, e.T)
         volume = float(np.prod(np.diagonal(self.root))) * (2.0 * np.pi) ** (len(z) / 2)
         return np.asarray(np.exp(-0.5 * np.sum(z * z, axis=0)) / volume)
+
+
+def extended_range(doses: Array) -> tuple[Array, Array]:
+    """Return the ends (d,) of the range of doses (n, d), extended by the width of its edges.
+
+    With the least dose a and the 5 % quantile b the lower end is a − (b − a); so the upper one.
+    """
+    low, inner_low, inner_high, high = np.quantile(doses, [0.0, EDGE, 1.0 - EDGE, 1.0], axis=0)
+    return low - (inner_low - low), high + (high - inner_high)
 
 
 def _design(x: Array, center: Array) -> Array:
