@@ -214,5 +214,22 @@ CASES: tuple[Case | TenContextCase, ...] = (
         smooth=False,
         sound=False,
     ),
+    replace(
+        _gaussian("3 sd off-center, steep outcome", lambda x, t: np.exp(0.8 * t), offset=3.0),
+        smooth=False,
+        sound=False,
+    ),
+    replace(
+        _paper("paper, the constant dose 2.4", 1.0, uniform=False),
+        policy=lambda x: np.full_like(x, 2.4),
+        sound=False,
+    ),
+    replace(
+        _gaussian("propensities that ignore the context", _quadratic, policy=lambda x: 0.8 + 0 * x),
+        dose=lambda rng, x: x + rng.standard_normal(len(x)),
+        density=lambda x, t: stats.norm.pdf(t, 0.0, np.sqrt(2)),
+        smooth=False,
+        sound=False,
+    ),
 )
 """Every design of the benchmark."""
