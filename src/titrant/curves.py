@@ -77,11 +77,10 @@ class Curve:
         return _drawing.band(drawn, self.parameters[order], self.values[order], bands)
 
     def _repr_html_(self) -> str:
+        bands = self.band(simultaneous=False), self.band()
         rows = [
             (f"{p:.4g}", f"{v:.4g}", f"{a:.4g} … {b:.4g}", f"{low:.4g} … {high:.4g}")
-            for p, v, (a, b), (low, high) in zip(
-                self.parameters, self.values, self.band(simultaneous=False), self.band(), strict=True
-            )
+            for p, v, (a, b), (low, high) in zip(self.parameters, self.values, *bands, strict=True)
         ]
         headings = ["parameter", "value", "95% CI", "95% band"]
         return _html.table(headings, rows, f"{len(self.refused)} parameters refused")

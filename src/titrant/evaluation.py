@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-__all__ = ["Comparison", "Contrast", "Estimate", "compare", "evaluate"]
+__all__ = ["Comparison", "Contrast", "Estimate", "Evaluation", "compare", "evaluate"]
 
 
 def evaluate(
@@ -108,12 +108,7 @@ def compare(
     paired, so that what the policies share does not widen their intervals.
     """
     evaluation = Evaluation.of(log, policies, estimator, propensity)
-    bandwidths = {i: evaluation.bandwidth(i, bandwidth) for i in range(len(policies))}
-    comparison = evaluation.comparison(bandwidths, interval)
-    if not allow_untrusted:
-        for estimate in comparison.estimates.values():
-            estimate.diagnostics.require_trust()
-    return comparison
+    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
 
 @dataclass(frozen=True)
@@ -140,6 +135,26 @@ class Evaluation:
         chosen = _laid_out(DoublyRobust() if estimator is None else estimator, log)
         rules = tuple(as_policy(p) for p in policies.values())
         return cls(log, tuple(policies), rules, chosen, Nuisances.of(log, chosen, propensity))
+
+    def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
+        """Return the evaluation of other policies by the same nuisances, estimated once."""
+        rules = tuple(as_policy(p) for p in policies.values())
+        return Evaluation(self.log, tuple(policies), rules, self.estimator, self.nuisances)
+
+    def compare(
+        self,
+        bandwidth: BandwidthSelector | ArrayLike | None = None,
+        interval: IntervalMethod | None = None,
+        *,
+        allow_untrusted: bool = False,
+    ) -> Comparison:
+        """Return the comparison of all policies, each at its own bandwidth; see `compare`."""
+        bandwidths = {i: self.bandwidth(i, bandwidth) for i in range(len(self.policies))}
+        comparison = self.comparison(bandwidths, interval)
+        if not allow_untrusted:
+            for estimate in comparison.estimates.values():
+                estimate.diagnostics.require_trust()
+        return comparison
 
     @cached_property
     def prepared(self) -> list[Prepared]:

@@ -5,16 +5,18 @@ The rules by which a number earns its verdict are in `titrant.inference.trust_ru
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
+from titrant import _drawing, _html
 from titrant.errors import InvalidArgument, UntrustedEstimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from titrant._drawing import Axes
 
 
 class Verdict(Enum):
@@ -114,8 +116,15 @@ class Diagnostics:
         of = f"; {raised}" if raised else ""
         return f"Diagnostics({self.verdict.value}; {len(self.checks)} checks{of})"
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw each check with its number and verdict; return the matplotlib axes."""
+        names = [c.name.replace("_", " ") for c in self.checks]
+        marks = [c.verdict.value for c in self.checks]
+        numbers = [f"{c.value:.3g}" for c in self.checks]
+        drawn = _drawing.new_axes(ax, 0.6 + 0.3 * len(self.checks))
+        return _drawing.verdicts(drawn, names, marks, numbers)
+
     def _repr_html_(self) -> str:
         rows = [(c.verdict.value, c.name, c.message) for c in self.checks]
-        rows += [("", "", note) for note in self.notes]
-        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
-        return "<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>"
+        rows += [("note", "", note) for note in self.notes]
+        return _html.table(["verdict", "check", "finding"], rows)

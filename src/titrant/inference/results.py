@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant import _drawing, _html
 from titrant.errors import InvalidArgument
 from titrant.inference.base import StudentInference, difference_se
 from titrant.inference.diagnostics import Verdict
@@ -16,6 +17,7 @@ from titrant.inference.simultaneous import simultaneous_probability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.bandwidth import Bandwidth
     from titrant.inference.base import Inference, Interval
@@ -75,6 +77,13 @@ class Estimate:
     def __repr__(self) -> str:
         return f"Estimate({self.policy}: {self})"
 
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the value with its interval; return the matplotlib axes."""
+        return _forest(ax, {self.policy: (self.value, self.interval(level))})
+
+    def _repr_html_(self) -> str:
+        return _html.table(_HEADINGS, [_cells(self)])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
@@ -107,6 +116,16 @@ class Contrast:
 
     def __repr__(self) -> str:
         return f"Contrast({self})"
+
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the difference with its interval beside zero; return the matplotlib axes."""
+        row = {f"{self.a} − {self.b}": (self.difference, self.interval(level))}
+        return _forest(ax, row, line=0.0)
+
+    def _repr_html_(self) -> str:
+        low, high = self.interval()
+        cells = [f"{self.a} − {self.b}", f"{self.difference:.4g}", f"{low:.4g} … {high:.4g}"]
+        return _html.table(["difference", "value", "95% CI"], [cells])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +199,14 @@ class Comparison:
         values = ", ".join(f"{name} {e.value:.4g}" for name, e in self.estimates.items())
         return f"Comparison({values})"
 
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the value of each policy with its interval; return the matplotlib axes."""
+        rows = {name: (e.value, e.interval(level)) for name, e in self.estimates.items()}
+        return _forest(ax, rows)
+
+    def _repr_html_(self) -> str:
+        return _html.table(_HEADINGS, [_cells(e) for e in self.estimates.values()])
+
     def _place(self, name: str) -> int:
         if name not in self.estimates:
             known = ", ".join(map(repr, self.estimates))
@@ -195,6 +222,34 @@ class Comparison:
                 f"this comparison was made with {type(self.inference).__name__}."
             )
         return self.inference
+
+
+_HEADINGS = ("policy", "value", "95% CI", "h", "ESS", "rows", "verdict")
+
+
+def _cells(estimate: Estimate) -> list[str]:
+    """Return a row of the table that notebooks show."""
+    low, high = estimate.interval()
+    return [
+        estimate.policy,
+        f"{estimate.value:.4g}",
+        f"{low:.4g} … {high:.4g}",
+        "–" if estimate.bandwidth is None else _short(estimate.bandwidth.h.tolist()),
+        f"{estimate.ess:,.0f}",
+        f"{estimate.rows:,}",
+        estimate.diagnostics.verdict.value,
+    ]
+
+
+def _forest(
+    ax: Axes | None,
+    rows: Mapping[str, tuple[float, tuple[float, float]]],
+    line: float | None = None,
+) -> Axes:
+    values, ends = [value for value, _ in rows.values()], [pair for _, pair in rows.values()]
+    drawn = _drawing.new_axes(ax, 0.8 + 1.3 * _drawing.ROW * len(rows))
+    drawn.set_xlabel("value" if line is None else "difference")
+    return _drawing.forest(drawn, list(rows), values, ends, line=line)
 
 
 def _short(h: Any) -> str:  # noqa: ANN401  (a number or nested lists of numbers)

@@ -1,0 +1,124 @@
+"""Figures from arrays: what `.plot()` of the results and the report page draw alike.
+
+matplotlib is imported when something is drawn and not before. Colors are those of the current
+style (`C0`, the axes' own ink), so that a figure follows the reader's theme.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes as Axes  # noqa: PLC0414  (result classes name it from here)
+    from matplotlib.typing import ColorType
+
+    from titrant._types import Array
+
+ROW = 0.42
+"""Inches that one row of a forest takes."""
+LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
+"""Told apart without color, too."""
+_LONGEST = 44
+_VERDICT_COLORS = {"ok": "#1c8a4b", "warn": "#b07700", "refuse": "#cc3333"}
+
+
+def new_axes(ax: Axes | None, height: float | None = None) -> Axes:
+    """Return the axes given, or those of a new figure, ``height`` inches high if that is given."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    size = None if height is None else (plt.rcParams["figure.figsize"][0], height)
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def shown(name: str) -> str:
+    """Return a name without what matplotlib would read as a formula, shortened in its middle."""
+    if len(name) > _LONGEST:
+        name = f"{name[: _LONGEST // 2]} … {name[-_LONGEST // 2 :]}"
+    return name.replace("$", r"\$")
+
+
+def forest(
+    ax: Axes,
+    names: Sequence[str],
+    values: Sequence[float],
+    ends: Sequence[tuple[float, float]],
+    *,
+    marks: Sequence[float | None] | None = None,
+    line: float | None = None,
+    colors: Sequence[str] | None = None,
+) -> Axes:
+    """Draw one row for each name: its interval, its value, its name above.
+
+    ``marks`` are upright strokes, such as known truths; ``line`` is a reference for all.
+    """
+    tones = ["C0"] * len(names) if colors is None else colors
+    if line is not None:
+        ax.axvline(line, color=ink(ax), lw=1, ls=(0, (2, 2)), alpha=0.7)
+    for place, (name, value, (low, high)) in enumerate(zip(names, values, ends, strict=True)):
+        ax.plot([low, high], [place, place], color=tones[place], lw=2.5, solid_capstyle="butt")
+        ax.plot([value], [place], "o", color=tones[place], ms=7)
+        ax.text(
+            0, place - 0.22, shown(name), transform=ax.get_yaxis_transform(), va="bottom", ha="left"
+        )
+    for place, mark in enumerate(marks or ()):
+        if mark is not None:
+            ax.plot([mark], [place], "|", color=ink(ax), ms=17, mew=1.8)
+    ax.set_yticks([])
+    ax.set_ylim(len(names) - 0.6, -0.85)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def band(
+    ax: Axes, x: Array, values: Array, bands: Sequence[Array], *, color: str = "C0", label: str = ""
+) -> Axes:
+    """Draw a line over bands (m, 2) around it, the widest first; each is drawn fainter."""
+    for step, ends in enumerate(bands):
+        ax.fill_between(x, ends[:, 0], ends[:, 1], color=color, alpha=0.16 + 0.1 * step, lw=0)
+    marker = "o" if len(x) == 1 else None
+    ax.plot(x, values, color=color, lw=2, label=label or None, marker=marker)
+    return ax
+
+
+def path(
+    ax: Axes, h: Array, values: Array, half: Array, *, chosen: float | None = None, color: str
+) -> Axes:
+    """Draw values ± half over bandwidths h (m,) on a log scale, with the one that was chosen."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
+
+    band(ax, h, values, [np.column_stack([values - half, values + half])], color=color)
+    ax.set_xscale("log")
+    # Plain numbers at 1, 2 and 5: powers of ten alone would leave most paths one tick.
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlim(h[0], h[-1])
+    if chosen is not None:
+        ax.axvline(chosen, color=ink(ax), lw=1.2, ls=(0, (2, 2)))
+    return ax
+
+
+def verdicts(
+    ax: Axes, names: Sequence[str], verdicts: Sequence[str], values: Sequence[str]
+) -> Axes:
+    """Draw one row for each check: a dot in the color of its verdict, its name and its number."""
+    for place, (name, verdict, value) in enumerate(zip(names, verdicts, values, strict=True)):
+        ax.plot([0.0], [place], "o", color=_VERDICT_COLORS[verdict], ms=9)
+        ax.text(0.04, place, shown(name), va="center")
+        ax.text(0.72, place, value, va="center", ha="right")
+        ax.text(0.76, place, verdict, va="center", color=_VERDICT_COLORS[verdict])
+    ax.set_xlim(-0.04, 1.0)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_axis_off()
+    return ax
+
+
+def ink(ax: Axes) -> ColorType:
+    """Return the color of the axes' own lines."""
+    return ax.spines["bottom"].get_edgecolor()
