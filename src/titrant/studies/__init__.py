@@ -1,0 +1,28 @@
+"""The paper's experiments, one file each, written with the public names of titrant alone.
+
+A study is made of independent pieces of work (`study`), which are measured side by side and kept
+as they come (`running`, `notebook`), and ends as a table with verdicts (`result`) and a figure
+(`figures`). ``python -m titrant.studies figure-1 --quick`` runs one.
+"""
+
+from titrant.studies import figure_1, figure_2
+from titrant.studies.result import Result, Row, Verdict
+from titrant.studies.study import Findings, Piece, Settings, Study, Task
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (figure_1.NORMAL, figure_1.UNIFORM, figure_2.UNIFORM, figure_2.NORMAL)
+}
+"""Every study by its name, in the order of the paper."""
+
+__all__ = [
+    "STUDIES",
+    "Findings",
+    "Piece",
+    "Result",
+    "Row",
+    "Settings",
+    "Study",
+    "Task",
+    "Verdict",
+]
