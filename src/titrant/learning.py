@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
+from titrant import _check
+from titrant.data import LoggedData
 from titrant.errors import InvalidArgument
+from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation import compare
-from titrant.learn.classes import class_of
+from titrant.learn.classes import ClippedClass, class_of
+from titrant.learn.cpo import CPO
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
+from titrant.learn.procedure import Procedure
 from titrant.learn.stacked import StackedDR
 from titrant.nuisance import Nuisances
 from titrant.policies import Constant, StatusQuo
@@ -19,14 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from titrant._types import Array
-    from titrant.data import LoggedData
     from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
     from titrant.inference.results import Comparison, Estimate
     from titrant.learn.classes import PolicyClass
-    from titrant.learn.procedure import Learned, Procedure
+    from titrant.learn.procedure import Learned, Progress
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
+
+IN_SAMPLE = "learned, in-sample"
+"""The name of an estimate on the rows that the policy was learned from."""
+PROCEDURES = "a procedure such as StackedDR() or CPO()"
 
 
 class PolicyLearner(BaseEstimator):
@@ -34,9 +43,10 @@ class PolicyLearner(BaseEstimator):
 
     Parameters
     ----------
-    policy : what kind of policy: `Linear()` unless given; `Constant(0)`, an `RBF`, or a policy
-        class of `titrant.learn.classes`
-    procedure : how it is learned: `StackedDR()` unless given; `CPO(...)` is the paper's
+    policy : what kind of policy: `Linear()` unless given; `Constant(0)`, an `RBF`, one of them
+        `Clipped`, or a policy class of `titrant.learn.classes`
+    procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
+        robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
     maximize : whether the outcome is a reward
     safe : keep the status quo unless the improvement's interval excludes zero
@@ -53,6 +63,7 @@ class PolicyLearner(BaseEstimator):
     estimate_ : the `HonestValue`, or None without ``honest``
     solution_ : the search behind the policy
     deployed_ : whether ``policy_`` is the learned policy
+    decision_ : why, in a sentence
     """
 
     def __init__(
@@ -82,11 +93,11 @@ class PolicyLearner(BaseEstimator):
 
     def fit(self, log: LoggedData) -> Self:
         """Learn on all rows; grade by halves; keep the status quo if asked to be safe."""
-        if self.safe and not self.honest:
-            raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
-        self.learned_ = self._learn(log)
+        self._check(log)
+        self.learned_ = self._learn(log, log, "all rows")
         self.estimate_ = self._honest_value(log) if self.honest else None
         self.deployed_ = not self.safe or (self.estimate_ is not None and self.estimate_.improves())
+        self.decision_ = self._decision()
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
         self.log_ = log
@@ -94,60 +105,125 @@ class PolicyLearner(BaseEstimator):
 
     def predict(self, X: Array) -> Array:
         """Return the doses of the policy for contexts X (n, p)."""
+        check_is_fitted(self, "policy_")
         return self.policy_(np.asarray(X, dtype=np.float64))
 
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
-        name = "learned, in-sample"
-        found = compare(
-            self.log_,
-            {name: self.learned_.policy},
-            estimator=self.grade,
-            propensity=self.propensity,
-            allow_untrusted=True,
-        )
-        return found[name]
+        check_is_fitted(self, "policy_")
+        return self._compared(self.log_, {IN_SAMPLE: self.learned_.policy})[IN_SAMPLE]
 
-    def _learn(self, log: LoggedData) -> Learned:
-        losses = log.with_outcome(-log.outcome) if self.maximize else log
-        procedure = StackedDR() if self.procedure is None else self.procedure
-        q = propensities(log, self.propensity)
-        return procedure.learn(losses, q, class_of(self.policy), self.progress or _silent)
+    def _check(self, log: LoggedData) -> None:
+        """Refuse what cannot work before any work is done."""
+        if not isinstance(log, LoggedData):
+            raise InvalidArgument(
+                f"`PolicyLearner.fit` takes a `LoggedData`; got a {type(log).__name__}. "
+                "Make one by `LoggedData.from_frame`."
+            )
+        if self.safe and not self.honest:
+            raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
+        if self.procedure is not None and not isinstance(self.procedure, Procedure):
+            raise _check.invalid("procedure", "PolicyLearner", PROCEDURES, self.procedure)
+        _check.count(self.seed, "seed", "PolicyLearner", at_least=0)
+        taken = {LEARNED, STATUS_QUO, MEAN_DOSE} & set(self.against or {})
+        if taken:
+            rule = f"policies under names of their own, not {' or '.join(map(repr, taken))}"
+            raise _check.invalid("against", "PolicyLearner", rule, sorted(self.against or {}))
+
+    def _learn(self, rows: LoggedData, log: LoggedData, where: str) -> Learned:
+        """Return what is learned on some rows of a log, within the bounds of all of them."""
+        losses = rows.with_outcome(-rows.outcome) if self.maximize else rows
+        policy_class = class_of(self.policy)
+        if log.bounded:
+            policy_class = ClippedClass(policy_class, *common_bounds(log))
+        procedure = default_procedure(log) if self.procedure is None else self.procedure
+        q = propensities(rows, self.propensity)
+        return procedure.learn(losses, q, policy_class, self._reporter(where))
 
     def _honest_value(self, log: LoggedData) -> HonestValue:
         from titrant.outcome import fold_of  # noqa: PLC0415
 
         half = fold_of(log.first_row, len(log), 2, self.seed)
         first, second = log.rows(half == 0), log.rows(half == 1)
-        parts = (self._graded(first, second), self._graded(second, first))
+        parts = (
+            self._graded(first, second, log, "first half"),
+            self._graded(second, first, log, "second half"),
+        )
         return HonestValue(parts, self.maximize)
 
-    def _graded(self, learned_on: LoggedData, graded_on: LoggedData) -> Comparison:
+    def _graded(
+        self, learned_on: LoggedData, graded_on: LoggedData, log: LoggedData, where: str
+    ) -> Comparison:
         """Return the comparison on one half of the policy learned on the other."""
+        mean = np.clip(learned_on.treatment.mean(axis=0), *common_bounds(log))
         policies = {
-            LEARNED: self._learn(learned_on).policy,
+            LEARNED: self._learn(learned_on, log, where).policy,
             STATUS_QUO: StatusQuo(),
-            MEAN_DOSE: Constant(learned_on.treatment.mean(axis=0)),
+            MEAN_DOSE: Constant(mean),
             **(self.against or {}),
         }
+        report = self._reporter(where)
+        report("grading", 0, 1)
+        graded = self._compared(graded_on, policies)
+        report("grading", 1, 1)
+        return graded
+
+    def _compared(self, log: LoggedData, policies: Mapping[str, AnyPolicy]) -> Comparison:
         return compare(
-            graded_on,
+            log,
             policies,
             estimator=self.grade,
             propensity=self.propensity,
             allow_untrusted=True,
         )
 
+    def _decision(self) -> str:
+        """Return whether to deploy the learned policy, and why, in a sentence."""
+        if self.estimate_ is None:
+            return "The learned policy was not compared with the status quo (`honest=False`)."
+        finding = self.estimate_.finding()
+        if not self.safe:
+            return finding
+        what = "Deploy the learned policy" if self.deployed_ else "Keep the status quo"
+        return f"{what}. {finding}"
+
+    def _reporter(self, where: str) -> Progress:
+        """Return the user's callback with the rows at work before each stage."""
+        progress = self.progress
+        if progress is None:
+            return _silent
+        return lambda stage, done, total: progress(f"{where}: {stage}", done, total)
+
+
+def default_procedure(log: LoggedData) -> Procedure:
+    """Return stacked DR for one dose; for several its closest relative, a doubly robust search."""
+    if log.dimension == 1:
+        return StackedDR()
+    from titrant.outcome import Stack, ridge_pair  # noqa: PLC0415
+
+    # Smooth models, whose differences are slopes; few starts, since the penalized search hardly
+    # depends on them.
+    estimator = DoublyRobust(self_normalized=False, outcome=Stack(ridge_pair()))
+    return CPO(estimator=estimator, ridge=0.003, restarts=4)
+
+
+def common_bounds(log: LoggedData) -> tuple[float | Array, float | Array]:
+    """Return the doses that are possible in every row: numbers for one dose, (d,) for several."""
+    low, high = log.lower.max(axis=0), log.upper.min(axis=0)
+    return (low, high) if log.dimension > 1 else (float(low[0]), float(high[0]))
+
 
 def propensities(log: LoggedData, propensity: PropensityModel | None) -> Array:
-    """Return the propensities of the logged doses (n,), from the column or a fitted model."""
-    from titrant.estimators import SelfNormalized  # noqa: PLC0415
+    """Return the propensities of the logged doses (n,), from the column or a fitted model.
 
-    nuisances = Nuisances.of(log, SelfNormalized(clip=0.0), propensity)
+    They may be 0, where a model gives a dose no chance: what learns from them has a floor.
+    """
+    smallest = float(np.finfo(np.float64).tiny)
+    nuisances = Nuisances.of(log, SelfNormalized(clip=smallest), propensity)
     q = nuisances.prepare(log).q
     if q is None:
         raise InvalidArgument("The log has no propensities and no model was given.")
-    return q
+    return np.where(q > smallest, q, 0.0)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

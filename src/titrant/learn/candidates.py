@@ -14,12 +14,14 @@ import numpy as np
 
 from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.kernels import Boundary, Epanechnikov
+from titrant.learn.scaled import Scaled
 from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Solution, Status
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.learn.rows import LearningRows
     from titrant.learn.setting import Units
+    from titrant.optimize import Constraint
 
 RIDGES = (0.03, 0.003)
 """On Σ(coefficient/s)², the loss in units of sd(y); strong first."""
@@ -51,18 +53,22 @@ CANDIDATES: tuple[Candidate, ...] = (
 
 
 def learn_candidates(
-    candidates: tuple[Candidate, ...], rows: LearningRows, units: Units
+    candidates: tuple[Candidate, ...],
+    rows: LearningRows,
+    units: Units,
+    constraint: Constraint,
 ) -> tuple[Array, list[Solution]]:
-    """Return the parameters (candidates, P) and the search of each candidate."""
-    first = first_starts(rows)
+    """Return the parameters (candidates, P), in units of s, and the search of each candidate."""
+    within = Scaled(constraint, units.dose_sd)
+    first = within.project(first_starts(rows))
     solutions: list[Solution] = []
     for candidate in candidates:
-        warm = [s.params for s in solutions if candidate.ridge is not None][-2:]
-        starts = np.vstack([first, *warm])
+        objective = _objective(candidate, rows, units)
         if candidate.ridge is None:
-            solutions.append(_mean_dose(first[0]))
+            solutions.append(_as_it_is(objective, first[:1]))
         else:
-            solutions.append(_search(candidate, rows, units, starts))
+            starts = np.vstack([first, *(s.params for s in solutions[-2:])])
+            solutions.append(LBFGS(constraint=within).minimize(objective, starts))
     return np.stack([s.params for s in solutions]), solutions
 
 
@@ -80,21 +86,22 @@ def first_starts(rows: LearningRows) -> Array:
     return np.asarray(np.linalg.lstsq(rows.phi, targets, rcond=None)[0].T)
 
 
-def _mean_dose(params: Array) -> Solution:
-    nothing = np.zeros(0)
+def _as_it_is(objective: PolicyObjective, params: Array) -> Solution:
+    """Return one point (1, P) as the end of a search that has nothing to look for."""
+    values, _ = objective(params)
     return Solution(
-        params=params,
-        value=float("nan"),
+        params=params[0],
+        value=float(values[0]),
         status=Status.CONVERGED,
-        starts=params[None],
-        ends=params[None],
-        values=nothing,
-        evaluations=0,
+        starts=params,
+        ends=params,
+        values=values,
+        evaluations=1,
     )
 
 
-def _search(candidate: Candidate, rows: LearningRows, units: Units, starts: Array) -> Solution:
-    """Return the search for the least penalized loss from the starts."""
+def _objective(candidate: Candidate, rows: LearningRows, units: Units) -> PolicyObjective:
+    """Return the penalized loss of a candidate, in units of sd(y)."""
     s = units.dose_sd
     direct = candidate.bandwidth is None
     search = AffineSearch(
@@ -113,11 +120,9 @@ def _search(candidate: Candidate, rows: LearningRows, units: Units, starts: Arra
         weight_slopes=False,
         direct=direct,
     )
-    ridge = (candidate.ridge or 0.0) / s**2 * rows.penalized
-    objective = PolicyObjective(
+    return PolicyObjective(
         statistics=search,
         estimator=DirectMethod() if direct else DoublyRobust(self_normalized=False),
-        ridge=ridge,
+        ridge=(candidate.ridge or 0.0) * rows.penalized,
         scale=units.outcome_sd,
     )
-    return LBFGS().minimize(objective, starts)

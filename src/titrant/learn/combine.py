@@ -45,14 +45,15 @@ class HeldOut:
         """Return the parameters (P,) to use, from those of all candidates (candidates, P)."""
         return params[self.best] if self.best_alone else self.weights @ params
 
-    def to_dict(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
-        """Return why the policy was chosen, as plain values."""
+    def to_dict(self, candidates: Sequence[Candidate], center: float) -> dict[str, Any]:
+        """Return why the policy was chosen, as plain values; ``center`` is added to all scores."""
         behind = [paired(score, self.score[self.best]) for score in self.score]
         return {
             "chosen": candidates[self.best].name if self.best_alone else "weighted average",
+            "because": self._because(candidates[self.best].name),
             "scores": {
                 candidate.name: {
-                    "held_out_loss": float(score.mean()),
+                    "held_out_loss": float(score.mean()) + center,
                     "behind_the_best": difference,
                     "behind_the_best_se": se,
                     "weight": float(weight),
@@ -61,8 +62,14 @@ class HeldOut:
                     candidates, self.score, behind, self.weights, strict=True
                 )
             },
-            "average_held_out_loss": float(self.average.mean()),
+            "average_held_out_loss": float(self.average.mean()) + center,
         }
+
+    def _because(self, best: str) -> str:
+        behind, se = paired(self.average, self.score[self.best])
+        far = f"{abs(behind):.3g} {'above' if behind > 0 else 'below'} that of `{best}`, the best"
+        rule = f"it is kept unless it lies more than {WORSE:g} of the difference's SE above"
+        return f"the held-out loss of the weighted average lies {far} (SE {se:.3g}); {rule}"
 
 
 def paired(a: Array, b: Array) -> tuple[float, float]:
@@ -75,6 +82,7 @@ def weights_of(score: Array) -> Array:
     """Return the share of each candidate, exp(−z/.5), z its SEs behind the best (candidates,)."""
     best = score[int(np.argmin(score.mean(axis=1)))]
     behind = np.array([paired(s, best) for s in score])
-    z = np.divide(behind[:, 0], behind[:, 1], out=np.zeros(len(score)), where=behind[:, 1] > 0)
+    # A difference that is the same in all rows has no SE: it is none, or as clear as can be.
+    z = behind[:, 0] / np.maximum(behind[:, 1], np.finfo(np.float64).tiny)
     w = np.exp(-z / TEMPERATURE)
     return np.asarray(w / w.sum())

@@ -7,45 +7,54 @@ worse than a typical one. Keep a penalty, and prefer the default procedure.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
-from titrant.errors import InvalidArgument
-from titrant.estimators import IPW, DirectMethod, DoublyRobust, SelfNormalized
-from titrant.kernels.base import CompactKernel
+from titrant.errors import DataError
+from titrant.estimators import IPW, DirectMethod, DoublyRobust, SelfNormalized, SmoothedEstimator
 from titrant.learn.procedure import Learned, Procedure
-from titrant.learn.setting import Units
-from titrant.optimize import LBFGS, AffineSearch, Constraint, Free, PolicyObjective
+from titrant.learn.scaled import Scaled
+from titrant.learn.search import Problem, statistics_of
+from titrant.learn.setting import cut, dose_range, dose_sd, outcome_sd
+from titrant.optimize import LBFGS, Constraint, Free, PolicyObjective
 from titrant.optimize.fused import Second
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.classes import FittedClass, PolicyClass
+    from titrant.learn.classes import PolicyClass
     from titrant.learn.procedure import Progress
-    from titrant.outcome import DoseTable
 
     Searched = IPW | SelfNormalized | DoublyRobust | DirectMethod
+
+ESTIMATORS = "IPW(), SelfNormalized(), DoublyRobust() or DirectMethod()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CPO(Procedure):
     """Minimize v̂(β) + λ·SE + ridge‖β‖² by L-BFGS from seeded random starts.
 
+    Value and SE are in units of sd(y). Parameters β are those of the policy class (of a linear
+    policy: of standardized contexts), for d doses as a matrix (P, d), row by row.
+
     Parameters
     ----------
     estimator : IPW, SelfNormalized, DoublyRobust or DirectMethod, with kernel and clip
-    bandwidth : in units of the dose; None is s·n^(−1/5), s the sd of the dose given the context
-    se_weight, ridge, ess_floor : penalties; the ridge is on (β/s)², the loss in units of sd(y)
+    bandwidth : in units of the dose, one number or one a dose; None is s·n^(−1/(4+d)), s the sd
+        of the dose given the context
+    se_weight, ridge, ess_floor : penalties; the ridge is on (β/s)²
     restarts, spread : random starts around the mean dose, and how far they go in units of s
     constraint : a `Box` or `Ball` on the parameters of the class
     clipped : keep doses in the range that was logged (.5 to 99.5 %)
+    seed : draws the starts
     """
 
     estimator: Searched = field(default_factory=SelfNormalized)
-    bandwidth: float | None = None
+    bandwidth: ArrayLike | None = None
     se_weight: float = 0.0
     ridge: float = 0.0
     ess_floor: float = 0.0
@@ -56,108 +65,113 @@ class CPO(Procedure):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.estimator, (SmoothedEstimator, DirectMethod)):
+            raise _check.invalid("estimator", "CPO", ESTIMATORS, self.estimator)
+        if self.bandwidth is not None:
+            h = _check.finite_array(self.bandwidth, "bandwidth", "CPO", ndim=(0, 1))
+            if not np.all(h > 0):
+                raise _check.invalid("bandwidth", "CPO", "a finite number > 0", self.bandwidth)
         _check.count(self.restarts, "restarts", "CPO")
+        _check.count(self.seed, "seed", "CPO", at_least=0)
         for name in ("se_weight", "ridge", "ess_floor", "spread"):
             _check.nonnegative(getattr(self, name), name, "CPO")
+        if self.ess_floor and isinstance(self.estimator, DirectMethod):
+            raise _check.invalid("ess_floor", "CPO", "0 without weights", self.ess_floor)
 
     def learn(
         self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
         """Return the policy with the least penalized estimate found."""
-        if log.dimension > 1:
-            raise InvalidArgument(
-                f"`CPO` learns one dose; the log has {log.dimension}. Learn each dose on its own."
-            )
-        units, fitted = Units.of(log), policy_class.on(log)
-        phi = fitted.features(log.context)
-        h = self.bandwidth or units.dose_sd * len(log) ** -0.2
-        objective = self._objective(log, q, fitted, units, h)
-        starts = self._starts(log, phi, units)
-        progress("search", 0, 1)
-        solution = LBFGS(constraint=self.constraint).minimize(objective, starts)
-        progress("search", 1, 1)
-        policy = (
-            units.clipped(fitted, solution.params)
-            if self.clipped
-            else fitted.policy(solution.params)
+        center = self._center(log)
+        losses = log.with_outcome(log.outcome - center)
+        fitted, sd = policy_class.on(log), dose_sd(log)
+        low, high = dose_range(log, policy_class.limits, tails=self.clipped)
+        problem = Problem(
+            log=losses,
+            q=self._floored(log, q),
+            phi=fitted.features(log.context),
+            unit=self._unit(sd),
+            h=self._bandwidths(sd, len(log)),
+            low=low,
+            high=high,
         )
-        report = {
-            "procedure": "continuous policy optimizer",
-            "objective": repr(self.estimator),
-            "bandwidth": h,
-            "se_weight": self.se_weight,
-            "ridge": self.ridge,
-            "ess_floor": self.ess_floor,
-            "restarts": self.restarts,
-            "seed": self.seed,
-        }
-        return Learned(policy=policy, solution=solution, report=report)
+        progress("search", 0, 1)
+        objective = PolicyObjective(
+            statistics=statistics_of(problem, self.estimator, self._second()),
+            estimator=self.estimator,
+            se_weight=self.se_weight,
+            ridge=self.ridge * np.repeat(fitted.penalized, log.dimension),
+            ess_floor=self.ess_floor,
+            scale=outcome_sd(losses),
+        )
+        within = Scaled(self.constraint, np.tile(problem.unit, problem.phi.shape[1]))
+        starts = within.project(self._starts(problem))
+        solution = LBFGS(constraint=within).minimize(objective, starts)
+        progress("search", 1, 1)
+        policy = cut(fitted.policy(problem.params(solution.params)), *problem.limits)
+        return Learned(policy=policy, solution=solution, report=self._report(problem, center))
 
-    def _objective(
-        self, log: LoggedData, q: Array, fitted: FittedClass, units: Units, h: float
-    ) -> PolicyObjective:
+    def _center(self, log: LoggedData) -> float:
+        """Return what outcomes are counted from: their mean, but for plain IPW, which needs 0."""
+        plain = isinstance(self.estimator, IPW) and not self.estimator.centered
+        return 0.0 if plain else float(log.outcome.mean())
+
+    def _floored(self, log: LoggedData, q: Array) -> Array:
+        """Return the propensities (n,), floored; 1 for the direct method, which needs none."""
         from titrant.nuisance import floor_of  # noqa: PLC0415
 
-        estimator = self.estimator
-        kernel = getattr(estimator, "kernel", None) or SelfNormalized().kernel
-        if not isinstance(kernel, CompactKernel):
-            raise _check.invalid("kernel", "CPO", "compact, such as Epanechnikov()", kernel)
-        table, logged = self._model(log, units)
-        direct = isinstance(estimator, DirectMethod)
-        search = AffineSearch(
-            phi=fitted.features(log.context),
-            t=log.treatment,
-            e=log.outcome - logged,
-            q=np.ones(len(log))
-            if direct
-            else np.maximum(q, floor_of(estimator, log.doses.std(axis=0))),
-            kernel=kernel,
-            h=h,
-            boundary=SelfNormalized().boundary if direct else estimator.boundary,  # type: ignore[union-attr]
-            lower=log.lower[:, 0].copy() if log.bounded else None,
-            upper=log.upper[:, 0].copy() if log.bounded else None,
-            low=units.low if self.clipped else -np.inf,
-            high=units.high if self.clipped else np.inf,
-            table=table,
-            center=float(logged[0]) if table is None else 0.0,
-            second=self._second(),
-            direct=direct,
-        )
-        return PolicyObjective(
-            statistics=search,
-            estimator=estimator,
-            se_weight=self.se_weight,
-            ridge=self.ridge / units.dose_sd**2 * fitted.penalized,
-            ess_floor=self.ess_floor,
-            scale=units.outcome_sd,
-        )
+        if isinstance(self.estimator, DirectMethod):
+            return np.ones(len(log))
+        floored = np.maximum(q, floor_of(self.estimator, log.doses.std(axis=0)))
+        if not (floored > 0).all():
+            raise DataError(
+                f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(log):,} rows. "
+                "Give the estimator a `clip` > 0 or check the propensity model."
+            )
+        return floored
+
+    def _unit(self, sd: Array) -> Array:
+        """Return the units (d,) of the parameters: each dose's own, or one for all in a ball."""
+        in_a_ball = np.isfinite(self.constraint.limits(1)[1])
+        return np.full_like(sd, np.exp(np.mean(np.log(sd)))) if in_a_ball else sd
+
+    def _bandwidths(self, sd: Array, n: int) -> Array:
+        """Return the bandwidth of each dose (d,)."""
+        if self.bandwidth is None:
+            return np.asarray(sd * n ** (-1.0 / (4 + len(sd))))
+        h = np.asarray(self.bandwidth, dtype=np.float64)
+        if h.ndim and h.shape != sd.shape:
+            raise _check.invalid("bandwidth", "CPO", f"one number or {len(sd)}", self.bandwidth)
+        return np.broadcast_to(h, sd.shape)
 
     def _second(self) -> Second:
         if self.se_weight:
             return Second.ALL
         return Second.WEIGHTS if self.ess_floor else Second.NONE
 
-    def _model(self, log: LoggedData, units: Units) -> tuple[DoseTable | None, Array]:
-        """Return the table of the outcome model, if any, and the baseline at the logged dose."""
-        settings: Any = self.estimator
-        if not settings.uses_outcome_model:
-            centered = isinstance(settings, SelfNormalized) or settings.centered
-            return None, np.full(len(log), log.outcome.mean() if centered else 0.0)
-        from titrant.nuisance import fitted_outcome  # noqa: PLC0415
-        from titrant.outcome import DoseTable  # noqa: PLC0415
-
-        model = fitted_outcome(log, settings)
-        if model is None:
-            raise InvalidArgument(f"`{type(settings).__name__}` has no outcome model to tabulate.")
-        fold = model.fold(log.first_row, len(log))
-        table = DoseTable.of(model, fold, log.context, bounds=(units.low, units.high))
-        return table, model.predict(fold, log.context, log.treatment)
-
-    def _starts(self, log: LoggedData, phi: Array, units: Units) -> Array:
-        """Return the mean dose and random starts around it (restarts, P)."""
-        rng = np.random.default_rng(self.seed)
-        mean = np.linalg.lstsq(phi, np.full(len(log), log.treatment.mean()), rcond=None)[0]
+    def _starts(self, problem: Problem) -> Array:
+        """Return the mean dose and random starts around it (restarts, P·d), in the units."""
+        phi, doses = problem.phi, problem.log.doses
+        mean = np.linalg.lstsq(phi, np.full(doses.shape, doses.mean(axis=0)), rcond=None)[0]
         size = np.sqrt(np.mean(phi**2, axis=0) * phi.shape[1])
-        noise = rng.standard_normal((self.restarts, phi.shape[1]))
+        noise = np.random.default_rng(self.seed).standard_normal((self.restarts, *mean.shape))
         noise[0] = 0.0
-        return np.asarray(mean + self.spread * units.dose_sd * noise / np.maximum(size, 1e-12))
+        around = self.spread * noise / np.where(size > 0, size, 1.0)[:, None]
+        return np.asarray(mean / problem.unit + around).reshape(self.restarts, -1)
+
+    def _report(self, problem: Problem, center: float) -> dict[str, object]:
+        return {
+            "procedure": "continuous policy optimizer",
+            "objective": repr(self.estimator),
+            "bandwidth": problem.h.tolist() if len(problem.h) > 1 else float(problem.h[0]),
+            "se_weight": self.se_weight,
+            "ridge": self.ridge,
+            "ess_floor": self.ess_floor,
+            "constraint": repr(self.constraint),
+            "restarts": self.restarts,
+            "seed": self.seed,
+            "dose_range": [problem.low.tolist(), problem.high.tolist()],
+            "dose_unit": problem.unit.tolist(),
+            "outcome_center": center,
+            "outcome_unit": outcome_sd(problem.log),
+        }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant import _check, _html
 from titrant.inference.base import StudentInterval, quantile
 from titrant.inference.diagnostics import Verdict
 
@@ -25,7 +26,7 @@ LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
 """The names under which every half compares."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HonestValue:
     """The value of a learned policy and its differences to others, from both halves."""
 
@@ -73,12 +74,30 @@ class HonestValue:
         order = list(Verdict)
         return max((half[LEARNED].diagnostics.verdict for half in self.halves), key=order.index)
 
-    def improves(self, name: str = STATUS_QUO, level: float = 0.95) -> bool:
-        """Return whether the one-sided bound of the improvement over ``name`` excludes zero."""
+    def gain(self, name: str = STATUS_QUO, level: float = 0.95) -> tuple[float, float]:
+        """Return the improvement over ``name``, positive if better, and its lower bound.
+
+        The bound is one-sided: the improvement is larger with probability ``level``.
+        """
         difference = self.contrast(name)
-        margin = quantile(level, difference.degrees) * difference.se
+        p = _check.probability(level, "level", "HonestValue.gain")
         gain = difference.center if self.maximize else -difference.center
-        return self.trusted and gain > margin
+        return gain, gain - quantile(p, difference.degrees) * difference.se
+
+    def improves(self, name: str = STATUS_QUO, level: float = 0.95) -> bool:
+        """Return whether the one-sided bound of the improvement over ``name`` excludes zero.
+
+        Never where the trust rules refuse the grade of the learned policy.
+        """
+        return self.trusted and self.gain(name, level)[1] > 0.0
+
+    def finding(self, name: str = STATUS_QUO, level: float = 0.95) -> str:
+        """Return what was found about the improvement over ``name``, in a sentence."""
+        gain, bound = self.gain(name, level)
+        said = f"The improvement over the {name} is {gain:.4g}, at least {bound:.4g} ({level:.6g})"
+        if not self.trusted:
+            return f"{said}, but the trust rules refuse the grade of the learned policy."
+        return f"{said}, which {'excludes' if bound > 0 else 'does not exclude'} zero."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -87,6 +106,8 @@ class HonestValue:
             "se": self.se,
             "interval": self.confidence.to_dict(),
             "verdict": self.verdict.value,
+            "maximize": self.maximize,
+            "improves": self.improves(),
             "contrasts": {name: self.contrast(name).to_dict() for name in self.names},
             "halves": [half.to_dict() for half in self.halves],
         }
@@ -100,6 +121,18 @@ class HonestValue:
             f"against the status quo {difference.center:+.4g} ({d_low:.4g} … {d_high:.4g})  "
             f"{self.verdict.value}"
         )
+
+    def __repr__(self) -> str:
+        return f"HonestValue({self})"
+
+    def _repr_html_(self) -> str:
+        rows = [("value", self.value, *self.interval())]
+        for name in self.names:
+            difference = self.contrast(name)
+            rows.append((f"learned − {name}", difference.center, *difference.at(0.95)))
+        cells = [(what, f"{v:.4g}", f"{low:.4g} … {high:.4g}") for what, v, low, high in rows]
+        headings = ["honest", "estimate", "95% CI"]
+        return _html.table(headings, cells, f"verdict: {self.verdict.value}")
 
     def _shares(self) -> Array:
         rows = np.array([half[LEARNED].rows for half in self.halves], dtype=np.float64)

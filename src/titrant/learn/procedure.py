@@ -29,6 +29,14 @@ class Learned:
     report: Mapping[str, Any] = field(default_factory=dict)
     """Every choice and what it rests on, as plain values."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        return {
+            "policy": self.policy.to_dict(),
+            "search": self.solution.to_dict(),
+            "report": dict(self.report),
+        }
+
 
 class Procedure(ABC):
     """A way from a log of losses to a policy."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.learn.classes import FittedClass
+    from titrant.learn.setting import Units
     from titrant.learn.tables import Curves
 
 
@@ -22,7 +23,7 @@ class LearningRows:
     """n rows as a search for P parameters sees them."""
 
     phi: Array
-    """Features (n, P)."""
+    """Features (n, P), times s: parameters are in units of s."""
     penalized: Array
     """Which parameters (P,) a ridge counts: 1 or 0."""
     t: Array
@@ -36,10 +37,10 @@ class LearningRows:
     """An outcome model that has not seen these rows."""
 
     @classmethod
-    def of(cls, log: LoggedData, q: Array, fitted: FittedClass) -> Self:
+    def of(cls, log: LoggedData, q: Array, fitted: FittedClass, units: Units) -> Self:
         """Return the rows of a log with one treatment."""
         bounds = (log.lower[:, 0].copy(), log.upper[:, 0].copy()) if log.bounded else (None, None)
-        phi = fitted.features(log.context)
+        phi = fitted.features(log.context) * units.dose_sd
         return cls(phi, fitted.penalized, log.treatment, log.outcome, q, *bounds)
 
     def only(self, rows: NDArray[np.intp]) -> Self:

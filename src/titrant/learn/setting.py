@@ -1,7 +1,7 @@
 """The units of a learning problem: doses and outcomes on scales that mean the same everywhere.
 
-Bandwidths, floors and ridges are in units of s, the sd of the dose left after regressing it on
-the context: the room that logging left for a policy to move in.
+Bandwidths, floors, ridges and the parameters of a search are in units of s, the sd of the dose
+left after regressing it on the context: the room that logging left for a policy to move in.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant.errors import DataError
-from titrant.policies import Clipped
+from titrant.policies import Clipped, Constant
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.classes import FittedClass
+    from titrant.learn.classes import FittedClass, Limits
+    from titrant.policies import Policy
 
 TAILS = (0.005, 0.995)
 """The quantiles of the logged dose between which a learned policy stays."""
+NEGLIGIBLE = 1e-6
+"""Doses whose sd given the context is below this share of their range are a function of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +38,75 @@ class Units:
     high: float
 
     @classmethod
-    def of(cls, log: LoggedData) -> Self:
-        """Return the units of a log with one treatment."""
-        t = log.treatment
-        low, high = np.quantile(t, TAILS).tolist()
-        if not low < high:
-            raise DataError(
-                f"The logged doses lie at {low:.6g} from the {TAILS[0]:.1%} to the {TAILS[1]:.1%} "
-                "quantile, so there is no range of doses to learn in. Collect varied doses."
-            )
-        x = log.context - log.context.mean(axis=0)
-        residual = t - t.mean() - x @ np.linalg.lstsq(x, t - t.mean(), rcond=None)[0]
-        s = float(residual.std())
-        if s <= 1e-6 * (high - low):
-            raise DataError(
-                "The logged doses are a linear function of the context, so no other dose was ever "
-                "tried for a context. Collect doses that vary for like contexts."
-            )
-        return cls(s, float(log.outcome.std()) or 1.0, low, high)
+    def of(cls, log: LoggedData, limits: Limits = (-np.inf, np.inf), *, tails: bool = True) -> Self:
+        """Return the units of a log with one treatment, for a class with these limits."""
+        low, high = dose_range(log, limits, tails=tails)
+        s = float(dose_sd(log)[0])
+        return cls(s, outcome_sd(log), float(low[0]), float(high[0]))
 
-    def clipped(self, fitted: FittedClass, params: Array) -> Clipped:
-        """Return the policy with parameters β (P,), cut to the logged range."""
-        return Clipped(fitted.policy(params), self.low, self.high)
+    def policy(self, fitted: FittedClass, params: Array) -> Policy:
+        """Return the policy with parameters β/s (P,), cut to its range."""
+        return cut(fitted.policy(params * self.dose_sd), self.low, self.high)
+
+
+def dose_range(log: LoggedData, limits: Limits, *, tails: bool) -> tuple[Array, Array]:
+    """Return the smallest and largest doses (d,) that a learned policy may give.
+
+    They are within the limits of the class, possible in every row, and with ``tails`` between the
+    .5 and 99.5 % quantiles of the logged doses.
+    """
+    low = np.maximum(log.lower.max(axis=0), limits[0])
+    high = np.minimum(log.upper.min(axis=0), limits[1])
+    if tails:
+        ends = np.quantile(log.doses, TAILS, axis=0)
+        if not np.all(ends[0] < ends[1]):
+            raise DataError(
+                f"The logged doses lie at {_listed(ends[0])} from the {TAILS[0]:.1%} to the "
+                f"{TAILS[1]:.1%} quantile, so there is no range of doses to learn in. "
+                "Collect varied doses."
+            )
+        low, high = np.maximum(low, ends[0]), np.minimum(high, ends[1])
+    if not np.all(low < high):
+        raise DataError(
+            f"No dose is left to learn: a policy could give at least {_listed(low)} and at most "
+            f"{_listed(high)} by the logged doses, the bounds of all rows and the limits of the "
+            "policy. Widen them; bounds that differ between rows must overlap."
+        )
+    return low, high
+
+
+def dose_sd(log: LoggedData) -> Array:
+    """Return s (d,), the sd of each dose after least squares on the context."""
+    from titrant.outcome.standard import residual_sd  # noqa: PLC0415
+
+    n, p = log.context.shape
+    if n <= p + 1:
+        raise DataError(
+            f"Of {n:,} rows with {p:,} contexts nothing can be learned: there must be more rows "
+            "than contexts, in each half if the value is to be honest. Name fewer contexts."
+        )
+    s = residual_sd(log.context, log.doses)
+    if np.any(s <= NEGLIGIBLE * np.ptp(log.doses, axis=0)):
+        raise DataError(
+            "The logged doses are a linear function of the context, so no other dose was ever "
+            "tried for a context. Collect doses that vary for like contexts."
+        )
+    return s
+
+
+def outcome_sd(log: LoggedData) -> float:
+    """Return sd(y), or 1 if all outcomes are the same."""
+    return float(log.outcome.std()) or 1.0
+
+
+def cut(policy: Policy, low: float | Array, high: float | Array) -> Policy:
+    """Return the policy cut to [low, high], a constant one as the constant it then is."""
+    if isinstance(policy, Constant):
+        return Constant(np.clip(policy.dose, low, high))
+    if np.all(np.isinf(low)) and np.all(np.isinf(high)):
+        return policy
+    return Clipped(policy, low, high)
+
+
+def _listed(doses: Array) -> str:
+    return ", ".join(f"{dose:.6g}" for dose in doses)

@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
-from titrant.errors import InvalidArgument
+from titrant.errors import DataError, InvalidArgument
 from titrant.learn.candidates import CANDIDATES, Candidate, learn_candidates
 from titrant.learn.combine import HeldOut, weights_of
 from titrant.learn.procedure import Learned, Procedure
@@ -24,6 +24,7 @@ from titrant.learn.rows import LearningRows
 from titrant.learn.score import scores
 from titrant.learn.setting import Units
 from titrant.learn.tables import DOSES, CrossTables
+from titrant.optimize import Constraint, Free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,22 +36,36 @@ if TYPE_CHECKING:
     from titrant.outcome import OutcomeModel
     from titrant.outcome.adapter import Regressor
 
+FEWEST = 4
+"""Rows of a fold."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackedDR(Procedure):
     """The default procedure; see the module.
 
-    ``models`` (name → outcome model or scikit-learn regressor) replace the library.
+    Parameters
+    ----------
+    models : name → outcome model or scikit-learn regressor, in place of the library
+    candidates : the ways to a policy that compete
+    constraint : a `Box` or `Ball` on the parameters of the class
+    folds, seed : of the held-out scores; the seed also goes to the library
     """
 
     models: Mapping[str, OutcomeModel | Regressor] | None = None
     candidates: tuple[Candidate, ...] = CANDIDATES
+    constraint: Constraint = field(default_factory=Free)
     folds: int = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
         _check.count(self.folds, "folds", "StackedDR", at_least=3)
         _check.count(self.seed, "seed", "StackedDR", at_least=0)
+        if self.models is not None and not self.models:
+            rule = "a mapping with at least one model, or None"
+            raise _check.invalid("models", "StackedDR", rule, self.models)
+        if not self.candidates:
+            raise _check.invalid("candidates", "StackedDR", "at least one", self.candidates)
 
     def learn(
         self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
@@ -61,26 +76,27 @@ class StackedDR(Procedure):
                 f"`StackedDR` learns one dose; the log has {log.dimension}. "
                 "Use `PolicyLearner(procedure=CPO(...))` for vector doses."
             )
-        from titrant.outcome import fold_of  # noqa: PLC0415
-
-        units, fitted = Units.of(log), policy_class.on(log)
-        grid = np.linspace(units.low, units.high, DOSES)
-        fold = fold_of(log.first_row, len(log), self.folds, self.seed)
+        self._check_rows(len(log))
+        # Outcomes are counted from their mean, so that their zero changes nothing, not even when
+        # a search stops.
+        center = float(log.outcome.mean())
+        losses = log.with_outcome(log.outcome - center)
+        units, fitted = Units.of(losses, policy_class.limits), policy_class.on(log)
+        rows = LearningRows.of(losses, q, fitted, units)
         models = self._models()
-        tables = CrossTables.of(models, log, fold, grid, progress)
-        rows = LearningRows.of(log, q, fitted)
-        held_out = self._held_out(tables, rows, units)
-        progress("candidates", self.folds, self.folds + 1)
-        stack = tables.without_own.weights(log.outcome)
+        tables = self._tables(models, losses, units, progress)
+        held_out = self._held_out(tables, rows, units, progress)
+        stack = tables.without_own.weights(rows.y)
         learned = rows.with_curves(tables.without_own.stacked(stack))
-        params, solutions = learn_candidates(self.candidates, learned, units)
+        params, solutions = learn_candidates(self.candidates, learned, units, self.constraint)
+        progress("candidates", self.folds + 1, self.folds + 1)
         return Learned(
-            policy=units.clipped(fitted, held_out.combined(params)),
+            policy=units.policy(fitted, held_out.combined(params)),
             solution=solutions[held_out.best],
             report={
                 "procedure": "stacked doubly robust",
                 "outcome_models": dict(zip(models, stack.tolist(), strict=True)),
-                "candidates": held_out.to_dict(self.candidates),
+                "candidates": held_out.to_dict(self.candidates, center),
                 "dose_range": [units.low, units.high],
                 "dose_sd": units.dose_sd,
                 "folds": self.folds,
@@ -88,7 +104,32 @@ class StackedDR(Procedure):
             },
         )
 
-    def _held_out(self, tables: CrossTables, rows: LearningRows, units: Units) -> HeldOut:
+    def _check_rows(self, n: int) -> None:
+        """Refuse a log whose folds would be too small to fit models on."""
+        least = FEWEST * self.folds
+        if n < least:
+            raise DataError(
+                f"`StackedDR` with {self.folds} folds needs at least {least} rows, in each half if "
+                f"the value is to be honest; got {n:,}. Use fewer folds, or collect more rows."
+            )
+
+    def _tables(
+        self,
+        models: Mapping[str, OutcomeModel],
+        log: LoggedData,
+        units: Units,
+        progress: Progress,
+    ) -> CrossTables:
+        """Fit the outcome models without each fold and each pair of folds."""
+        from titrant.outcome import fold_of  # noqa: PLC0415
+
+        grid = np.linspace(units.low, units.high, DOSES)
+        fold = fold_of(log.first_row, len(log), self.folds, self.seed)
+        return CrossTables.of(models, log, fold, grid, progress)
+
+    def _held_out(
+        self, tables: CrossTables, rows: LearningRows, units: Units, progress: Progress
+    ) -> HeldOut:
         """Learn all candidates without each fold and score them on it."""
         score = np.empty((len(self.candidates), len(rows.t)))
         parts = []
@@ -97,10 +138,11 @@ class StackedDR(Procedure):
             seen = without.only(train)
             stack = seen.weights(rows.y[train])
             learned = rows.only(train).with_curves(seen.stacked(stack))
-            params, _ = learn_candidates(self.candidates, learned, units)
+            params, _ = learn_candidates(self.candidates, learned, units, self.constraint)
             graded = rows.only(test).with_curves(tables.without_own.only(test).stacked(stack))
             score[:, test] = scores(params, graded, units)
             parts.append((test, params, graded))
+            progress("candidates", k + 1, self.folds + 1)
         weights = weights_of(score)
         average = np.empty(len(rows.t))
         for test, params, graded in parts:

@@ -1,0 +1,103 @@
+"""The sums that a search over policies τ = φ(x)'β, cut to a range, needs of a log.
+
+One dose and a compact kernel go through the compiled loop; all else through `vector`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.estimators import DirectMethod
+from titrant.kernels import Boundary, Epanechnikov
+from titrant.kernels.base import CompactKernel
+from titrant.learn.vector import VectorSearch
+from titrant.optimize import AffineSearch, Second
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.estimators import Estimator, SmoothedEstimator
+    from titrant.optimize import SearchStatistics
+    from titrant.outcome import CrossFit, DoseTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A log of n rows with d doses, and a class with P features, as a search sees them."""
+
+    log: LoggedData
+    q: Array
+    """Floored propensities (n,)."""
+    phi: Array
+    """Features (n, P)."""
+    unit: Array
+    """Units of the parameters, one a dose (d,)."""
+    h: Array
+    """Bandwidths (d,)."""
+    low: Array
+    """The smallest doses a policy may give (d,)."""
+    high: Array
+
+    @property
+    def limits(self) -> tuple[float | Array, float | Array]:
+        """The range of doses: numbers for one dose, (d,) for several."""
+        if len(self.unit) == 1:
+            return float(self.low[0]), float(self.high[0])
+        return self.low, self.high
+
+    def params(self, found: Array) -> Array:
+        """Return the parameters of the class, (P,) or (P, d), from those of the search (P·d,)."""
+        matrix = found.reshape(-1, len(self.unit)) * self.unit
+        return matrix[:, 0] if len(self.unit) == 1 else matrix
+
+
+def statistics_of(
+    problem: Problem, estimator: SmoothedEstimator | DirectMethod, second: Second
+) -> Callable[[Array], SearchStatistics]:
+    """Return the function from parameters (m, P·d) to the sums of the estimator's terms."""
+    direct = isinstance(estimator, DirectMethod)
+    kernel = Epanechnikov() if isinstance(estimator, DirectMethod) else estimator.kernel
+    model = _model(problem.log, estimator)
+    if problem.log.dimension > 1 or not isinstance(kernel, CompactKernel):
+        return VectorSearch.of(problem, estimator, model)
+    log, bounded = problem.log, problem.log.bounded and not direct
+    table, logged = (None, np.zeros(len(log))) if model is None else _tabulated(problem, model)
+    return AffineSearch(
+        phi=problem.phi * problem.unit[0],
+        t=log.treatment,
+        e=log.outcome - logged,
+        q=problem.q,
+        kernel=kernel,
+        h=float(problem.h[0]),
+        boundary=Boundary.NONE if isinstance(estimator, DirectMethod) else estimator.boundary,
+        lower=log.lower[:, 0].copy() if bounded else None,
+        upper=log.upper[:, 0].copy() if bounded else None,
+        low=float(problem.low[0]),
+        high=float(problem.high[0]),
+        table=table,
+        second=second,
+        direct=direct,
+    )
+
+
+def _model(log: LoggedData, estimator: Estimator) -> CrossFit | None:
+    from titrant.nuisance import fitted_outcome  # noqa: PLC0415
+
+    return fitted_outcome(log, estimator)
+
+
+def _tabulated(problem: Problem, model: CrossFit) -> tuple[DoseTable, Array]:
+    """Return r̂(·, x) of each row over the logged range of doses, and r̂(t, x) (n,)."""
+    from titrant.learn.setting import TAILS  # noqa: PLC0415
+    from titrant.outcome import DoseTable  # noqa: PLC0415
+
+    log = problem.log
+    low, high = np.quantile(log.treatment, TAILS).tolist()
+    fold = model.fold(log.first_row, len(log))
+    table = DoseTable.of(model, fold, log.context, bounds=(low, high))
+    return table, model.predict(fold, log.context, log.treatment)

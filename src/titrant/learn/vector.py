@@ -1,0 +1,125 @@
+"""Search statistics of several doses at once, or of any kernel, by numpy.
+
+The same sums as the compiled loop of one dose; each candidate is one pass over the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.estimators import Rows
+from titrant.kernels import Scale
+from titrant.optimize import search_statistics, stacked
+from titrant.policies import Clipped, ParametricPolicy
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators import Estimator
+    from titrant.learn.search import Problem
+    from titrant.optimize import SearchStatistics
+    from titrant.outcome import CrossFit
+
+STEP = 0.02
+"""Of the central differences of an outcome model, in bandwidths of the parameters' units."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Affine(ParametricPolicy):
+    """τ = φ·(B·unit): a policy of features φ (n, P), B (P,) for one dose and (P, d) for several."""
+
+    matrix: Array
+    unit: Array
+    """(1,) or (d,)."""
+
+    def __call__(self, X: Array) -> Array:
+        """Return the doses (n,) or (n, d) of features X (n, P)."""
+        return X @ (self.matrix * self.unit)
+
+    @property
+    def params(self) -> Array:
+        """B, row by row."""
+        return self.matrix.ravel()
+
+    def with_params(self, params: Array) -> Affine:
+        """Return the policy with another B."""
+        return Affine(params.reshape(self.matrix.shape), self.unit)
+
+    def vjp(self, X: Array, g: Array) -> Array:
+        """Return Σᵢ gᵢ·∂τ(φᵢ)/∂B, row by row."""
+        return np.asarray((X.T @ (g * self.unit)).ravel())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSearch:
+    """The sums of an estimator's terms for policies τ = φB cut to a range, on n rows."""
+
+    rows: Rows
+    """The rows; their contexts are the features φ (n, P)."""
+    policy: ParametricPolicy
+    """Any policy of the class."""
+    estimator: Estimator
+    scale: Scale
+    step: Array
+    """Of the differences of r̂ in each dose (d,)."""
+    model: CrossFit | None
+    context: Array
+    """What the model is fed (n, p)."""
+
+    @classmethod
+    def of(cls, problem: Problem, estimator: Estimator, model: CrossFit | None) -> VectorSearch:
+        """Return the search over a problem's policies by an estimator with a fitted model."""
+        log, d = problem.log, problem.log.dimension
+        logged = None
+        if model is not None:
+            fold = model.fold(log.first_row, len(log))
+            logged = model.predict(fold, log.context, log.doses)
+        rows = Rows(
+            tau=log.doses,
+            t=log.doses,
+            y=log.outcome,
+            x=problem.phi,
+            q=problem.q,
+            lower=log.lower if log.bounded else None,
+            upper=log.upper if log.bounded else None,
+            r_logged=logged,
+            first_row=log.first_row,
+        )
+        size = problem.phi.shape[1]
+        start = Affine(np.zeros(size if d == 1 else (size, d)), problem.unit)
+        return cls(
+            rows=rows,
+            policy=Clipped(start, *problem.limits),
+            estimator=estimator,
+            scale=Scale.of(problem.h, d),
+            step=STEP * problem.unit,
+            model=model,
+            context=log.context,
+        )
+
+    def __call__(self, params: Array) -> SearchStatistics:
+        """Return the sums at parameters (m, P·d)."""
+        return stacked([self._at(p) for p in params])
+
+    def _at(self, params: Array) -> SearchStatistics:
+        policy = self.policy.with_params(params)
+        tau = policy(self.rows.need("x", "VectorSearch")).reshape(self.rows.t.shape)
+        rows = replace(self.rows, tau=tau)
+        if self.model is not None:
+            rows = replace(rows, r_tau=self._predict(tau), r_slope=self._slope(tau))
+        return search_statistics(self.estimator, policy, self.scale, rows)
+
+    def _predict(self, tau: Array) -> Array:
+        """Return r̂(τ, x) (n,), each row by the model that has not seen it."""
+        if self.model is None:
+            return np.zeros(len(tau))
+        fold = self.model.fold(self.rows.first_row, len(tau))
+        return self.model.predict(fold, self.context, tau)
+
+    def _slope(self, tau: Array) -> Array:
+        """Return ∂r̂/∂t at τ (n, d) by central differences."""
+        steps = np.diag(self.step)
+        sides = [(self._predict(tau + step), self._predict(tau - step)) for step in steps]
+        return np.stack([a - b for a, b in sides], axis=1) / (2.0 * self.step)
