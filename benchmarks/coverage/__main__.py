@@ -18,6 +18,8 @@ from typing import Any
 
 PART = 25
 SIZES = (200, 1000, 5000)
+LARGEST_UNSOUND = 1000
+"""Designs made to fail show what they have to show by then."""
 HERE = Path(__file__).parent
 
 
@@ -47,7 +49,11 @@ def parts_of(
 
     firsts = range(0, replications, PART)
     cells = product(firsts, sorted(sizes), range(len(CASES)), ESTIMATORS)
-    return [(case, n, estimator, first, seed) for first, n, case, estimator in cells]
+    return [
+        (case, n, estimator, first, seed)
+        for first, n, case, estimator in cells
+        if CASES[case].sound or n <= LARGEST_UNSOUND
+    ]
 
 
 def run_missing(parts: list[tuple[int, int, str, int, int]], cache: Path, workers: int) -> None:
