@@ -14,7 +14,7 @@ def test_the_demo_shows_three_policies_beside_the_truth_and_writes_a_page(call, 
     said = call("demo", "-n", 400, "--seed", 1)
     assert said.code == 0, said.err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    data = json.loads(re.search(r'id="titrant-data">(.*?)</script>', page, re.DOTALL)[1])
+    data = json.loads(re.search(r'id="titrant-result">(.*?)</script>', page, re.DOTALL)[1])
     design = DESIGNS["dosing"]
     policies = rules(design.draw(400, 1, propensity=False))
     assert data["truth"] == {name: true_value(design, policy) for name, policy in policies.items()}

@@ -34,15 +34,19 @@ def load(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None
 
 def save(ctx: click.Context, path: str | None) -> None:
     """Write the options of this run, also those left at their defaults."""
-    if path is None:
-        return
+    if path is not None:
+        write_text(path, text(ctx, Path(path).name))
+
+
+def text(ctx: click.Context, name: str = "run.toml") -> str:
+    """Return the options of this run as a file called `name`."""
     lines = [
         f"{_key(parameter)} = {_toml(ctx.params[parameter.name])}"
         for parameter in _settable(ctx)
         if ctx.params.get(str(parameter.name)) not in (None, ())
     ]
-    head = f"# Repeat with: {ctx.command_path} --config {Path(path).name}"
-    write_text(path, "\n".join([head, *lines]) + "\n")
+    head = f"# Repeat with: {ctx.command_path} --config {name}"
+    return "\n".join([head, *lines]) + "\n"
 
 
 def settings(ctx: click.Context) -> dict[str, object]:

@@ -12,7 +12,7 @@ from titrant.cli.options import option, seed, takes
 if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.simulate import Design
-    from titrant.evaluation import Comparison
+    from titrant.evaluation import Comparison, Evaluation
     from titrant.policies import Policy
 
 LEVEL = 0.95
@@ -36,12 +36,13 @@ class DemoOptions:
 @takes(DemoOptions)
 def command(options: DemoOptions) -> None:
     """Evaluate three dosing policies on a simulated log, beside the truth; write report.html."""
-    from titrant import check, compare  # noqa: PLC0415
+    from titrant import check  # noqa: PLC0415
     from titrant.cli import show  # noqa: PLC0415
     from titrant.cli.terminal import note, working  # noqa: PLC0415
     from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
     from titrant.cli.writing import check_writable  # noqa: PLC0415
     from titrant.data.simulate import DESIGNS  # noqa: PLC0415
+    from titrant.evaluation import Evaluation  # noqa: PLC0415
 
     check_writable("--html", options.html)
     design = DESIGNS["dosing"]
@@ -53,7 +54,8 @@ def command(options: DemoOptions) -> None:
     )
     with working(f"Checking and evaluating {len(policies)} policies on {len(log):,} rows"):
         trust = check(log)
-        comparison = compare(log, policies)
+        evaluation = Evaluation.of(log, policies, None, None)
+        comparison = evaluation.compare()
     truth = {name: true_value(design, policy) for name, policy in policies.items()}
     to_terminal(show.checks(trust))
     to_terminal(show.overlap(comparison.estimates))
@@ -61,7 +63,7 @@ def command(options: DemoOptions) -> None:
     to_terminal(show.differences(comparison, LEVEL, maximize=False))
     to_terminal(show.reading(maximize=False))
     show.cautions(comparison.estimates)
-    _write(options, comparison, log, policies, truth)
+    _write(options, comparison, evaluation, truth)
     note(f"Wrote {options.html}: open it in a browser.")
 
 
@@ -88,20 +90,22 @@ def true_value(design: Design, policy: Policy) -> float:
 def _write(
     options: DemoOptions,
     comparison: Comparison,
-    log: LoggedData,
-    policies: dict[str, Policy],
+    evaluation: Evaluation,
     truth: dict[str, float],
 ) -> None:
+    from titrant.cli.terminal import working  # noqa: PLC0415
     from titrant.cli.writing import write_text  # noqa: PLC0415
-    from titrant.report import Report, render  # noqa: PLC0415
+    from titrant.report import gather, render  # noqa: PLC0415
 
-    page = Report.of(
-        comparison,
-        log,
-        policies,
-        level=LEVEL,
-        maximize=False,
-        settings={"rows": options.rows, "seed": options.seed},
-        truth=truth,
-    )
-    write_text(options.html, render(page))
+    with working("Writing the report"):
+        report = gather(
+            comparison,
+            evaluation,
+            level=LEVEL,
+            settings={"rows": options.rows, "seed": options.seed},
+            truth=truth,
+            treatments=["weekly dose in mg"],
+            outcome="days outside the target range",
+            seed=options.seed,
+        )
+        write_text(options.html, render(report))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from titrant import compare
 from titrant.cli import config, inputs, show, specs
 from titrant.cli.terminal import show as to_terminal
 from titrant.cli.terminal import working
 from titrant.cli.writing import STDOUT, check_writable, write_text
+from titrant.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from titrant.cli.options import (
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         PolicyOptions,
         RunOptions,
     )
-    from titrant.data import LoggedData
     from titrant.evaluation import Comparison
     from titrant.policies import Policy
 
@@ -31,9 +30,13 @@ if TYPE_CHECKING:
 class Asked:
     """What was asked of which log; the report repeats it."""
 
-    log: LoggedData
-    policies: dict[str, Policy]
+    evaluation: Evaluation
+    rules: dict[str, Policy]
+    """The policies as they were given."""
+    how: dict[str, Any]
+    columns: LogOptions
     settings: dict[str, object]
+    config: str
 
 
 def compared(
@@ -50,12 +53,15 @@ def compared(
     how = inputs.method(method_options)
     with working("Reading the log"):
         log = inputs.read_log(log_options)
-    policies = specs.policies(policy_options.policy, log)
+    rules = specs.rules(policy_options.policy, log)
+    policies = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
     context = click.get_current_context()
     config.save(context, run.save_config)
     with working(f"Evaluating {len(policies)} policies on {len(log):,} rows"):
-        comparison = compare(log, policies, **how)
-    return comparison, Asked(log, policies, config.settings(context))
+        evaluation = Evaluation.of(log, policies, how["estimator"], how["propensity"])
+        comparison = evaluation.compare(how["bandwidth"], allow_untrusted=how["allow_untrusted"])
+    settings, text = config.settings(context), config.text(context)
+    return comparison, Asked(evaluation, rules, how, log_options, settings, text)
 
 
 def finish(
@@ -76,14 +82,19 @@ def finish(
 
 def write_page(path: str, comparison: Comparison, output: OutputOptions, asked: Asked) -> None:
     """Write the report page."""
-    from titrant.report import Report, render  # noqa: PLC0415
+    from titrant.report import gather, render  # noqa: PLC0415
 
-    page = Report.of(
-        comparison,
-        asked.log,
-        asked.policies,
-        level=output.level,
-        maximize=output.maximize,
-        settings=asked.settings,
-    )
-    write_text(path, render(page))
+    with working("Writing the report"):
+        report = gather(
+            comparison,
+            asked.evaluation,
+            level=output.level,
+            maximize=output.maximize,
+            bandwidth=asked.how["bandwidth"],
+            settings=asked.settings,
+            config=asked.config,
+            rules=asked.rules,
+            treatments=inputs.columns(asked.columns.treatment),
+            outcome=asked.columns.outcome,
+        )
+        write_text(path, render(report))

@@ -24,6 +24,11 @@ FORMS = (
 
 def policies(texts: Sequence[str], log: LoggedData) -> dict[str, Policy]:
     """Return the policies by name, each fitted to the context columns of the log."""
+    return {name: on_columns(rule, log.names, name) for name, rule in rules(texts, log).items()}
+
+
+def rules(texts: Sequence[str], log: LoggedData) -> dict[str, Policy]:
+    """Return the policies by name, as they are written."""
     found: dict[str, Policy] = {}
     for text in texts:
         name, spec = named(text)
@@ -31,7 +36,7 @@ def policies(texts: Sequence[str], log: LoggedData) -> dict[str, Policy]:
             raise _refusal(
                 f"Two policies are called `{name}`. Name them apart, as in `other={spec}`."
             )
-        found[name] = on_columns(policy(spec, log), log.names, name)
+        found[name] = policy(spec, log)
     return found
 
 

@@ -1,6 +1,11 @@
-"""Reports: results in, one self-contained HTML page out; nothing is read, written or estimated."""
+"""Reports: results in, one self-contained HTML page out.
+
+`gather` asks the library for what a page shows and returns a frozen `Report`; `render` turns that
+into the page. Nothing is read or written, and the page is a function of the report.
+"""
 
 from titrant.report.content import Report
+from titrant.report.gather import gather
 from titrant.report.page import render
 
-__all__ = ["Report", "render"]
+__all__ = ["Report", "gather", "render"]

@@ -1,26 +1,50 @@
-"""What a report says: the results, and counts of doses in place of rows."""
+"""What a report says: the results, and counts of rows in place of the rows themselves.
+
+A `Report` is all that a page is made of. It is small whatever the number of rows, and `gather`
+(in `titrant.report.gather`) is the only way from a log to it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from titrant import __version__
-from titrant.policies import StatusQuo, doses
+from titrant.report.plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from titrant._types import Array
-    from titrant.data import LoggedData
-    from titrant.evaluation import Comparison
-    from titrant.policies import Policy
+    import numpy as np
+    from numpy.typing import NDArray
 
-_BINS = 40
+    from titrant._types import Array
+    from titrant.bandwidth import BandwidthPath
+    from titrant.curves import Curve
+    from titrant.evaluation import Comparison
+    from titrant.inference import Diagnostics
+    from titrant.propensity import Calibration
+
+    Counts = NDArray[np.int64]
+
 LOGGED = "logged"
+"""How the doses of the log are called beside those of the policies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSummary:
+    """The log in a few words."""
+
+    rows: int
+    text: str
+    """Its one line."""
+    contexts: int
+    """How many context columns it has."""
+    treatments: tuple[str, ...]
+    """What the doses are called, one name each."""
+    outcome: str
+    mean_outcome: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,91 +53,230 @@ class DoseCounts:
 
     edges: Array
     """(bins + 1,)"""
-    counts: Mapping[str, Array]
+    counts: Mapping[str, Counts]
     """By policy, and `LOGGED`: (bins,)."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values."""
-        return {
-            "edges": self.edges.tolist(),
-            "counts": {name: c.tolist() for name, c in self.counts.items()},
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoseSummary:
+    """One dose under one policy, or as `LOGGED`."""
+
+    policy: str
+    treatment: str
+    mean: float
+    low: float
+    """10 % of the rows get less."""
+    median: float
+    high: float
+    """10 % of the rows get more."""
+    change: float
+    """The mean distance from the logged dose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How one dose goes with one context; arrays are (k,) over bins of the context."""
+
+    context: str
+    treatment: str
+    centers: Array
+    """The mean context of each bin."""
+    rows: Counts
+    logged: Array
+    """Lowest tenth, mean and highest tenth of the logged dose (k, 3)."""
+    means: Mapping[str, Array]
+    """The mean dose of each policy (k,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subgroup:
+    """What a policy does to some of the rows, against the status quo."""
+
+    context: str
+    label: str
+    rows: int
+    logged_dose: Array
+    """The mean logged dose (d,)."""
+    policy_dose: Array
+    """The mean dose of the policy (d,)."""
+    outcome: float
+    """The mean outcome as logged."""
+    ess: float
+    difference: float | None
+    """Policy less status quo on these rows; None where too few rows speak about it."""
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapMap:
+    """How many rows were logged at one dose while the policy would give another."""
+
+    policy: str
+    treatment: str
+    edges: Array
+    """(k + 1,), for both axes."""
+    counts: Counts
+    """(k, k): logged dose by policy's dose."""
+    within: float | None
+    """The share of rows whose two doses differ by less than the bandwidth."""
+    bandwidth: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How unevenly rows carry the estimate of one policy."""
+
+    policy: str
+    rows: int
+    reached: int
+    """Rows with a weight other than 0."""
+    ess: float
+    mean: float
+    mean_se: float
+    largest: tuple[int, ...]
+    """Numbers of rows 1, 2, 5, …"""
+    share: tuple[float, ...]
+    """The share of all weight that so many largest weights hold."""
+    tail: float | None
+    """The tail index of the largest weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """How far the rows that speak about one policy differ from all rows, by context.
+
+    In standard deviations of the context: of rows near the policy's doses, and of the same rows
+    divided by the propensity, as the estimate uses them.
+    """
+
+    policy: str
+    contexts: tuple[str, ...]
+    near: Array
+    """(p,)"""
+    weighted: Array
+    """(p,)"""
+    left_out: int
+    """Contexts not listed, because they differ less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficient:
+    """One context in a linear rule."""
+
+    context: str
+    values: tuple[float, ...]
+    """What one unit of the context adds to each dose."""
+    per_sd: tuple[float, ...] | None
+    """What one standard deviation of the context adds to each dose, where it is in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A policy in words, in numbers and as a document."""
+
+    policy: str
+    formulas: tuple[str, ...]
+    """One for each dose."""
+    intercept: tuple[float, ...] | None
+    coefficients: tuple[Coefficient, ...]
+    left_out: int
+    """Coefficients that are smaller than those listed."""
+    document: Mapping[str, Any] | None
+    """What `load_policy` reads; None for code, and for documents too large for a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything a page shows, small whatever the number of rows."""
+    """Everything a page shows."""
 
     comparison: Comparison
-    summary: str
-    """The log in one line."""
-    doses: tuple[DoseCounts, ...]
-    """One for each of the d doses."""
+    """All policies, the status quo among them."""
+    status_quo: str
+    """The name of the status quo in the comparison."""
+    focus: str
+    """The policy the page looks at most: the learned one, or else the best."""
+    drawn: tuple[str, ...]
+    """The policies in figures; tables have all."""
+    log: LogSummary
     level: float
     maximize: bool
-    settings: Mapping[str, object]
+    doses: tuple[DoseCounts, ...]
+    """One for each of the d doses."""
+    dose_summaries: tuple[DoseSummary, ...]
+    curves: Mapping[str, Curve]
+    """The value of the same dose for all, by treatment."""
+    curve_notes: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    subgroups: tuple[Subgroup, ...]
+    overlap: tuple[OverlapMap, ...]
+    weights: tuple[Weights, ...]
+    paths: Mapping[str, BandwidthPath]
+    calibration: Calibration | None
+    calibration_checks: Diagnostics
+    balance: tuple[Balance, ...]
+    rules: tuple[Rule, ...]
+    versions: Mapping[str, str]
+    settings: Mapping[str, object] = field(default_factory=dict)
+    config: str | None = None
+    """A file that repeats the run."""
     truth: Mapping[str, float] | None = None
     """The true values of the policies, where the log was simulated."""
+    learned: Mapping[str, Any] | None = None
+    """How the policy was learned, as `gather` describes it."""
 
-    @classmethod
-    def of(
-        cls,
-        comparison: Comparison,
-        log: LoggedData,
-        policies: Mapping[str, Policy],
-        *,
-        level: float,
-        maximize: bool,
-        settings: Mapping[str, object],
-        truth: Mapping[str, float] | None = None,
-    ) -> Report:
-        """Return the report of a comparison made on `log`; of the rows only counts are kept."""
-        tau = {name: _doses(policy, log) for name, policy in policies.items()}
-        return cls(
-            comparison=comparison,
-            summary=repr(log).removeprefix("LoggedData(").removesuffix(")"),
-            doses=tuple(
-                dose_counts(log.doses[:, j], {name: t[:, j] for name, t in tau.items()})
-                for j in range(log.dimension)
-            ),
-            level=level,
-            maximize=maximize,
-            settings=settings,
-            truth=truth,
-        )
+    def interval(self, name: str) -> tuple[float, float]:
+        """Return the interval of a policy at the level of the report."""
+        return self.comparison[name].interval(self.level)
+
+    def shown_pairs(self) -> list[tuple[str, str]]:
+        """Return which differences the page shows: to the status quo, and among drawn policies."""
+        others = [name for name in self.comparison.names if name != self.status_quo]
+        return [(name, self.status_quo) for name in others] + list(combinations(self.drawn, 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number of the page as plain values."""
-        at = self.level
-        names = list(self.comparison.estimates)
+        names = self.comparison.names
         return {
             "titrant": __version__,
-            "log": self.summary,
-            "level": at,
+            "level": self.level,
             "maximize": self.maximize,
-            "result": self.comparison.to_dict(),
-            "intervals": {n: list(self.comparison[n].interval(at)) for n in names},
-            "difference_intervals": [
-                {"a": a, "b": b, "interval": list(self.comparison.contrast(a, b).interval(at))}
-                for a, b in combinations(names, 2)
-            ],
-            "doses": [d.to_dict() for d in self.doses],
-            "truth": None if self.truth is None else dict(self.truth),
-            "settings": dict(self.settings),
+            "log": plain(self.log),
+            "status_quo": self.status_quo,
+            "focus": self.focus,
+            "drawn": list(self.drawn),
+            "result": plain(self.comparison.to_dict()),
+            "intervals": {n: plain(self.interval(n)) for n in names},
+            "differences": [self._difference(a, b) for a, b in self.shown_pairs()],
+            "truth": plain(self.truth),
+            "curves": {name: self._curve(curve) for name, curve in self.curves.items()},
+            "curve_notes": list(self.curve_notes),
+            "doses": plain(self.doses),
+            "dose_summaries": plain(self.dose_summaries),
+            "profiles": plain(self.profiles),
+            "subgroups": plain(self.subgroups),
+            "overlap": plain(self.overlap),
+            "weights": plain(self.weights),
+            "bandwidth_paths": {name: plain(p.to_dict()) for name, p in self.paths.items()},
+            "calibration": None if self.calibration is None else plain(self.calibration.to_dict()),
+            "calibration_checks": plain(self.calibration_checks.to_dict()),
+            "balance": plain(self.balance),
+            "rules": plain(self.rules),
+            "learned": plain(self.learned),
+            "settings": plain(self.settings),
+            "config": self.config,
+            "versions": plain(self.versions),
         }
 
+    def _difference(self, a: str, b: str) -> dict[str, Any]:
+        contrast = self.comparison.contrast(a, b)
+        ends = contrast.interval(self.level)
+        return {"a": a, "b": b, "difference": contrast.difference, "interval": plain(ends)}
 
-def _doses(policy: Policy, log: LoggedData) -> Array:
-    """Return the doses of a policy (n, d); those of the status quo are in the log."""
-    if isinstance(policy, StatusQuo):
-        return log.doses
-    return doses(policy, log.context, log.dimension)
-
-
-def dose_counts(logged: Array, by_policy: Mapping[str, Array]) -> DoseCounts:
-    """Return counts of logged (n,) and policies' doses (n,) in bins over the range of all."""
-    every = {LOGGED: logged, **by_policy}
-    low = min(float(t.min()) for t in every.values())
-    high = max(float(t.max()) for t in every.values())
-    edges = np.linspace(low, high, _BINS + 1)
-    return DoseCounts(edges, {name: np.histogram(t, edges)[0] for name, t in every.items()})
+    def _curve(self, curve: Curve) -> dict[str, Any]:
+        return {
+            "parameters": plain(curve.parameters),
+            "values": plain(curve.values),
+            "pointwise": plain(curve.band(self.level, simultaneous=False)),
+            "simultaneous": plain(curve.band(self.level)),
+            "refused": plain(curve.refused),
+        }

@@ -29,6 +29,24 @@ def span(low: float, high: float) -> str:
     return f"{number(low)} … {number(high)}"
 
 
+def count(value: float) -> str:
+    """Return a number of rows.
+
+    >>> count(12345.4)
+    '12,345'
+    """
+    return f"{value:,.0f}"
+
+
+def share(value: float) -> str:
+    """Return a share of the whole in percent, to a tenth.
+
+    >>> share(0.0321)
+    '3.2%'
+    """
+    return f"{value:.1%}"
+
+
 def percent(level: float) -> str:
     """Return a level such as 0.95 as 95%."""
     return f"{100 * level:.6g}%"

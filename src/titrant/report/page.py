@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from titrant import __version__
-from titrant.report import figures
-from titrant.report.numbers import number, percent, span
+from titrant.inference import Verdict
+from titrant.report import tables, words
+from titrant.report.figures import doses, trust, values
+from titrant.report.typeset import count, percent, share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from titrant.report.content import Report, Rule
 
-    from titrant.evaluation import Contrast, Estimate
-    from titrant.report.content import Report
+SOME = 4
+"""Of so many doses of a curve one is shown at once; all are one click away."""
+SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
+"""Verdicts are told apart without color, too."""
 
 
 def render(report: Report) -> str:
@@ -28,90 +30,156 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2").render(_words(report))
+    return environment.get_template("page.html.j2").render(
+        report=report,
+        level=percent(report.level),
+        signs=SIGNS,
+        count=count,
+        answer=_answer(report),
+        compared=_compared(report),
+        curves=_curves(report),
+        who=_who(report),
+        trust=_trust(report),
+        learned=_learned(report),
+        rules=[_rule(report, rule) for rule in report.rules],
+        method=_method(report),
+        data=embedded(report),
+    )
 
 
 def embedded(report: Report) -> str:
     """Return the numbers of the page as JSON that may stand inside a script element."""
-    text = json.dumps(report.to_dict(), ensure_ascii=False)
+    text = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def answer(report: Report) -> str:
-    """Return the result in a sentence: the best policy, and how sure that is."""
-    estimates = report.comparison.estimates
-    pick: Callable[..., Estimate] = max if report.maximize else min
-    best = pick(estimates.values(), key=lambda e: e.value)
-    low, high = best.interval(report.level)
-    what = "reward" if report.maximize else "loss"
-    value = (
-        f"{number(best.value)} ({percent(report.level)} interval {span(low, high)}), "
-        f"verdict: {best.diagnostics.verdict.value}"
-    )
-    if len(estimates) == 1:
-        return f"The estimated mean {what} of {best.policy} is {value}."
-    rivals = [n for n in estimates if n != best.policy]
-    open_to = [n for n in rivals if _open(report.comparison.contrast(best.policy, n), report.level)]
-    sure = (
-        "Its difference to every other policy is clear of zero."
-        if not open_to
-        else f"Its difference to {', '.join(open_to)} is not clear of zero."
-    )
-    extreme = "highest" if report.maximize else "lowest"
-    return f"{best.policy} has the {extreme} estimated mean {what}, {value}. {sure}"
-
-
-def _words(report: Report) -> dict[str, Any]:
-    """Return what the template is filled with."""
-    estimates = report.comparison.estimates
-    first = next(iter(estimates.values()))
+def _answer(report: Report) -> dict[str, Any]:
+    name = report.focus if report.learned is not None else words.best_policy(report)
+    found = report.comparison[name].diagnostics
     return {
-        "report": report,
-        "version": __version__,
-        "answer": answer(report),
-        "level": percent(report.level),
-        "policies": [_policy(report, e) for e in estimates.values()],
-        "differences": [
-            _difference(report, report.comparison.contrast(a, b))
-            for a, b in combinations(estimates, 2)
+        "text": words.answer(report),
+        "verdict": found.verdict.value,
+        "objections": [*found.messages(Verdict.REFUSE), *found.messages(Verdict.WARN)],
+    }
+
+
+def _compared(report: Report) -> dict[str, Any]:
+    alone = len(report.comparison.names) == 1
+    return {
+        "forest": values.forest(report),
+        "values": tables.values(report),
+        "differences": None if alone else values.differences(report),
+        "difference_table": None if alone else tables.differences(report),
+        "rivals": tables.rivals(report),
+        "left_out": words.drawn_note(report),
+    }
+
+
+def _curves(report: Report) -> list[dict[str, Any]]:
+    return [
+        {
+            "treatment": treatment,
+            "figure": values.curve(report, treatment, f"curve-{k}"),
+            "some": tables.curve(report, treatment, every=SOME),
+            "table": tables.curve(report, treatment),
+            "refused": {f"{p:.4g}": why for p, why in found.refused.items()},
+        }
+        for k, (treatment, found) in enumerate(report.curves.items())
+    ]
+
+
+def _who(report: Report) -> dict[str, Any]:
+    treatments = report.log.treatments
+    return {
+        "doses": [
+            {
+                "figure": doses.histogram(report, counts, treatments[j], f"doses-{j}"),
+                "table": tables.doses(report, treatments[j]),
+            }
+            for j, counts in enumerate(report.doses)
         ],
-        "forest": figures.forest(report),
-        "doses": [figures.dose_histogram(counts) for counts in report.doses],
-        "method": {k: v for k, v in first.method.items() if v is not None},
-        "settings": {k: v for k, v in report.settings.items() if v not in (None, (), [])},
-        "data": embedded(report),
+        "profiles": [
+            doses.profile(report, found, f"profile-{k}") for k, found in enumerate(report.profiles)
+        ],
+        "profile_tables": [tables.profile(found) for found in report.profiles],
+        "legend": values.legend(report),
+        "subgroups": tables.subgroups(report) if report.subgroups else None,
     }
 
 
-def _policy(report: Report, estimate: Estimate) -> dict[str, Any]:
-    low, high = estimate.interval(report.level)
-    h = estimate.bandwidth
-    truth = None if report.truth is None else number(report.truth[estimate.policy])
+def _trust(report: Report) -> dict[str, Any]:
+    calibration = report.calibration
+    shaped = calibration is not None and calibration.pit_histogram is not None
+    focused = next((b for b in report.balance if b.policy == report.focus), None)
     return {
-        "name": estimate.policy,
-        "value": number(estimate.value),
-        "interval": span(low, high),
-        "bandwidth": "–" if h is None else ", ".join(map(number, h.h.ravel().tolist())),
-        "reason": "" if h is None else h.reason,
-        "ess": f"{estimate.ess:,.0f} of {estimate.rows:,}",
-        "verdict": estimate.diagnostics.verdict.value,
-        "checks": [(c.verdict.value, c.message) for c in estimate.diagnostics.checks],
-        "notes": estimate.diagnostics.notes,
-        "truth": truth,
+        "checks": tables.checks(report) if report.drawn else None,
+        "policies": [_checked(report, name) for name in (report.status_quo, *report.drawn)],
+        "overlap": [
+            trust.overlap(report, found, f"overlap-{k}") for k, found in enumerate(report.overlap)
+        ],
+        "overlap_table": tables.overlap(report) if report.overlap else None,
+        "weights": trust.weights(report) if report.weights else None,
+        "weights_table": tables.weights(report) if report.weights else None,
+        "paths": [trust.path(report, name, f"path-{k}") for k, name in enumerate(report.paths)],
+        "bandwidths": tables.bandwidths(report),
+        "path_tables": [tables.path(report, name) for name in report.paths],
+        "calibration": trust.calibration(calibration) if shaped and calibration else None,
+        "calibration_table": tables.calibration(report) if shaped else None,
+        "calibration_said": [
+            (c.verdict.value, c.message) for c in report.calibration_checks.checks
+        ],
+        "calibration_notes": report.calibration_checks.notes,
+        "balance": None if focused is None else trust.balance(report, focused),
+        "balance_table": None if focused is None else tables.balance(focused),
+        "balance_tables": [tables.balance(b) for b in report.balance if b is not focused],
     }
 
 
-def _difference(report: Report, contrast: Contrast) -> dict[str, str]:
-    low, high = contrast.interval(report.level)
-    better = contrast.a if (low > 0) is report.maximize else contrast.b
+def _checked(report: Report, name: str) -> dict[str, Any]:
+    """Return the checks of one policy in words."""
+    estimate = report.comparison[name]
+    found, chosen = estimate.diagnostics, estimate.bandwidth
+    remarks = (None if chosen is None else chosen.flag, estimate.confidence.note, *found.notes)
     return {
-        "name": f"{contrast.a} − {contrast.b}",
-        "value": number(contrast.difference),
-        "interval": span(low, high),
-        "better": "not clear" if _open(contrast, report.level) else better,
+        "name": name,
+        "verdict": found.verdict.value,
+        "checks": [(c.verdict.value, c.message) for c in found.checks],
+        "notes": [remark for remark in remarks if remark],
     }
 
 
-def _open(contrast: Contrast, level: float) -> bool:
-    low, high = contrast.interval(level)
-    return low <= 0 <= high
+def _learned(report: Report) -> dict[str, Any] | None:
+    learned = report.learned
+    if learned is None:
+        return None
+    models = {name: share(w) for name, w in learned.get("outcome_models", {}).items()}
+    return {
+        "honest": tables.honest(report, learned),
+        "verdict": learned["honest"].get("verdict"),
+        "chosen": learned.get("chosen"),
+        "candidates": tables.candidates(learned),
+        "models": tables.mapping("Outcome models", models) if models else None,
+        "deployed": learned.get("deployed", True),
+    }
+
+
+def _rule(report: Report, rule: Rule) -> dict[str, Any]:
+    document = rule.document
+    return {
+        "name": rule.policy,
+        "formulas": rule.formulas,
+        "coefficients": tables.coefficients(rule, report.log),
+        "json": None if document is None else json.dumps(document, indent=2, ensure_ascii=False),
+    }
+
+
+def _method(report: Report) -> dict[str, Any]:
+    estimates = report.comparison.estimates
+    weighted = [e for name, e in estimates.items() if name != report.status_quo]
+    first = (weighted or list(estimates.values()))[0]
+    how = {k.replace("_", " "): v for k, v in first.method.items()}
+    return {
+        "how": tables.mapping("Method", {**how, "interval": first.confidence.method}),
+        "settings": tables.mapping("Settings", report.settings) if report.settings else None,
+        "versions": tables.mapping("Versions", report.versions),
+    }

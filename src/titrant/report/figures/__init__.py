@@ -1,0 +1,1 @@
+"""Figures of a page: counts and results in, inline SVG out."""

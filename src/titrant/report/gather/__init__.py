@@ -1,0 +1,129 @@
+"""From a comparison to a report: the only part of this room that asks the library for numbers."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from platform import python_version
+from typing import TYPE_CHECKING, Any
+
+from titrant import __version__
+from titrant.report.content import Report
+from titrant.report.gather.estimates import balance, calibration, curves, paths, weights
+from titrant.report.gather.log import (
+    dose_counts,
+    dose_summaries,
+    overlap,
+    profiles,
+    summary,
+    treatment_names,
+)
+from titrant.report.gather.policies import doses_of, drawn, focus, reference, with_status_quo
+from titrant.report.gather.subgroups import subgroups
+from titrant.report.rules import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from titrant.bandwidth import BandwidthSelector
+    from titrant.evaluation import Comparison, Evaluation
+    from titrant.inference import IntervalMethod
+    from titrant.policies import Policy
+    from titrant.report.content import Rule
+
+__all__ = ["gather"]
+
+
+def gather(
+    comparison: Comparison,
+    evaluation: Evaluation,
+    *,
+    level: float = 0.95,
+    maximize: bool = False,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    interval: IntervalMethod | None = None,
+    settings: Mapping[str, object] | None = None,
+    config: str | None = None,
+    truth: Mapping[str, float] | None = None,
+    learned: Mapping[str, Any] | None = None,
+    rules: Mapping[str, Policy] | None = None,
+    treatments: Sequence[str] | None = None,
+    outcome: str | None = None,
+    seed: int = 0,
+) -> Report:
+    """Return the report of a comparison and of the evaluation that it was made by.
+
+    Parameters
+    ----------
+    comparison, evaluation : ``evaluation.compare(bandwidth, interval)`` and the evaluation itself;
+        its nuisances serve the report, too, and nothing is fitted twice but the calibration
+    level, maximize : of all intervals; whether the outcome is a reward
+    bandwidth, interval : as the comparison was made
+    settings, config : how to repeat the run: by name, and as a file
+    truth : the true values of the policies, where they are known
+    learned : of a learned policy, plain values: ``name`` in the comparison; ``deployed``, a bool;
+        ``honest`` with ``value``, ``interval`` (at ``level``), ``verdict`` and ``against``
+        (name → ``difference``, ``interval``); ``chosen``, a text; ``candidates``, each with
+        ``name``, ``loss``, ``behind``, ``behind_se`` and ``weight``; ``outcome_models``
+        (name → weight). Other entries go into the JSON as they are
+    rules : the policies as they are to be shown, where they were wrapped to be evaluated
+    treatments, outcome : what the doses and the outcome are called
+    seed : draws the folds of the calibration, and rows for it where there are many
+    """
+    both, whole = with_status_quo(comparison, evaluation, interval)
+    log, base = whole.log, reference(whole)
+    named = treatment_names(treatments, log.dimension)
+    first = focus(both, base, learned, maximize=maximize)
+    chosen = drawn(both, base, first, maximize=maximize)
+    tau = {n: doses_of(p, log) for n, p in zip(whole.names, whole.policies, strict=True)}
+    seen = {name: tau[name] for name in chosen}
+    found_curves, curve_notes = curves(whole, named, bandwidth)
+    calibrated, calibration_checks = calibration(whole, seed)
+    return Report(
+        comparison=both,
+        status_quo=base,
+        focus=first,
+        drawn=chosen,
+        log=summary(log, named, outcome, maximize=maximize),
+        level=level,
+        maximize=maximize,
+        doses=dose_counts(log, seen),
+        dose_summaries=dose_summaries(log, tau, named, base),
+        curves=found_curves,
+        curve_notes=curve_notes,
+        profiles=profiles(log, seen, named, first),
+        subgroups=subgroups(whole, both, (first, base), tau[first], level),
+        overlap=overlap(both, log, seen, named),
+        weights=weights(whole, both, base),
+        paths=paths(whole, chosen),
+        calibration=calibrated,
+        calibration_checks=calibration_checks,
+        balance=balance(whole, both, chosen),
+        rules=_rules(whole, rules or {}, named, {base, *chosen}),
+        versions=_versions(),
+        settings=settings or {},
+        config=config,
+        truth=truth,
+        learned=learned,
+    )
+
+
+def _rules(
+    whole: Evaluation,
+    as_written: Mapping[str, Policy],
+    treatments: Sequence[str],
+    wanted: set[str],
+) -> tuple[Rule, ...]:
+    sd = whole.log.context.std(axis=0)
+    return tuple(
+        rule(name, as_written.get(name, policy), treatments, whole.log.names, sd)
+        for name, policy in zip(whole.names, whole.policies, strict=True)
+        if name in wanted
+    )
+
+
+def _versions() -> dict[str, str]:
+    packages = ("numpy", "scipy", "scikit-learn")
+    found = {name: version(name) for name in packages}
+    return {"titrant": __version__, "Python": python_version(), **found}

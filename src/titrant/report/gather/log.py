@@ -1,0 +1,108 @@
+"""The log and the doses of policies beside it, counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from titrant.errors import InvalidArgument
+from titrant.report import counting
+from titrant.report.content import LOGGED, DoseCounts, DoseSummary, LogSummary, OverlapMap, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.evaluation import Comparison
+
+DOSES = 3
+"""Treatments that are drawn, if there are several."""
+CONTEXTS = 3
+"""Contexts that doses are drawn against, and that subgroups are made by."""
+
+
+def summary(
+    log: LoggedData, treatments: Sequence[str], outcome: str | None, *, maximize: bool
+) -> LogSummary:
+    """Return the log in a few words."""
+    return LogSummary(
+        rows=len(log),
+        text=repr(log).removeprefix("LoggedData(").removesuffix(")"),
+        contexts=len(log.names),
+        treatments=tuple(treatments),
+        outcome=outcome or ("reward" if maximize else "loss"),
+        mean_outcome=float(log.outcome.mean()),
+    )
+
+
+def treatment_names(given: Sequence[str] | None, dimension: int) -> list[str]:
+    """Return what the doses are called."""
+    if given is None:
+        return ["dose"] if dimension == 1 else [f"dose {j + 1}" for j in range(dimension)]
+    if len(given) != dimension:
+        raise InvalidArgument(
+            f"The log has {dimension} treatment(s), but {len(given)} name(s) for them were given."
+        )
+    return list(given)
+
+
+def dose_counts(log: LoggedData, tau: Mapping[str, Array]) -> tuple[DoseCounts, ...]:
+    """Return how often each dose was logged and would be given, for each treatment."""
+    return tuple(
+        counting.dose_counts(log.doses[:, j], {name: t[:, j] for name, t in tau.items()})
+        for j in range(min(DOSES, log.dimension))
+    )
+
+
+def dose_summaries(
+    log: LoggedData, tau: Mapping[str, Array], treatments: Sequence[str], reference: str
+) -> tuple[DoseSummary, ...]:
+    """Return mean and spread of each dose as logged and under each policy."""
+    rows = {LOGGED: log.doses} | {name: t for name, t in tau.items() if name != reference}
+    return tuple(
+        counting.dose_summary(name, treatment, t[:, j], log.doses[:, j])
+        for j, treatment in enumerate(treatments)
+        for name, t in rows.items()
+    )
+
+
+def profiles(
+    log: LoggedData, tau: Mapping[str, Array], treatments: Sequence[str], focus: str
+) -> tuple[Profile, ...]:
+    """Return each dose against the contexts that the focus, or else the log, goes with most."""
+    if focus not in tau:
+        return ()
+    found = []
+    for j, treatment in enumerate(treatments[:DOSES]):
+        logged = log.doses[:, j]
+        chosen = counting.main_contexts(log.context, [tau[focus][:, j], logged], CONTEXTS)
+        by_policy = {name: t[:, j] for name, t in tau.items()}
+        found += [
+            counting.profile(log.names[c], treatment, log.context[:, c], logged, by_policy)
+            for c in chosen
+        ]
+    return tuple(found)
+
+
+def overlap(
+    comparison: Comparison,
+    log: LoggedData,
+    tau: Mapping[str, Array],
+    treatments: Sequence[str],
+) -> tuple[OverlapMap, ...]:
+    """Return where the policies' doses lie beside the logged ones."""
+    return tuple(
+        counting.overlap_map(
+            name, treatment, log.doses[:, j], t[:, j], _bandwidth_of(comparison, name, j)
+        )
+        for name, t in tau.items()
+        for j, treatment in enumerate(treatments[:DOSES])
+    )
+
+
+def _bandwidth_of(comparison: Comparison, name: str, j: int) -> float | None:
+    """Return the bandwidth of dose j; None where there is none, or a matrix."""
+    chosen = comparison[name].bandwidth
+    if chosen is None or chosen.h.ndim > 1:
+        return None
+    return float(chosen.h if chosen.h.ndim == 0 else chosen.h[j])

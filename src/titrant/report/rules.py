@@ -1,0 +1,141 @@
+"""Policies in words: a formula on the user's scale, its coefficients, and its document."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant.errors import InvalidArgument
+from titrant.policies import RBF, Clipped, Constant, Function, Linear, Rounded, StatusQuo
+from titrant.report.content import Coefficient, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from titrant._types import Array
+    from titrant.policies import Policy
+
+LARGEST_DOCUMENT = 20_000
+"""Characters of JSON that a page takes for one policy; a sum of bumps can have many more."""
+_TERMS = 12
+"""Contexts in a formula, the largest if there are more."""
+LISTED = 60
+"""Coefficients in a table."""
+
+
+def rule(
+    name: str, policy: Policy, treatments: Sequence[str], names: Sequence[str], sd: Array
+) -> Rule:
+    """Return a policy in words; ``sd`` (p,) are those of the contexts ``names`` of the log."""
+    linear = _linear(policy)
+    found = () if linear is None else _coefficients(linear, dict(zip(names, sd, strict=True)))
+    return Rule(
+        policy=name,
+        formulas=tuple(_formula(policy, j, t, names) for j, t in enumerate(treatments)),
+        intercept=None if linear is None else _entries(linear.intercept),
+        coefficients=_largest(found),
+        left_out=max(0, len(found) - LISTED),
+        document=_document(policy),
+    )
+
+
+def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> str:
+    """Return the rule for dose number j."""
+    if isinstance(policy, StatusQuo):
+        return f"{treatment} as it was given"
+    if isinstance(policy, Clipped):
+        low, high = _entry(policy.lower, j), _entry(policy.upper, j)
+        return _formula(policy.policy, j, treatment, names) + _kept(low, high)
+    if isinstance(policy, Rounded):
+        step = f", rounded to steps of {_entry(policy.step, j):.6g}"
+        offset = _entry(policy.offset, j)
+        start = f" from {offset:.6g}" if offset else ""
+        return _formula(policy.policy, j, treatment, names) + step + start
+    return f"{treatment} = {_right_side(policy, j, names)}"
+
+
+def _right_side(policy: Policy, j: int, names: Sequence[str]) -> str:
+    if isinstance(policy, Constant):
+        return f"{_entry(policy.dose, j):.6g}"
+    if isinstance(policy, Linear) and policy.coef is not None:
+        slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+        return _sum(_entry(policy.intercept, j), policy.features or names, slopes)
+    if isinstance(policy, RBF):
+        level = f"{_entry(policy.intercept, j):.4g}"
+        return f"{level} + a sum of {len(policy.centers)} bumps of width {policy.scale:.4g}"
+    if isinstance(policy, Function):
+        return "what a Python function returns: it has no formula to show"
+    return type(policy).__name__
+
+
+def _sum(intercept: float, names: Sequence[str], slopes: Array) -> str:
+    """Return intercept ± |slope| · name ± …, the largest if there are many."""
+    most = np.argsort(-np.abs(slopes), kind="stable")[:_TERMS]
+    terms = [
+        f" {'−' if slopes[i] < 0 else '+'} {abs(slopes[i]):.4g} · {names[i]}"
+        for i in np.sort(most)
+        if slopes[i]
+    ]
+    rest = int(np.count_nonzero(slopes)) - len(terms)
+    more = f" + … ({rest} more in the table)" if rest > 0 else ""
+    return f"{intercept:.6g}{''.join(terms)}{more}".replace("-", "−")
+
+
+def _kept(low: float, high: float) -> str:
+    if np.isfinite(low) and np.isfinite(high):
+        return f", kept within {low:.6g} … {high:.6g}"
+    if np.isfinite(low):
+        return f", at least {low:.6g}"
+    return f", at most {high:.6g}" if np.isfinite(high) else ""
+
+
+def _coefficients(linear: Linear, sd: Mapping[str, float]) -> tuple[Coefficient, ...]:
+    coef = np.asarray(linear.coef)
+    rows = coef.reshape(len(coef), -1)
+    names = linear.features or (tuple(sd) if len(sd) == len(rows) else ())
+    return tuple(
+        Coefficient(
+            context=context,
+            values=tuple(slopes.tolist()),
+            per_sd=tuple((slopes * sd[context]).tolist()) if context in sd else None,
+        )
+        for context, slopes in zip(names, rows, strict=True)
+    )
+
+
+def _largest(found: tuple[Coefficient, ...]) -> tuple[Coefficient, ...]:
+    """Return the coefficients that move doses most, in the order of the contexts."""
+    if len(found) <= LISTED:
+        return found
+    size = [max(map(abs, c.per_sd or c.values)) for c in found]
+    kept = sorted(range(len(found)), key=lambda i: -size[i])[:LISTED]
+    return tuple(found[i] for i in sorted(kept))
+
+
+def _linear(policy: Policy) -> Linear | None:
+    """Return the linear rule inside a policy, if there is one."""
+    if isinstance(policy, (Clipped, Rounded)):
+        return _linear(policy.policy)
+    return policy if isinstance(policy, Linear) and policy.coef is not None else None
+
+
+def _document(policy: Policy) -> dict[str, Any] | None:
+    """Return what `load_policy` reads; None for code, for the log itself, and when too large."""
+    if isinstance(policy, StatusQuo):
+        return None
+    try:
+        found = policy.to_dict()
+    except InvalidArgument:  # a Python function is not data
+        return None
+    return found if len(json.dumps(found)) <= LARGEST_DOCUMENT else None
+
+
+def _entry(value: float | Array, j: int) -> float:
+    entries = np.atleast_1d(value)
+    return float(entries[j] if len(entries) > 1 else entries[0])
+
+
+def _entries(value: float | Array) -> tuple[float, ...]:
+    return tuple(np.atleast_1d(value).tolist())

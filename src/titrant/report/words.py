@@ -1,0 +1,154 @@
+"""The sentences of a page: what the numbers say, in the order a reader decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from titrant.inference import Verdict
+from titrant.report.typeset import number, percent, span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from titrant.evaluation import Contrast, Estimate
+    from titrant.report.content import Report
+
+UNCLEAR = "not clear"
+
+
+def answer(report: Report) -> str:
+    """Return the result in a few sentences: the best policy, its margin, and how sure that is."""
+    if report.learned is not None:
+        return " ".join([_honest(report, report.learned), verdict(report)])
+    best = best_policy(report)
+    if best == report.status_quo:
+        sentences = [_nothing_better(report)]
+    else:
+        sentences = [_best(report, best), margin(report, best), *_open_rivals(report, best)]
+    return " ".join([*sentences, verdict(report, best)])
+
+
+def best_policy(report: Report) -> str:
+    """Return the name of the best estimate among those that are not refused, if there are any."""
+    every = list(report.comparison.estimates.values())
+    trusted = [e for e in every if e.trusted] or every
+    pick: Callable[..., Estimate] = max if report.maximize else min
+    return pick(trusted, key=lambda e: e.value).policy
+
+
+def margin(report: Report, name: str) -> str:
+    """Return how a policy compares with the status quo."""
+    contrast = report.comparison.contrast(name, report.status_quo)
+    return "That is " + gap(contrast.difference, contrast.interval(report.level), report.level)
+
+
+def gap(difference: float, ends: tuple[float, float], level: float) -> str:
+    """Return a difference to the status quo in words.
+
+    >>> gap(-3.2, (-3.5, -2.9), 0.95)
+    '3.200 less than the status quo (95% interval 2.900 … 3.500 less).'
+    """
+    low, high = ends
+    more = "more" if difference > 0 else "less"
+    size = f"{number(abs(difference))} {more} than the status quo"
+    if low <= 0 <= high:
+        return (
+            f"{size}, but the {percent(level)} interval of the difference, {span(low, high)}, "
+            "holds zero: it may be chance."
+        )
+    near, far = sorted([abs(low), abs(high)])
+    return f"{size} ({percent(level)} interval {span(near, far)} {more})."
+
+
+def verdict(report: Report, name: str | None = None) -> str:
+    """Return what the checks of a policy's estimate say of it; of the focus unless named."""
+    if name is None:
+        name = report.focus
+    found = report.comparison[name].diagnostics
+    total, warned = len(found.checks), len(found.messages(Verdict.WARN))
+    refused = len(found.messages(Verdict.REFUSE))
+    if refused:
+        return f"Not to be trusted: {refused} of {total} checks of this estimate refuse it."
+    if warned:
+        return f"Read it with care: {warned} of {total} checks of this estimate warn."
+    return f"All {total} checks of this estimate are ok."
+
+
+def better(contrast: Contrast, level: float, *, maximize: bool) -> str:
+    """Return the better policy of a pair, or that the interval leaves it open."""
+    if is_open(contrast, level):
+        return UNCLEAR
+    low, _ = contrast.interval(level)
+    return contrast.a if (low > 0) is maximize else contrast.b
+
+
+def is_open(contrast: Contrast, level: float) -> bool:
+    """Return whether the interval of a difference holds zero."""
+    low, high = contrast.interval(level)
+    return low <= 0 <= high
+
+
+def drawn_note(report: Report) -> str | None:
+    """Return which policies the figures leave out."""
+    left = len(report.comparison.names) - 1 - len(report.drawn)
+    if left <= 0:
+        return None
+    drawn = ", ".join(quoted(name) for name in report.drawn)
+    return f"Figures show {drawn}; {left} more are in this table."
+
+
+def quoted(name: str) -> str:
+    """Return the name of a policy as it stands in a sentence."""
+    return f"“{name}”"
+
+
+def _best(report: Report, name: str) -> str:
+    found = report.comparison[name]
+    value = f"{number(found.value)} ({percent(report.level)} interval {span(*_ends(report, name))})"
+    extreme = "highest" if report.maximize else "lowest"
+    return f"{quoted(name)} has the {extreme} estimated mean {report.log.outcome}: {value}."
+
+
+def _nothing_better(report: Report) -> str:
+    extreme = "higher" if report.maximize else "lower"
+    value = number(report.comparison[report.status_quo].value)
+    return (
+        f"No policy has a {extreme} estimated mean {report.log.outcome} than the status quo, "
+        f"{value} ({percent(report.level)} interval {span(*_ends(report, report.status_quo))})."
+    )
+
+
+def _open_rivals(report: Report, best: str) -> list[str]:
+    """Return a sentence on the policies that may be as good, the status quo aside."""
+    rivals = [n for n in report.comparison.names if n not in (best, report.status_quo)]
+    close = [n for n in rivals if is_open(report.comparison.contrast(best, n), report.level)]
+    if not close:
+        return []
+    return [f"Whether it is better than {_listed(close)} the log leaves open."]
+
+
+def _honest(report: Report, learned: Mapping[str, Any]) -> str:
+    """Return the value of a learned policy on rows that had no part in learning it."""
+    found = learned["honest"]
+    level, low_high = percent(report.level), span(*found["interval"])
+    value = f"{number(found['value'])} ({level} interval {low_high})"
+    said = (
+        f"On rows it was not learned from, {quoted(learned['name'])} has an estimated mean "
+        f"{report.log.outcome} of {value}."
+    )
+    against = found["against"].get(report.status_quo)
+    if against is None:
+        return said
+    ends = tuple(against["interval"])
+    kept = "" if learned.get("deployed", True) else " To be safe, the status quo is kept."
+    return f"{said} That is {gap(against['difference'], ends, report.level)}{kept}"
+
+
+def _ends(report: Report, name: str) -> tuple[float, float]:
+    return report.interval(name)
+
+
+def _listed(names: list[str]) -> str:
+    quotes = [quoted(name) for name in names]
+    return " or ".join([", ".join(quotes[:-1]), quotes[-1]] if len(quotes) > 1 else quotes)
