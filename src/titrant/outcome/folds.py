@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from titrant._hash import GOLDEN, splitmix64
 from titrant.errors import DataError
 
 Folds = NDArray[np.int64]
 """The fold 0, 1, … of each row (n,)."""
-
-GOLDEN = 0x9E3779B97F4A7C15
-"""The odd number nearest 2⁶⁴/φ, the increment of splitmix64."""
 
 
 def fold_of(first_row: int, n: int, folds: int, seed: int) -> Folds:
@@ -30,14 +28,6 @@ def fold_of(first_row: int, n: int, folds: int, seed: int) -> Folds:
     order = key.reshape(-1, folds).argsort(axis=1, kind="stable")
     rank = order.argsort(axis=1, kind="stable").ravel()
     return rank[first_row - start : first_row - start + n]
-
-
-def splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the first output of the splitmix64 generator at state x (Steele, Lea & Flood 2014)."""
-    z = x + np.uint64(GOLDEN)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 def need_rows(n: int, folds: int, owner: str) -> None:
