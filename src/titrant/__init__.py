@@ -52,6 +52,12 @@ if TYPE_CHECKING:
     from titrant.kernels import Gaussian as Gaussian
     from titrant.kernels import Triangular as Triangular
     from titrant.kernels import Uniform as Uniform
+    from titrant.learn.baselines import best_constant as best_constant
+    from titrant.learn.baselines import direct_argmin as direct_argmin
+    from titrant.learn.baselines import direct_linear as direct_linear
+    from titrant.learn.baselines import discretized_policy as discretized_policy
+    from titrant.learn.baselines import mean_dose as mean_dose
+    from titrant.learn.baselines import median_regression as median_regression
     from titrant.learn.classes import ConstantClass as ConstantClass
     from titrant.learn.classes import LinearClass as LinearClass
     from titrant.learn.classes import RBFClass as RBFClass
@@ -138,11 +144,17 @@ _HOME = {
     "Uniform": "kernels",
     "UntrustedEstimate": "errors",
     "bandwidth_path": "curves",
+    "best_constant": "learn.baselines",
     "check": "trust",
     "compare": "evaluation",
     "curve": "curves",
+    "direct_argmin": "learn.baselines",
+    "direct_linear": "learn.baselines",
+    "discretized_policy": "learn.baselines",
     "evaluate": "evaluation",
     "load_policy": "policies",
+    "mean_dose": "learn.baselines",
+    "median_regression": "learn.baselines",
 }
 
 __all__ = list(_HOME)

@@ -11,14 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 from titrant import _check
 from titrant.data import LoggedData
 from titrant.errors import InvalidArgument
-from titrant.estimators import DoublyRobust, SelfNormalized
+from titrant.estimators import DoublyRobust
 from titrant.evaluation import compare
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
+from titrant.learn.densities import propensities
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
-from titrant.learn.procedure import Procedure
+from titrant.learn.procedure import Procedure, silent
+from titrant.learn.setting import dose_sd
 from titrant.learn.stacked import StackedDR
-from titrant.nuisance import Nuisances
 from titrant.policies import Constant, StatusQuo
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class PolicyLearner(BaseEstimator):
         """Return the user's callback with the rows at work before each stage."""
         progress = self.progress
         if progress is None:
-            return _silent
+            return silent
         return lambda stage, done, total: progress(f"{where}: {stage}", done, total)
 
 
@@ -201,30 +202,13 @@ def default_procedure(log: LoggedData) -> Procedure:
         return StackedDR()
     from titrant.outcome import Stack, ridge_pair  # noqa: PLC0415
 
-    # Smooth models, whose differences are slopes; few starts, since the penalized search hardly
-    # depends on them.
+    # Smooth models, whose differences are slopes; a wide bandwidth, since doses near in every
+    # direction are few; few starts, since the penalized search hardly depends on them.
     estimator = DoublyRobust(self_normalized=False, outcome=Stack(ridge_pair()))
-    return CPO(estimator=estimator, ridge=0.003, restarts=4)
+    return CPO(estimator=estimator, bandwidth=dose_sd(log), ridge=0.003, restarts=4)
 
 
 def common_bounds(log: LoggedData) -> tuple[float | Array, float | Array]:
     """Return the doses that are possible in every row: numbers for one dose, (d,) for several."""
     low, high = log.lower.max(axis=0), log.upper.min(axis=0)
     return (low, high) if log.dimension > 1 else (float(low[0]), float(high[0]))
-
-
-def propensities(log: LoggedData, propensity: PropensityModel | None) -> Array:
-    """Return the propensities of the logged doses (n,), from the column or a fitted model.
-
-    They may be 0, where a model gives a dose no chance: what learns from them has a floor.
-    """
-    smallest = float(np.finfo(np.float64).tiny)
-    nuisances = Nuisances.of(log, SelfNormalized(clip=smallest), propensity)
-    q = nuisances.prepare(log).q
-    if q is None:
-        raise InvalidArgument("The log has no propensities and no model was given.")
-    return np.where(q > smallest, q, 0.0)
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Report progress to nobody."""

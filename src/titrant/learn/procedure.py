@@ -49,3 +49,7 @@ class Procedure(ABC):
 
         ``q`` (n,) are the propensities of the logged doses, not floored.
         """
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report progress to nobody."""

@@ -1,0 +1,217 @@
+"""Simple policies to compare a learned one with, each in one line.
+
+>>> from titrant.data.simulate import DESIGNS
+>>> log = DESIGNS["synthetic"].draw(300, 0)
+>>> mean_dose(log)
+Constant(dose=0.64...)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant import _check
+from titrant.errors import InvalidArgument
+from titrant.estimators import IPW, DirectMethod, SelfNormalized
+from titrant.kernels.base import CompactKernel
+from titrant.learn.bins import learn_bins
+from titrant.learn.classes import ConstantClass, LinearClass
+from titrant.learn.cpo import CPO
+from titrant.learn.densities import propensities
+from titrant.learn.procedure import silent
+from titrant.learn.setting import TAILS, dose_sd
+from titrant.policies import Constant, Function, Linear
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.learn.cpo import Searched
+    from titrant.outcome import OutcomeModel
+    from titrant.outcome.adapter import Regressor
+    from titrant.policies import Policy
+    from titrant.propensity import PropensityModel
+
+
+def mean_dose(log: LoggedData) -> Constant:
+    """Return the mean logged dose for everyone."""
+    return Constant(log.treatment.mean(axis=0))
+
+
+def best_constant(
+    log: LoggedData,
+    *,
+    estimator: Searched | None = None,
+    bandwidth: float | None = None,
+    propensity: PropensityModel | None = None,
+    maximize: bool = False,
+) -> Constant:
+    """Return the same dose for everyone with the best estimate, between the logged tails.
+
+    ``estimator`` is `SelfNormalized()` unless given, ``bandwidth`` s·n^(−1/5). For IPW and
+    self-normalized estimates without bounds the search is exact; else by restarts.
+    """
+    chosen = SelfNormalized() if estimator is None else estimator
+    losses = _losses(log, maximize=maximize)
+    h = float(dose_sd(log)[0]) * len(log) ** -0.2 if bandwidth is None else bandwidth
+    if _piecewise(chosen, log):
+        return Constant(_exact_constant(losses, chosen, h, propensity))
+    q = np.ones(len(log)) if isinstance(chosen, DirectMethod) else propensities(log, propensity)
+    procedure = CPO(estimator=chosen, bandwidth=h, spread=2.0)
+    found = procedure.learn(losses, q, ConstantClass(), silent).policy
+    return Constant(float(found(log.context[:1])[0]))
+
+
+def direct_argmin(
+    log: LoggedData,
+    model: OutcomeModel | Regressor | None = None,
+    *,
+    doses: int = 81,
+    maximize: bool = False,
+) -> Function:
+    """Return the dose with the best prediction for each context: the direct method unrestricted.
+
+    ``model`` is fitted on all rows (the stacked library unless given), and looked up at so many
+    doses between the logged tails.
+    """
+    from sklearn.base import clone  # noqa: PLC0415
+
+    from titrant.outcome import Stack, as_outcome_model  # noqa: PLC0415
+
+    _one_dose(log, "direct_argmin")
+    _check.count(doses, "doses", "direct_argmin", at_least=2)
+    losses = _losses(log, maximize=maximize)
+    low, high = np.quantile(log.treatment, TAILS).tolist()
+    grid = np.linspace(low, high, doses)
+    fitted = clone(as_outcome_model(Stack() if model is None else model))
+    fitted.fit(losses.context, losses.treatment, losses.outcome)
+
+    def best(X: Array) -> Array:
+        """Return the dose of each context."""
+        return np.asarray(grid[np.argmin(fitted.curve(X, grid), axis=1)])
+
+    return Function(best)
+
+
+def direct_linear(
+    log: LoggedData,
+    model: OutcomeModel | Regressor | None = None,
+    *,
+    ridge: float = 0.003,
+    maximize: bool = False,
+    seed: int = 0,
+) -> Policy:
+    """Return the linear policy with the best mean prediction: the direct method within the class.
+
+    ``model`` (the stacked library unless given) is cross-fitted and tabulated over doses. The
+    ridge is on (coefficient/s)² of standardized contexts, the loss in units of sd(y).
+    """
+    procedure = CPO(
+        estimator=DirectMethod(outcome=model, seed=seed), ridge=ridge, restarts=8, seed=seed
+    )
+    q = np.ones(len(log))
+    return procedure.learn(_losses(log, maximize=maximize), q, LinearClass(), silent).policy
+
+
+def discretized_policy(
+    log: LoggedData,
+    *,
+    bins: int = 10,
+    quantiles: bool = False,
+    propensity: PropensityModel | None = None,
+    clip: float | None = None,
+    ridge: float = 0.001,
+    se_weight: float = 0.0,
+    maximize: bool = False,
+    restarts: int = 4,
+    seed: int = 0,
+) -> Function:
+    """Return the policy that picks one of a few doses, learned as if they were mere actions.
+
+    As POEM does it: a multinomial-logistic policy over ``bins`` of the dose (of equal width, or of
+    equal count with ``quantiles``), by the least self-normalized estimate with w = π(bin | x)/
+    P(bin | x), plus ``se_weight``·SE and a ridge on its coefficients, all in units of sd(y). The
+    policy returned gives the dose of the likeliest bin: its center, or with ``quantiles`` its
+    median logged dose. It knows nothing of doses being near each other, which is why it fails.
+
+    ``propensity`` is a model with a cdf, a mixture of linear-Gaussian models unless given;
+    ``clip`` floors the density.
+    """
+    _one_dose(log, "discretized_policy")
+    learned = learn_bins(
+        _losses(log, maximize=maximize),
+        bins=_check.count(bins, "bins", "discretized_policy", at_least=2),
+        quantiles=quantiles,
+        propensity=propensity,
+        clip=clip,
+        penalties=(
+            _check.nonnegative(ridge, "ridge", "discretized_policy"),
+            _check.nonnegative(se_weight, "se_weight", "discretized_policy"),
+        ),
+        restarts=_check.count(restarts, "restarts", "discretized_policy"),
+        seed=_check.count(seed, "seed", "discretized_policy", at_least=0),
+    )
+    return Function(learned)
+
+
+def median_regression(
+    X: ArrayLike,
+    best_dose: ArrayLike,
+    *,
+    intercept: bool = True,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    features: Sequence[str] | None = None,
+) -> Linear:
+    """Return the linear policy nearest to known best doses: min Σ|best − intercept − coef'x|.
+
+    For simulations, where the best dose (n,) of contexts X (n, p) is known: no policy of the class
+    loses less in L1. ``lower`` and ``upper`` are bounds on the coefficients, numbers or (p,), such
+    as the paper's. Solved as a linear program.
+    """
+    from titrant.learn.median import least_absolute  # noqa: PLC0415
+
+    x = _check.finite_array(X, "X", "median_regression", ndim=2)
+    t = _check.finite_array(best_dose, "best_dose", "median_regression", ndim=1)
+    if len(x) != len(t):
+        raise _check.invalid("best_dose", "median_regression", f"{len(x)} numbers", t.shape)
+    low = np.full(x.shape[1], -np.inf if lower is None else lower, dtype=np.float64)
+    high = np.full(x.shape[1], np.inf if upper is None else upper, dtype=np.float64)
+    coef, level = least_absolute(x, t, low, high, intercept=intercept)
+    return Linear(coef, level, features=features)
+
+
+def _losses(log: LoggedData, *, maximize: bool) -> LoggedData:
+    return log.with_outcome(-log.outcome) if maximize else log
+
+
+def _one_dose(log: LoggedData, owner: str) -> None:
+    if log.dimension > 1:
+        raise InvalidArgument(f"`{owner}` is for one dose; the log has {log.dimension}.")
+
+
+def _piecewise(estimator: Searched, log: LoggedData) -> bool:
+    """Return whether the estimate is piecewise polynomial or rational in a constant dose."""
+    return (
+        isinstance(estimator, (IPW, SelfNormalized))
+        and isinstance(estimator.kernel, CompactKernel)
+        and not log.bounded
+    )
+
+
+def _exact_constant(
+    log: LoggedData, estimator: Searched, h: float, propensity: PropensityModel | None
+) -> float:
+    """Return the dose with the least estimate between the logged tails, by exact search."""
+    from titrant.nuisance import Nuisances  # noqa: PLC0415
+    from titrant.optimize.exact_line import exact_line  # noqa: PLC0415
+
+    low, high = np.quantile(log.treatment, TAILS).tolist()
+    nuisances = Nuisances.of(log, estimator, propensity)
+    rows = nuisances.rows(nuisances.prepare(log), mean_dose(log))
+    return float(exact_line(estimator, rows, h, low=low, high=high).params[0])
