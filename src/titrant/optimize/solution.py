@@ -16,6 +16,14 @@ class Status(Enum):
     CONVERGED = "The search converged."
     STALLED = "No step lowered the objective any further; the point may be a kink. It is usable."
     OUT_OF_STEPS = "The search ran out of steps. Raise `steps`, or rescale the contexts."
+    INFEASIBLE = (
+        "No policy of the class reaches the effective sample size asked for. Raise the bandwidth "
+        "or lower the floor."
+    )
+    UNSOLVED = (
+        "A linear program could not be solved. Check that the constraints leave room, or rescale "
+        "the contexts."
+    )
     NOT_FINITE = "The objective was not finite at any start. Check the bandwidth and the bounds."
 
 

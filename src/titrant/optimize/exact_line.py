@@ -1,0 +1,214 @@
+"""The best policy along a line τ = offset(x) + slope(x)·β, exactly: β a number.
+
+With a kernel that is a polynomial on its support, the estimate is piecewise polynomial (IPW) or
+rational (self-normalized) in β, with two breakpoints a row. Bounds over buckets of β leave few
+places where the least value can be; there every cell between breakpoints is solved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant import _check
+from titrant.errors import InvalidArgument
+from titrant.estimators import SmoothedEstimator
+from titrant.kernels import Boundary
+from titrant.kernels.base import CompactKernel
+from titrant.optimize.layout import coefficients
+from titrant.optimize.solution import Solution, Status
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.estimators import Estimator, Rows
+
+_SAMPLE = 4096
+"""Rows whose breakpoints lay out the buckets."""
+_BUCKETS = 512
+_FULL = 16
+"""Rows of a bucket, at least."""
+_LIGHTEST = 1e-6
+"""Share of the largest possible weight under which a policy is off the data."""
+_AGAIN = 1e-12
+
+
+def exact_line(
+    estimator: Estimator,
+    rows: Rows,
+    h: float,
+    *,
+    offset: Array | float = 0.0,
+    slope: Array | float = 1.0,
+    low: float | None = None,
+    high: float | None = None,
+    ess_floor: float = 10.0,
+    maximize: bool = False,
+) -> Solution:
+    """Return the β in [low, high] with the least estimate for doses offset + slope·β.
+
+    Parameters
+    ----------
+    estimator : `IPW` or `SelfNormalized` with a compact kernel; no correction at bounds
+    rows : rows of one dose; the policy doses that they carry are not read
+    h : bandwidth
+    offset, slope : numbers or (n,); a constant dose is 0 and 1, τ = βx is 0 and x
+    low, high : range of β; unless given, wherever any row has weight
+    ess_floor : effective sample size that a policy must reach, so that none wins off the data;
+        at least 1 when self-normalized, and then never under a millionth of the largest weight
+    maximize : look for the largest estimate, as the least of its negative
+
+    Returns
+    -------
+    Solution : with `bound`, the least value over all cells between breakpoints; the gap to it
+        is rounding. `evaluations` counts the cells that had to be solved.
+    """
+    _check.positive(h, "h", "exact_line")
+    _check.nonnegative(ess_floor, "ess_floor", "exact_line")
+    line = Line.of(estimator, rows, h, offset, slope, maximize=maximize)
+    ends = line.range(low, high)
+    best, where, cells = line.search(ends, max(ess_floor, 1.0) if line.normalized else ess_floor)
+    found = np.isfinite(best)
+    value = line.value(where) if found else np.nan
+    return Solution(
+        params=np.array([where]),
+        value=value,
+        status=Status.CONVERGED if found else Status.INFEASIBLE,
+        starts=np.array([[ends[0]], [ends[1]]]),
+        ends=np.array([[where]]),
+        values=np.array([value]),
+        evaluations=cells,
+        bound=min(best + line.center, value) if found else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Policies τ = offset + slope·β on n rows, in units of the bandwidth."""
+
+    rows: Array
+    """v = (offset − t)/h, κ = slope/h, g = 1/(h·q) and ±e (4, n)."""
+    kernel: CompactKernel
+    normalized: bool
+    center: float
+    """What is added to the weighted residuals."""
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Estimator,
+        rows: Rows,
+        h: float,
+        offset: Array | float,
+        slope: Array | float,
+        *,
+        maximize: bool,
+    ) -> Line:
+        """Check that the estimate is piecewise polynomial or rational, and lay out the rows."""
+        kernel = estimator.kernel if isinstance(estimator, SmoothedEstimator) else None
+        unbounded = rows.lower is None or getattr(estimator, "boundary", None) is Boundary.NONE
+        if (
+            not isinstance(estimator, SmoothedEstimator)
+            or not isinstance(kernel, CompactKernel)
+            or estimator.uses_outcome_model
+            or not unbounded
+            or rows.t.shape[1] != 1
+        ):
+            raise InvalidArgument(
+                "The exact search needs `IPW` or `SelfNormalized`, a compact kernel and one dose "
+                f"without bounds (or `boundary=Boundary.NONE`); got {estimator!r} and "
+                f"{rows.t.shape[1]} dose(s){'' if unbounded else ' with bounds'}. Use LBFGS."
+            )
+        sign = -1.0 if maximize else 1.0
+        b, e = estimator.baseline(rows)
+        laid_out = np.empty((4, len(rows.t)))
+        np.subtract(offset, rows.t[:, 0], out=laid_out[0])
+        laid_out[0] /= h
+        laid_out[1] = np.asarray(slope) / h
+        np.divide(1.0 / h, rows.need("q", "exact_line"), out=laid_out[2])
+        np.multiply(sign, e, out=laid_out[3])
+        return cls(laid_out, kernel, estimator.normalized, sign * float(b[0]))
+
+    @property
+    def degree(self) -> int:
+        """The degree of the kernel's polynomial."""
+        return int(np.flatnonzero(self.kernel.coefficients).max())
+
+    @property
+    def kinds(self) -> Array:
+        """The polynomial pieces of the kernel: where they begin and end, and coefficients."""
+        c = coefficients(self.kernel)
+        if not c[1::2].any():
+            return np.array([[-1.0, 1.0, *c]])
+        mirrored = c * (-1.0) ** np.arange(len(c))
+        return np.array([[-1.0, 0.0, *mirrored], [0.0, 1.0, *c]])
+
+    def range(self, low: float | None, high: float | None) -> tuple[float, float]:
+        """Return the range of β: where any row gains or loses weight, unless given."""
+        from titrant.optimize.compiled.buckets import reach  # noqa: PLC0415  (loads numba)
+
+        first, last = reach(self.rows, self.kinds)
+        ends = (first if low is None else low, last if high is None else high)
+        if not (np.isfinite(ends).all() and ends[0] < ends[1]):
+            raise InvalidArgument(
+                f"The exact search needs a range of β with low < high; got {ends[0]} to {ends[1]}. "
+                "Unless given it is where rows gain or lose weight: check that `slope` is not 0."
+            )
+        return ends
+
+    def search(self, ends: tuple[float, float], floor: float) -> tuple[float, float, int]:
+        """Return the least Σw·e/Σw (or mean w·e), its β, and how many cells had to be solved."""
+        from titrant.optimize.compiled import buckets, sweep  # noqa: PLC0415  (loads numba)
+
+        kinds, edges = self.kinds, self._edges(ends)
+        degree = self.degree
+        size = 2 * degree + 2 + (2 * degree + 1 if floor > 0 else 0)
+        n = 0.0 if self.normalized else float(self.rows.shape[1])
+        located = buckets.locate(self.rows, kinds, edges)
+        entering, leaving, rest = buckets.accumulate(self.rows, kinds, edges, located, degree, size)
+        counts = buckets.active_counts(located, len(rest))
+        active = buckets.chain(self.rows, kinds, edges, counts, entering, leaving, degree)
+        floors = (floor, _LIGHTEST * float(self.rows[2].sum()) * self.kernel.bound)
+        best, where = sweep.best_edge(active, edges, degree, n, floors)
+        kept = np.ones(len(rest), dtype=np.bool_)
+        if np.isfinite(best):
+            kept = buckets.promising(active, leaving, rest, edges, degree, best, n)
+            # A little above it, so that the cell beside the edge finds it again.
+            best += _AGAIN * max(1.0, abs(best))
+        place, which = buckets.events(self.rows, kinds, located, kept)
+        order = np.argsort(place, kind="stable")
+        found: tuple[float, float, int] = sweep.sweep(
+            self.rows,
+            kinds,
+            edges,
+            kept,
+            active,
+            counts,
+            place[order],
+            which[order],
+            degree,
+            n,
+            floors,
+            best,
+            where,
+        )
+        return found
+
+    def _edges(self, ends: tuple[float, float]) -> Array:
+        """Return edges of buckets with about as many breakpoints each, by a sample of rows."""
+        some = self.rows[:, :: max(self.rows.shape[1] // _SAMPLE, 1)]
+        v, kappa = some[0][some[1] != 0], some[1][some[1] != 0]
+        points = np.sort(np.concatenate([(-1.0 - v) / kappa, (1.0 - v) / kappa]))
+        points = points[(points > ends[0]) & (points < ends[1])]
+        step = max(len(points) // min(_BUCKETS, max(self.rows.shape[1] // _FULL, 1)), 1)
+        return np.unique(np.concatenate([[ends[0]], points[step::step], [ends[1]]]))
+
+    def value(self, beta: float) -> float:
+        """Return the estimate at β by its sums over rows, taken afresh."""
+        from titrant.optimize.compiled.pieces import sum_active  # noqa: PLC0415  (loads numba)
+
+        sums = np.empty((1, 2 * self.degree + 2))
+        sum_active(sums, 0, self.degree, self.rows, self.kinds, beta, left=False)
+        weight = sums[0, self.degree + 1] if self.normalized else self.rows.shape[1]
+        return self.center + float(sums[0, 0] / weight)
