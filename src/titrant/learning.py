@@ -20,9 +20,10 @@ from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
 from titrant.learn.procedure import Procedure, silent
 from titrant.learn.setting import dose_sd
 from titrant.learn.stacked import StackedDR
-from titrant.policies import Constant, StatusQuo
+from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
     from titrant._types import Array
@@ -108,6 +109,14 @@ class PolicyLearner(BaseEstimator):
         """Return the doses of the policy for contexts X (n, p)."""
         check_is_fitted(self, "policy_")
         return self.policy_(np.asarray(X, dtype=np.float64))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy and the ranges of the contexts it was learned on, as JSON.
+
+        `load_policy` reads the policy back; `titrant recommend` marks rows outside the ranges.
+        """
+        check_is_fitted(self, "policy_")
+        save_learned(self.policy_, TrainingRange.of(self.log_.context, self.log_.names), path)
 
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""

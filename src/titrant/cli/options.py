@@ -50,6 +50,22 @@ def json_file() -> Any:  # noqa: ANN401
     )
 
 
+def propensity_model() -> Any:  # noqa: ANN401
+    """Return the field of the model of the propensities."""
+    return option(
+        "--propensity-model",
+        type=click.Choice(list(PROPENSITIES)),
+        help="The model of f(t | x) to fit.  [default: the --propensity column, or else mixture]",
+    )
+
+
+def allow_untrusted() -> Any:  # noqa: ANN401
+    """Return the field of the override of the trust rules."""
+    return option(
+        "--allow-untrusted", is_flag=True, help="Show numbers that the trust rules refuse."
+    )
+
+
 def seed() -> Any:  # noqa: ANN401
     """Return the field of the seed."""
     return option(
@@ -116,11 +132,7 @@ class MethodOptions:
         show_default=True,
         help="; ".join(f"{name}: {choice.help}" for name, choice in ESTIMATORS.items()) + ".",
     )
-    propensity_model: str | None = option(
-        "--propensity-model",
-        type=click.Choice(list(PROPENSITIES)),
-        help="The model of f(t | x) to fit.  [default: the --propensity column, or else mixture]",
-    )
+    propensity_model: str | None = propensity_model()
     kernel: str | None = option(
         "--kernel",
         type=click.Choice(list(KERNELS)),
@@ -139,9 +151,7 @@ class MethodOptions:
         help="Floor under the propensity.  [default: 0.01/sd(dose)]",
     )
     seed: int = seed()
-    allow_untrusted: bool = option(
-        "--allow-untrusted", is_flag=True, help="Show numbers that the trust rules refuse."
-    )
+    allow_untrusted: bool = allow_untrusted()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from titrant.cli.options import RunOptions, argument, option, takes
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.policies import Policy
+    from titrant.policies import Policy, TrainingRange
+
+OUTSIDE = "outside_training"
+"""The column that marks rows with a context beyond those of the training."""
+LARGE = 16 << 20
+"""Bytes above which a file passes through in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +63,110 @@ Example:
 def command(options: RecommendOptions, run: RunOptions) -> None:
     """Write TABLE with the doses that the saved POLICY gives its rows.
 
-    POLICY is a JSON file; TABLE a CSV, Parquet or Arrow file, or - for CSV from a pipe.
+    POLICY is a JSON file; TABLE a CSV, Parquet or Arrow file, or - for CSV from a pipe. For a
+    learned policy the column `outside_training` marks rows with a context beyond those that it was
+    learned from. Large files pass through in parts when -o names a file.
     """
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415
-    from titrant.cli.tables import check_table_path, write_table  # noqa: PLC0415
+    from titrant.cli.tables import check_table_path  # noqa: PLC0415
     from titrant.cli.writing import check_writable  # noqa: PLC0415
-    from titrant.data.files import read_table  # noqa: PLC0415
-    from titrant.policies import load_policy  # noqa: PLC0415
-    from titrant.policies.calling import check_doses  # noqa: PLC0415
+    from titrant.policies import load_policy, load_training  # noqa: PLC0415
 
     check_table_path("--output", options.output)
     check_writable("--save-config", run.save_config)
     policy = load_policy(options.policy_file)
-    table = read_table(options.table)
-    contexts = _contexts(table, policy, columns(options.context))
-    doses = policy(contexts)
-    check_doses(doses, len(contexts), f"The policy `{options.policy_file}`")
+    advice = Advice(
+        options.policy_file,
+        policy,
+        # The same dose for everyone asks for no contexts, known or not.
+        load_training(options.policy_file) if policy.features else None,
+        columns(options.context) or list(policy.features or ()),
+        columns(options.treatment),
+    )
     config.save(click.get_current_context(), run.save_config)
-    write_table(options.output, _with_doses(table, doses, columns(options.treatment)))
+    _write(advice, options)
+    advice.note_outside()
 
 
-def _contexts(table: pa.Table, policy: Policy, named: list[str]) -> Array:
+@dataclass(slots=True)
+class Advice:
+    """A policy at work, and a count of the contexts that it was not learned from."""
+
+    path: str
+    policy: Policy
+    training: TrainingRange | None
+    contexts: list[str]
+    """The columns it is called with; none for all that are fit."""
+    names: list[str]
+    """What to call the doses."""
+    rows: int = 0
+    outside: Array | None = None
+    """How many rows have each context outside its range (p,), and how many have any."""
+
+    def on(self, table: pa.Table) -> pa.Table:
+        """Return the table with the doses behind its own columns."""
+        from titrant.policies.calling import check_doses  # noqa: PLC0415
+
+        x = _contexts(table, self.contexts)
+        doses = self.policy(x)
+        check_doses(doses, len(x), f"The policy `{self.path}`")
+        made = _with_doses(table, doses, self.names)
+        if self.training is None:
+            return made
+        return _appended(made, OUTSIDE, self._counted(x))
+
+    def note_outside(self) -> None:
+        """Say how many rows lie where the policy was not learned."""
+        from titrant.cli.terminal import note  # noqa: PLC0415
+
+        if self.training is None or self.outside is None or not self.outside[-1]:
+            return
+        ranges = zip(self.training.names, self.training.low, self.training.high, strict=True)
+        found = [
+            f"`{name}` beyond {low:.6g} … {high:.6g} in {int(count):,}"
+            for (name, low, high), count in zip(ranges, self.outside, strict=False)
+            if count
+        ]
+        note(
+            f"{int(self.outside[-1]):,} of {self.rows:,} rows lie outside the contexts that the "
+            f"policy was learned from: {', '.join(found)}. See the column `{OUTSIDE}`."
+        )
+
+    def _counted(self, x: Array) -> NDArray[np.bool_]:
+        """Return which rows (n,) lie outside the training range, and count them."""
+        import numpy as np  # noqa: PLC0415
+
+        if self.training is None:
+            return np.zeros(len(x), dtype=bool)
+        beyond = self.training.beyond(x)
+        row = beyond.any(axis=1)
+        counts = np.append(beyond.sum(axis=0), row.sum())
+        self.rows += len(x)
+        self.outside = counts if self.outside is None else self.outside + counts
+        return np.asarray(row)
+
+
+def _write(advice: Advice, options: RecommendOptions) -> None:
+    """Write the doses of a large file part by part, of anything else at once."""
+    from titrant.cli.tables import write_table, write_tables  # noqa: PLC0415
+    from titrant.cli.writing import STDOUT  # noqa: PLC0415
+    from titrant.data.files import read_table  # noqa: PLC0415
+    from titrant.data.streams import stream_of  # noqa: PLC0415
+    from titrant.errors import DataError  # noqa: PLC0415
+
+    stream = stream_of(options.table, LARGE)
+    if stream is not None and advice.contexts and options.output != STDOUT:
+        # A file whose later parts do not fit the first is read as a whole, which settles the
+        # types of its columns, or says what is wrong and in which row.
+        with contextlib.suppress(DataError):
+            write_tables(options.output, map(advice.on, stream()))
+            return
+        advice.rows, advice.outside = 0, None
+    write_table(options.output, advice.on(read_table(options.table)))
+
+
+def _contexts(table: pa.Table, wanted: list[str]) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
     import numpy as np  # noqa: PLC0415
 
@@ -84,7 +174,6 @@ def _contexts(table: pa.Table, policy: Policy, named: list[str]) -> Array:
     from titrant.data.encode import encode, with_features  # noqa: PLC0415
     from titrant.data.frames import read_context  # noqa: PLC0415
 
-    wanted = named or list(policy.features or ())
     if wanted:
         return read_context(with_features(table, wanted), wanted)
     encoded = encode(table, None, ())
@@ -104,10 +193,15 @@ def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:
             param_hint="'--treatment'",
         )
     for name, column in zip(names, doses.reshape(len(table), count).T, strict=True):
-        if name in table.column_names:
-            raise click.BadParameter(
-                f"The table already has a column `{name}`. Give another name.",
-                param_hint="'--treatment'",
-            )
-        table = table.append_column(name, [column])
+        table = _appended(table, name, column)
     return table
+
+
+def _appended(table: pa.Table, name: str, column: NDArray[Any]) -> pa.Table:
+    if name in table.column_names:
+        raise click.BadParameter(
+            f"The table already has a column `{name}`. "
+            f"{'Rename it' if name == OUTSIDE else 'Give another name'}.",
+            param_hint="'TABLE'" if name == OUTSIDE else "'--treatment'",
+        )
+    return table.append_column(name, [column])

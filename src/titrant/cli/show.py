@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -15,7 +15,7 @@ from titrant.inference import Verdict
 from titrant.report.numbers import number, percent, span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from titrant.evaluation import Comparison, Contrast, Estimate
     from titrant.inference import Diagnostics
@@ -38,14 +38,30 @@ def values(
     return table
 
 
-def differences(comparison: Comparison, level: float, *, maximize: bool) -> Table:
+def differences(
+    comparison: Comparison,
+    level: float,
+    *,
+    maximize: bool,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> Table:
     """Return the paired difference of each pair of policies, and which is better if it is clear."""
     table = _table(["difference", "value", f"{percent(level)} CI", "better"])
-    for a, b in combinations(comparison.estimates, 2):
+    for a, b in combinations(comparison.estimates, 2) if pairs is None else pairs:
         contrast = comparison.contrast(a, b)
         interval = span(*contrast.interval(level))
         better = _better(contrast, level, maximize=maximize)
         _add(table, f"{a} − {b}", number(contrast.difference), interval, better)
+    return table
+
+
+def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
+    """Return what a learned policy was chosen from, with values on rows held out."""
+    value = "held-out reward" if maximize else "held-out loss"
+    table = _table(["candidate", value, "behind the best", "SE", "weight"])
+    for c in found:
+        numbers = (-c["loss"] if maximize else c["loss"], c["behind"], c["behind_se"])
+        _add(table, c["name"], *map(number, numbers), f"{c['weight']:.1%}")
     return table
 
 

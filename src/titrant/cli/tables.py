@@ -10,7 +10,7 @@ import click
 from titrant.cli.writing import STDOUT, check_writable, draft
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
@@ -30,33 +30,42 @@ def write_table(path: str, table: pa.Table) -> None:
     """Write a table as a whole or not at all; ``-`` is CSV on standard output."""
     if path == STDOUT:
         text = io.BytesIO()
-        _csv(table, text)
+        with _csv(text, table.schema) as writer:
+            writer.write_table(table)
         click.echo(text.getvalue().decode(), nl=False)
         return
-    write = next(w for ending, w in _WRITERS.items() if path.lower().endswith(ending))
-    with draft(path) as temporary:
-        write(table, str(temporary))
+    write_tables(path, iter([table]))
 
 
-def _csv(table: pa.Table, target: Any) -> None:  # noqa: ANN401  (a path or a stream)
-    from pyarrow.csv import write_csv  # noqa: PLC0415
-
-    write_csv(table, target)
-
-
-def _parquet(table: pa.Table, target: str) -> None:
-    from pyarrow.parquet import write_table as write_parquet  # noqa: PLC0415
-
-    write_parquet(table, target)
+def write_tables(path: str, tables: Iterator[pa.Table]) -> None:
+    """Write like tables under each other to a file, as a whole or not at all, one at a time."""
+    opened = next(w for ending, w in _WRITERS.items() if path.lower().endswith(ending))
+    first = next(tables)
+    with draft(path) as temporary, opened(str(temporary), first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
 
 
-def _arrow(table: pa.Table, target: str) -> None:
-    from pyarrow.feather import write_feather  # noqa: PLC0415
+def _csv(target: Any, schema: pa.Schema) -> Any:  # noqa: ANN401  (a path or a stream)
+    from pyarrow.csv import CSVWriter  # noqa: PLC0415
 
-    write_feather(table, target, compression="uncompressed")
+    return CSVWriter(target, schema)
 
 
-_WRITERS: dict[str, Callable[[pa.Table, str], None]] = {
+def _parquet(target: str, schema: pa.Schema) -> Any:  # noqa: ANN401
+    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+    return ParquetWriter(target, schema)
+
+
+def _arrow(target: str, schema: pa.Schema) -> Any:  # noqa: ANN401
+    from pyarrow.ipc import new_file  # noqa: PLC0415
+
+    return new_file(target, schema)
+
+
+_WRITERS: dict[str, Callable[[str, pa.Schema], Any]] = {
     ".csv": _csv,
     ".parquet": _parquet,
     ".arrow": _arrow,

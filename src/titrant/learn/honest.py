@@ -10,16 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from titrant import _check, _html
 from titrant.inference.base import StudentInterval, quantile
-from titrant.inference.diagnostics import Verdict
+from titrant.learn.pooling import pooled_comparison, student
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from titrant._types import Array
+    from titrant.inference.diagnostics import Verdict
     from titrant.inference.results import Comparison
 
 LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
@@ -35,19 +31,24 @@ class HonestValue:
     maximize: bool
 
     @property
+    def comparison(self) -> Comparison:
+        """Both halves as one: means weighted by rows, errors of independent rows."""
+        return pooled_comparison(self.halves)
+
+    @property
     def value(self) -> float:
         """The mean of the halves' estimates, weighted by rows."""
-        return float(self._shares() @ [half[LEARNED].value for half in self.halves])
+        return self.comparison[LEARNED].value
 
     @property
     def se(self) -> float:
         """Its standard error: the halves share no rows."""
-        return _pooled_se(self._shares(), [half[LEARNED].se for half in self.halves])
+        return self.comparison[LEARNED].se
 
     @property
     def confidence(self) -> StudentInterval:
         """The bias-corrected interval of the value."""
-        return pooled(self._shares(), [_student(half[LEARNED].confidence) for half in self.halves])
+        return student(self.comparison[LEARNED].confidence)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval of the value at ``level``."""
@@ -60,8 +61,7 @@ class HonestValue:
 
     def contrast(self, name: str = STATUS_QUO) -> StudentInterval:
         """Return the paired difference, learned less ``name``."""
-        parts = [_student(half.contrast(LEARNED, name).confidence) for half in self.halves]
-        return pooled(self._shares(), parts)
+        return student(self.comparison.contrast(LEARNED, name).confidence)
 
     @property
     def trusted(self) -> bool:
@@ -71,8 +71,7 @@ class HonestValue:
     @property
     def verdict(self) -> Verdict:
         """The worse verdict of the two halves."""
-        order = list(Verdict)
-        return max((half[LEARNED].diagnostics.verdict for half in self.halves), key=order.index)
+        return self.comparison[LEARNED].diagnostics.verdict
 
     def gain(self, name: str = STATUS_QUO, level: float = 0.95) -> tuple[float, float]:
         """Return the improvement over ``name``, positive if better, and its lower bound.
@@ -94,7 +93,8 @@ class HonestValue:
     def finding(self, name: str = STATUS_QUO, level: float = 0.95) -> str:
         """Return what was found about the improvement over ``name``, in a sentence."""
         gain, bound = self.gain(name, level)
-        said = f"The improvement over the {name} is {gain:.4g}, at least {bound:.4g} ({level:.6g})"
+        side = f"the one-sided {100 * level:.6g}% bound is {bound:.4g}"
+        said = f"The improvement over the {name} is {gain:.4g}; {side}"
         if not self.trusted:
             return f"{said}, but the trust rules refuse the grade of the learned policy."
         return f"{said}, which {'excludes' if bound > 0 else 'does not exclude'} zero."
@@ -133,32 +133,3 @@ class HonestValue:
         cells = [(what, f"{v:.4g}", f"{low:.4g} … {high:.4g}") for what, v, low, high in rows]
         headings = ["honest", "estimate", "95% CI"]
         return _html.table(headings, cells, f"verdict: {self.verdict.value}")
-
-    def _shares(self) -> Array:
-        rows = np.array([half[LEARNED].rows for half in self.halves], dtype=np.float64)
-        return np.asarray(rows / rows.sum())
-
-
-def pooled(shares: Array, parts: Sequence[StudentInterval]) -> StudentInterval:
-    """Return the interval of Σ share·center over independent parts, Welch's degrees of freedom."""
-    variances = shares**2 * np.array([part.se**2 for part in parts])
-    degrees = np.array([part.degrees for part in parts])
-    total = float(variances.sum())
-    spread = float(np.sum(variances**2 / degrees))
-    return StudentInterval(
-        float(shares @ [part.center for part in parts]),
-        total**0.5,
-        total**2 / spread if spread > 0 else float(degrees.min()),
-        f"{parts[0].method}, two halves",
-        next((part.note for part in parts if part.note), None),
-    )
-
-
-def _pooled_se(shares: Array, se: Sequence[float]) -> float:
-    return float(np.sqrt(np.sum((shares * np.array(se)) ** 2)))
-
-
-def _student(interval: object) -> StudentInterval:
-    if not isinstance(interval, StudentInterval):
-        raise TypeError(f"halves are graded by t intervals, not by {type(interval).__name__}")
-    return interval

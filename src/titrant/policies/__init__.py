@@ -10,6 +10,7 @@ from titrant.policies.loading import POLICIES, load_policy, policy_from_dict
 from titrant.policies.rbf import RBF
 from titrant.policies.rounded import Rounded
 from titrant.policies.status_quo import StatusQuo
+from titrant.policies.training import TrainingRange, load_training, save_learned
 
 __all__ = [
     "POLICIES",
@@ -22,8 +23,11 @@ __all__ = [
     "Policy",
     "Rounded",
     "StatusQuo",
+    "TrainingRange",
     "as_policy",
     "doses",
     "load_policy",
+    "load_training",
     "policy_from_dict",
+    "save_learned",
 ]

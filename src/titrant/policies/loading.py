@@ -13,7 +13,7 @@ from titrant.policies.constant import Constant
 from titrant.policies.linear import Linear
 from titrant.policies.rbf import RBF
 from titrant.policies.rounded import Rounded
-from titrant.policies.saving import FORMAT, VERSION
+from titrant.policies.saving import FORMAT, TRAINING, VERSION
 from titrant.policies.status_quo import StatusQuo
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def policy_from_dict(content: object) -> Policy:
             f"{VERSION}. Update titrant, or save the policy again."
         )
     return _policy(
-        {key: value for key, value in content.items() if key not in {"format", "version"}}
+        {key: value for key, value in content.items() if key not in {"format", "version", TRAINING}}
     )
 
 

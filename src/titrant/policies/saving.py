@@ -18,6 +18,8 @@ import numpy as np
 
 FORMAT = "titrant-policy"
 VERSION = 1
+TRAINING = "training"
+"""The entry of a learned policy's file that says where it was learned."""
 
 
 def document(policy: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -1,0 +1,143 @@
+"""What `titrant learn` says of a learned policy: on the terminal, as JSON and as a page."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from titrant.cli import config, inputs, show
+from titrant.cli.terminal import show as to_terminal
+from titrant.cli.terminal import working
+from titrant.cli.writing import STDOUT, write_text
+from titrant.errors import InvalidArgument
+from titrant.evaluation import Evaluation
+from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO
+from titrant.policies import Constant, StatusQuo
+from titrant.report.rules import rule
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from titrant.cli.options import LogOptions, OutputOptions
+    from titrant.data import LoggedData
+    from titrant.learn.honest import HonestValue
+    from titrant.learning import PolicyLearner
+
+
+def finish(
+    learner: PolicyLearner, log: LoggedData, output: OutputOptions, columns: LogOptions
+) -> bool:
+    """Print and write what was learned; return whether its honest value can be trusted."""
+    honest = honest_value(learner)
+    show.cautions({LEARNED: honest.comparison[LEARNED]})
+    if output.json != STDOUT:
+        to_terminal(formulas(learner, log, columns))
+        to_terminal(show.values(honest.comparison.estimates, output.level))
+        to_terminal(differences(honest, output))
+        if found := described(learner)["candidates"]:
+            to_terminal(show.candidates(found, maximize=output.maximize))
+        to_terminal(show.reading(maximize=output.maximize))
+        to_terminal(learner.decision_)
+    if output.json is not None:
+        write_text(output.json, json.dumps(plain(learner), indent=2, ensure_ascii=False) + "\n")
+    if output.html is not None:
+        with working("Writing the report"):
+            write_text(output.html, page(learner, log, output, columns))
+    return honest.trusted
+
+
+def honest_value(learner: PolicyLearner) -> HonestValue:
+    """Return the honest value of a learner that was asked for it."""
+    if learner.estimate_ is None:
+        raise InvalidArgument("There is no honest value to show; learn with `honest=True`.")
+    return learner.estimate_
+
+
+def plain(learner: PolicyLearner) -> dict[str, Any]:
+    """Return the result for programs."""
+    return {
+        "deployed": learner.deployed_,
+        "decision": learner.decision_,
+        "honest": honest_value(learner).to_dict(),
+        "learned": learner.learned_.to_dict(),
+    }
+
+
+def formulas(learner: PolicyLearner, log: LoggedData, columns: LogOptions) -> str:
+    """Return the learned rule in words, on the user's scale."""
+    treatments = inputs.columns(columns.treatment)
+    sd = log.context.std(axis=0)
+    found = rule(LEARNED, learner.learned_.policy, treatments, log.names, sd)
+    return "The learned rule:\n" + "\n".join(f"  {formula}" for formula in found.formulas) + "\n"
+
+
+def differences(honest: HonestValue, output: OutputOptions) -> Table:
+    """Return the learned policy's honest differences to all others."""
+    pairs = [(LEARNED, name) for name in honest.names]
+    return show.differences(honest.comparison, output.level, maximize=output.maximize, pairs=pairs)
+
+
+def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
+    """Return how the policy was learned, as the report describes it."""
+    honest, report = honest_value(learner), learner.learned_.report
+    chosen = report.get("candidates", {})
+    return {
+        "name": LEARNED,
+        "deployed": learner.deployed_,
+        "decision": learner.decision_,
+        "honest": {
+            "value": honest.value,
+            "interval": honest.interval(level),
+            "verdict": honest.verdict.value,
+            "against": {
+                name: {
+                    "difference": honest.comparison.contrast(LEARNED, name).difference,
+                    "interval": honest.contrast(name).at(level),
+                }
+                for name in honest.names
+            },
+        },
+        "chosen": chosen.get("chosen"),
+        "because": chosen.get("because"),
+        "candidates": [
+            {
+                "name": name,
+                "loss": c["held_out_loss"],
+                "behind": c["behind_the_best"],
+                "behind_se": c["behind_the_best_se"],
+                "weight": c["weight"],
+            }
+            for name, c in chosen.get("scores", {}).items()
+        ],
+        "outcome_models": report.get("outcome_models", {}),
+    }
+
+
+def page(
+    learner: PolicyLearner, log: LoggedData, output: OutputOptions, columns: LogOptions
+) -> str:
+    """Return the report: honest values, and what the policy does to the rows of the log."""
+    from titrant.report import gather, render  # noqa: PLC0415
+
+    policies = {
+        LEARNED: learner.learned_.policy,
+        STATUS_QUO: StatusQuo(),
+        MEAN_DOSE: Constant(log.treatment.mean(axis=0)),
+        **(learner.against or {}),
+    }
+    context = click.get_current_context()
+    return render(
+        gather(
+            honest_value(learner).comparison,
+            Evaluation.of(log, policies, learner.grade, learner.propensity),
+            level=output.level,
+            maximize=output.maximize,
+            settings=config.settings(context),
+            config=config.text(context),
+            learned=described(learner, output.level),
+            treatments=inputs.columns(columns.treatment),
+            outcome=columns.outcome,
+        )
+    )

@@ -1,0 +1,68 @@
+"""One file as a stream of small tables, so that a file larger than memory can pass through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from titrant.data import wording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROWS = 65_536
+"""Of one table of a stream."""
+BLOCK = 16 << 20
+"""Bytes of a CSV that are parsed at a time; the first block decides the types of the columns."""
+
+
+def stream_of(path: str, above: int) -> Callable[[], Iterator[pa.Table]] | None:
+    """Return how to read one file of more than ``above`` bytes part by part.
+
+    None for a smaller file, and for anything that can only be read as a whole.
+    """
+    if not Path(path).is_file() or Path(path).stat().st_size <= above:
+        return None
+    lowered = path.lower()
+    for endings, read in _READERS.items():
+        if lowered.endswith(endings):
+            return lambda: _guarded(path, read)
+    return None
+
+
+def _guarded(path: str, read: Callable[[str], Iterator[pa.Table]]) -> Iterator[pa.Table]:
+    try:
+        yield from read(path)
+    except (pa.ArrowException, OSError) as reason:
+        raise wording.unreadable(path, "a table", reason) from None
+
+
+def _csv(path: str) -> Iterator[pa.Table]:
+    options = pa_csv.ReadOptions(block_size=BLOCK)
+    with pa_csv.open_csv(path, read_options=options) as reader:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+def _parquet(path: str) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(ROWS):
+            yield pa.Table.from_batches([batch])
+
+
+def _arrow(path: str) -> Iterator[pa.Table]:
+    with pa.memory_map(path) as source:
+        reader = pa.ipc.open_file(source)
+        for i in range(reader.num_record_batches):
+            yield pa.Table.from_batches([reader.get_batch(i)])
+
+
+_READERS: dict[tuple[str, ...], Callable[[str], Iterator[pa.Table]]] = {
+    (".csv",): _csv,
+    (".parquet", ".pq"): _parquet,
+    (".arrow", ".feather"): _arrow,
+}

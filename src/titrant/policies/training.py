@@ -1,0 +1,90 @@
+"""Where a policy was learned: the ranges of its contexts, kept in the policy's file.
+
+A file of a learned policy has one more entry, ``"training": {"version": 1, "rows": …,
+"context": {name: [low, high], …}}``. `load_policy` leaves it aside: the policy is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from titrant.errors import PolicyFileError
+from titrant.policies.saving import TRAINING, write
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.policies.base import Policy
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRange:
+    """The smallest and largest context (p,) each, among the rows that a policy was learned from."""
+
+    names: tuple[str, ...]
+    low: Array
+    high: Array
+    rows: int
+
+    @classmethod
+    def of(cls, context: Array, names: tuple[str, ...]) -> Self:
+        """Return the range of contexts (n, p)."""
+        return cls(names, context.min(axis=0), context.max(axis=0), len(context))
+
+    def beyond(self, X: Array) -> NDArray[np.bool_]:
+        """Return where contexts X (n, p) lie outside the range (n, p)."""
+        return np.asarray((self.low > X) | (self.high < X))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of a policy's file."""
+        ends = zip(self.low.tolist(), self.high.tolist(), strict=True)
+        context = {name: list(pair) for name, pair in zip(self.names, ends, strict=True)}
+        return {"version": VERSION, "rows": self.rows, "context": context}
+
+    @classmethod
+    def from_dict(cls, content: object) -> Self:
+        """Return the range that `to_dict` described."""
+        if not isinstance(content, dict) or content.get("version") != VERSION:
+            raise _refusal(f"has no version {VERSION}, which this titrant reads")
+        context, rows = content.get("context"), content.get("rows")
+        if not isinstance(context, dict) or not isinstance(rows, int):
+            raise _refusal("lacks its rows or its contexts")
+        if not all(_is_range(pair) for pair in context.values()):
+            raise _refusal("has a context without a smallest and a largest value")
+        ends = np.array(list(context.values()), dtype=np.float64).reshape(-1, 2)
+        return cls(tuple(context), ends[:, 0], ends[:, 1], rows)
+
+
+def save_learned(policy: Policy, training: TrainingRange, path: str | os.PathLike[str]) -> None:
+    """Write a policy with the range it was learned on; `load_policy` reads the policy back."""
+    write({**policy.to_dict(), TRAINING: training.to_dict()}, path)
+
+
+def load_training(path: str | os.PathLike[str]) -> TrainingRange | None:
+    """Return the range in the file of a learned policy, or None where there is none."""
+    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    found = content.get(TRAINING) if isinstance(content, dict) else None
+    return None if found is None else TrainingRange.from_dict(found)
+
+
+def _is_range(pair: object) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2:  # noqa: PLR2004
+        return False
+    return all(isinstance(end, (int, float)) and math.isfinite(end) for end in pair)
+
+
+def _refusal(what: str) -> PolicyFileError:
+    return PolicyFileError(
+        f"The entry `{TRAINING}` of the policy file {what}. Save the policy again."
+    )
