@@ -61,7 +61,8 @@ def correct_near_bounds(
     for i in range(len(t)):
         dose = min(max(tau[i], low), high)
         left, right, v = (bounds[0, i] - dose) / h, (bounds[1, i] - dose) / h, (t[i] - dose) / h
-        if abs(v) <= 1.0 and (left > -1.0 or right < 1.0):
+        # Rows that fill the last block have g = 0 and no bounds to speak of.
+        if abs(v) <= 1.0 and (left > -1.0 or right < 1.0) and g[i] > 0.0:
             value, slope = local_kernel(c, degree, v, left, right)
             w[i] = g[i] * value
             dw[i] = g[i] * slope / h if low < tau[i] < high else 0.0
