@@ -258,6 +258,10 @@ def test_contradictions_are_named(tmp_path):
     assert re.match(r"squares, mean: 3\.056, committed 3\.1, tolerance", second)
     old["rows"][0]["se"] = 0.02  # 4 standard errors are 0.08
     assert len(contradictions(result, old)) == 1
+    old["rows"][0] |= {"se": 0.006, "ours": 3.1}  # too little for 6 replications,
+    assert len(contradictions(result, old)) == 2
+    old["settings"]["replications"] = 24  # enough for a run of 6 in place of 24
+    assert len(contradictions(result, old)) == 1
     old["rows"][0]["label"] = "cubes"
     assert "not in the committed result" in contradictions(result, old)[1]
     del old["sample"]["first"]

@@ -5,13 +5,19 @@ as they come (`running`, `notebook`), and ends as a table with verdicts (`result
 (`figures`). ``python -m titrant.studies figure-1 --quick`` runs one.
 """
 
-from titrant.studies import figure_1, figure_2
+from titrant.studies import figure_1, figure_2, figure_4
 from titrant.studies.result import Result, Row, Verdict
 from titrant.studies.study import Findings, Piece, Settings, Study, Task
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in (figure_1.NORMAL, figure_1.UNIFORM, figure_2.UNIFORM, figure_2.NORMAL)
+    for study in (
+        figure_1.NORMAL,
+        figure_1.UNIFORM,
+        figure_2.UNIFORM,
+        figure_2.NORMAL,
+        figure_4.STUDY,
+    )
 }
 """Every study by its name, in the order of the paper."""
 

@@ -136,7 +136,8 @@ class Result:
 def contradictions(new: Result, old: dict[str, Any]) -> list[str]:
     """Return what a new run, perhaps a quick one, says against a committed result.
 
-    The sample must agree to three digits, every row within 4 of the greater standard error.
+    The sample must agree to three digits, every row within 4 standard errors: those committed,
+    as much greater as the new run is shorter.
     """
     found = [
         f"{name}: {value:.6g}, committed {old['sample'].get(name)}."
@@ -144,13 +145,14 @@ def contradictions(new: Result, old: dict[str, Any]) -> list[str]:
         if not math.isclose(value, old["sample"].get(name, math.nan), rel_tol=1e-3, abs_tol=1e-6)
     ]
     before = {(row["label"], row["quantity"]): row for row in old["rows"]}
+    repeated = old["settings"]["replications"] / new.settings["replications"]
+    shorter = math.sqrt(max(repeated, 1.0))
     for row in new.rows:
         past = before.get((row.label, row.quantity))
         if past is None:
             found.append(f"{row.label}, {row.quantity}: not in the committed result.")
             continue
-        # A quick run repeats a part of the replications, so its own error is the greater one.
-        tolerance = _STANDARD_ERRORS * max(row.se or 0.0, past["se"] or 0.0)
+        tolerance = _STANDARD_ERRORS * shorter * (past["se"] or 0.0)
         tolerance += 10.0 ** (1 - _DIGITS) * abs(past["ours"])
         if abs(row.ours - past["ours"]) > tolerance:
             found.append(
