@@ -26,7 +26,9 @@ from titrant import (
     evaluate,
 )
 from titrant.bandwidth import RuleOfThumb
+from titrant.curves import curve_on
 from titrant.data.simulate import Quadratic
+from titrant.evaluation import Evaluation
 
 EXACT = 1e-10
 
@@ -63,6 +65,17 @@ def test_a_curve_by_every_estimator(estimator):
     alone = evaluate(LOG, Linear(coef=[1.2, -0.5]), bandwidth=0.5, **settings)
     assert found.values[1] == pytest.approx(alone.value, rel=EXACT)
     assert found.comparison["1.2"].interval() == pytest.approx(alone.interval(), rel=1e-9)
+
+
+def test_a_curve_on_an_evaluation_made_before():
+    # Same log, same nuisances, fitted once; only the policies are new.
+    model = DoublyRobust(outcome=LinearRegression())
+    before = Evaluation.of(LOG, {"other": NEAR}, model, None)
+    found = curve_on(before, Constant, [0.1, 0.4, 50.0], bandwidth=0.5)
+    expected = curve(LOG, Constant, [0.1, 0.4, 50.0], estimator=model, bandwidth=0.5)
+    assert found.to_dict() == expected.to_dict()
+    assert before.with_policies({"new": Constant(0.1)}).nuisances is before.nuisances
+    assert before.names == ("other",)
 
 
 def test_the_band_is_wider_than_the_points():
@@ -113,7 +126,7 @@ def test_a_curve_without_any_answer_is_refused_with_the_first_reason():
 
 @pytest.mark.parametrize("bad", [[], [[0.1]], [0.1, np.nan], "doses", 0.5])
 def test_parameters_are_a_list_of_numbers(bad):
-    with pytest.raises(InvalidArgument, match="`parameters` of `curve` must be|no policy"):
+    with pytest.raises(InvalidArgument, match=r"`parameters` of `curve` must be|no policy"):
         curve(LOG, Constant, bad, estimator=SN)
 
 

@@ -301,6 +301,16 @@ def test_a_log_without_context():
     assert low < 0.25 < high
 
 
+def test_the_direct_method_needs_no_propensity():
+    log = smooth_log(300)
+    with_column, without = (
+        evaluate(given, NEAR, estimator=DirectMethod(outcome=TrueMean()))
+        for given in (log, log.with_propensity(None))
+    )
+    assert without.value == with_column.value
+    assert without.interval() == with_column.interval()
+
+
 def test_a_policy_object_and_its_function_are_one_policy():
     log = smooth_log()
     settings = {"estimator": SelfNormalized(), "bandwidth": 0.5}
