@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+DEFAULT = "averaged bias path"
+DEFAULT_INTERVAL = f"{DEFAULT} | robust bias-corrected"
+LARGE = 1000
+"""Sample size from which the tighter bands hold."""
 ANSWERED_OFTEN = 0.99
 """A bandwidth competes for the oracle's place when this share of the logs reach that far."""
 
@@ -65,7 +69,7 @@ def _verdicts(
     """Return how often the default interval covers among each verdict of the trust rules."""
     count, covered = Counter(r["verdict"] for r in records), Counter()
     for r in answered:
-        low, high = r["intervals"]["averaged bias path | robust bias-corrected"]
+        low, high = r["intervals"][DEFAULT_INTERVAL]
         covered[r["verdict"]] += low <= truth <= high
     with_interval = Counter(r["verdict"] for r in answered)
     return {
@@ -81,3 +85,18 @@ def _verdicts(
 def monte_carlo_se(p: float, n: int) -> float:
     """Return √(p(1 − p)/n), the standard error of a coverage."""
     return math.sqrt(max(p * (1 - p), 0.0) / n) if n else math.nan
+
+
+def band(cell: dict[str, Any]) -> tuple[float, float]:
+    """Return the band that the coverage of the default 95 % interval is to keep in a cell."""
+    if not cell["smooth"]:
+        return 0.90, 1.0
+    return (0.91, 0.98) if cell["n"] < LARGE else (0.93, 0.97)
+
+
+def keeps_its_band(cell: dict[str, Any]) -> bool:
+    """Return whether the default interval keeps its band within two Monte-Carlo errors."""
+    found = cell["intervals"][DEFAULT_INTERVAL]
+    slack = 2 * monte_carlo_se(0.95, found["replications"])
+    low, high = band(cell)
+    return low - slack <= found["coverage"] <= high + slack
