@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from titrant.optimize.compiled.decorators import compiled, inlined
 from titrant.optimize.compiled.pieces import (
     add_piece,
     ends,
@@ -37,7 +37,7 @@ SMALL = 500
 """With so few rows they always are: neighbors may be far apart, and shifts amplify rounding."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reach(rows: Array, kinds: Array) -> tuple[float, float]:
     """Return the first and the last β at which any row gains or loses weight."""
     low, high = np.inf, -np.inf
@@ -49,7 +49,7 @@ def reach(rows: Array, kinds: Array) -> tuple[float, float]:
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def locate(rows: Array, kinds: Array, edges: Array) -> Index:
     """Return the buckets in which pieces begin and end (2, pieces, n).
 
@@ -70,7 +70,7 @@ def locate(rows: Array, kinds: Array, edges: Array) -> Index:
     return where
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def search(edges: Array, beta: Array, out: Index) -> None:
     """Set out (n,) to the last edge not above each β (n,), −1 if all are.
 
@@ -89,7 +89,7 @@ def search(edges: Array, beta: Array, out: Index) -> None:
             out[low + i] = np.int64(at[i]) if some[i] >= edges[0] else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def accumulate(
     rows: Array, kinds: Array, edges: Array, where: Index, degree: int, size: int
 ) -> tuple[Array, Array, Array]:
@@ -129,13 +129,13 @@ def accumulate(
     return entering, leaving, rest
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _bound(rest: Array, k: int, heavy: float, e: float) -> None:
     rest[k, 0] += heavy * max(-e, 0.0)
     rest[k, 1] += heavy
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def active_counts(where: Index, count: int) -> Index:
     """Return how many pieces are active at each edge (K + 1,)."""
     change = np.zeros(count + 2, dtype=np.int64)
@@ -147,7 +147,7 @@ def active_counts(where: Index, count: int) -> Index:
     return np.cumsum(change)[: count + 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def chain(
     rows: Array,
     kinds: Array,
@@ -176,7 +176,7 @@ def chain(
     return active
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def freshen(
     sums: Array,
     at: int,
@@ -201,7 +201,7 @@ def freshen(
     return max(count, peak)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def promising(
     active: Array, leaving: Array, rest: Array, edges: Array, degree: int, best: float, n: float
 ) -> NDArray[np.bool_]:
@@ -221,7 +221,7 @@ def promising(
     return kept
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def events(rows: Array, kinds: Array, where: Index, kept: NDArray[np.bool_]) -> tuple[Array, Index]:
     """Return where pieces begin or end in the kept buckets (E,), and which (E, 3).
 

@@ -11,13 +11,14 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from titrant.optimize.compiled.decorators import compiled
 
 if TYPE_CHECKING:
     from titrant._types import Array
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def penalized(
     params: Array,
     n: int,
@@ -57,14 +58,14 @@ def penalized(
     return value, slope
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add(out: Array, factor: float, vector: Array) -> None:
     """Add factor·vector to out."""
     for i in range(len(out)):
         out[i] += factor * vector[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def standard_error(
     slope: Array,
     weight: float,
@@ -98,7 +99,7 @@ def standard_error(
     return weight * se
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shortage(
     slope: Array,
     strength: float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from titrant.optimize.compiled.decorators import compiled
 
 _NEAR, _FAR = 0.1, 0.9
 """A new step keeps this share of the bracket away from both of its ends."""
@@ -12,7 +12,7 @@ _LEAST, _MOST = 2.0, 5.0
 """Factors by which a step grows that was too short."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
     """Return a step between a, which descends (da < 0), and b > a, which is too far.
 
@@ -31,7 +31,7 @@ def between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> f
     return min(max(step, a + _NEAR * width), a + _FAR * width)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def beyond(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
     """Return a step beyond b > a, where the function still descends steeply."""
     step = _cubic(a, fa, da, b, fb, db)
@@ -40,7 +40,7 @@ def beyond(a: float, fa: float, da: float, b: float, fb: float, db: float) -> fl
     return min(max(step, a + _LEAST * (b - a)), a + _MOST * (b - a))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
     """Return where the cubic interpolant is least (Nocedal & Wright, 3.59), or nan."""
     d1 = da + db - 3.0 * (fa - fb) / (a - b)

@@ -16,15 +16,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from titrant.optimize.compiled.decorators import compiled, inlined
 from titrant.optimize.compiled.polynomial import shift
 
 if TYPE_CHECKING:
     from titrant._types import Array
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def span(v: float, kappa: float, kinds: Array, p: int) -> tuple[float, float]:
     """Return the β between which a piece carries weight; an empty span when it never does."""
     low, high = kinds[p, 0], kinds[p, 1]
@@ -36,13 +36,13 @@ def span(v: float, kappa: float, kinds: Array, p: int) -> tuple[float, float]:
     return (first, last) if kappa > 0.0 else (last, first)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def ends(kappa: float, kinds: Array, p: int) -> tuple[float, float]:
     """Return u where a piece begins and where it ends, as β grows."""
     return (kinds[p, 0], kinds[p, 1]) if kappa > 0.0 else (kinds[p, 1], kinds[p, 0])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def add_piece(
     sums: Array,
     to: int,
@@ -77,7 +77,7 @@ def add_piece(
     return weight
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _add_quadratic(
     sums: Array,
     to: int,
@@ -109,7 +109,7 @@ def _add_quadratic(
     return k0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sum_active(
     sums: Array, to: int, degree: int, rows: Array, kinds: Array, beta: float, left: bool
 ) -> None:
@@ -123,7 +123,7 @@ def sum_active(
                 add_piece(sums, to, 1.0, degree, kinds, p, v + kappa * beta, kappa, g, e)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shift_sums(sums: Array, to: int, degree: int, by: float) -> None:
     """Count all polynomials of sums[to] from x + by instead of x."""
     size = sums.shape[1]
@@ -132,14 +132,14 @@ def shift_sums(sums: Array, to: int, degree: int, by: float) -> None:
     _shift_part(sums, to, 2 * degree + 2, size, by)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shift_part(sums: Array, to: int, start: int, stop: int, by: float) -> None:
     for low in range(start, stop - 1):
         for k in range(stop - 2, low - 1, -1):
             sums[to, k] += by * sums[to, k + 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def least_excess(sums: Array, to: int, degree: int, width: float, best: float, n: float) -> float:
     """Return a lower bound of A − best·B, or A − best·n when n > 0, over [0, width].
 

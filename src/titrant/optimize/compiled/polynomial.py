@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from titrant.optimize.compiled.decorators import compiled
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -14,7 +15,7 @@ _HALVINGS = 80
 """Halvings of a bracket: more than the digits of a number."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def at(c: Array, x: float) -> float:
     """Return the value at x, by Horner's rule."""
     total = 0.0
@@ -23,7 +24,7 @@ def at(c: Array, x: float) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shift(c: Array, by: float) -> None:
     """Replace c(x) by c(x + by), by repeated synthetic division."""
     for low in range(len(c) - 1):
@@ -31,7 +32,7 @@ def shift(c: Array, by: float) -> None:
             c[k] += by * c[k + 1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def product(a: Array, b: Array) -> Array:
     """Return a·b."""
     out = np.zeros(len(a) + len(b) - 1)
@@ -41,7 +42,7 @@ def product(a: Array, b: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def derivative(c: Array) -> Array:
     """Return c′; of a constant, the constant 0."""
     out = np.zeros(max(len(c) - 1, 1))
@@ -50,7 +51,7 @@ def derivative(c: Array) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def roots(c: Array, width: float) -> Array:
     """Return the points of (0, width) where c changes sign.
 
@@ -72,7 +73,7 @@ def roots(c: Array, width: float) -> Array:
     return ends[1:-1]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _between(c: Array, low: float, high: float, at_low: float) -> float:
     """Return the one root between low and high, where c has other signs."""
     for _ in range(_HALVINGS):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from titrant.optimize.compiled.decorators import compiled
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -18,7 +19,7 @@ _ON_SPHERE = 1.0 - 1e-12
 """Share of the radius from which a point is on the sphere: projection rounds."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def project(x: Array, limits: Array, radius: float) -> None:
     """Move x (P,) to the nearest point of the set."""
     norm = 0.0
@@ -32,7 +33,7 @@ def project(x: Array, limits: Array, radius: float) -> None:
                 x[k] *= radius / norm
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def multiplier(x: Array, g: Array, limits: Array, radius: float) -> float:
     """Return μ ≥ 0 for which g + μx (over the counted) is tangent to the ball; 0 inside it."""
     if radius == np.inf:
@@ -46,7 +47,7 @@ def multiplier(x: Array, g: Array, limits: Array, radius: float) -> float:
     return -inner / square
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def reduce_gradient(
     x: Array, g: Array, limits: Array, radius: float, r: Array, free: Array
 ) -> None:
@@ -58,7 +59,7 @@ def reduce_gradient(
         r[k] = free[k] * (g[k] + mu * limits[2, k] * x[k])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def stay_tangent(x: Array, g: Array, limits: Array, radius: float, d: Array) -> None:
     """Take off d (P,) what leads out of the sphere that holds x back."""
     if multiplier(x, g, limits, radius) == 0.0:
@@ -71,7 +72,7 @@ def stay_tangent(x: Array, g: Array, limits: Array, radius: float, d: Array) -> 
         d[k] -= limits[2, k] * x[k] * inner / square
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def largest_move(x: Array, r: Array, limits: Array) -> float:
     """Return max |P(x − r) − x|, P the projection onto the bounds: 0 at a solution."""
     largest = 0.0

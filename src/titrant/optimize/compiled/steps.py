@@ -15,10 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from titrant.optimize.compiled.decorators import compiled, fast
 from titrant.optimize.compiled.line import between, beyond
-from titrant.optimize.compiled.options import FAST
 from titrant.optimize.compiled.sets import (
     largest_move,
     multiplier,
@@ -55,7 +54,7 @@ _TRIALS = 20
 """Trials of one line search."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def propose(
     vectors: Array,
     pairs: Array,
@@ -81,7 +80,7 @@ def propose(
     return active
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def receive(
     vectors: Array,
     pairs: Array,
@@ -110,14 +109,14 @@ def receive(
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_trial(v: Array, step: float) -> None:
     """Set the trial to x + step·d."""
     for k in range(v.shape[1]):
         v[TRIAL, k] = v[X, k] + step * v[D, k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def aim(
     v: Array, pairs: Array, numbers: Array, counts: Index, limits: Array, radius: float
 ) -> None:
@@ -142,7 +141,7 @@ def aim(
     counts[PHASE] = SEARCHING
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def inverse_hessian(q: Array, free: Array, pairs: Array, kept: int, following: int) -> None:
     """Replace q (P,) by H·q over the free parameters (Nocedal & Wright, algorithm 7.4).
 
@@ -178,7 +177,7 @@ def inverse_hessian(q: Array, free: Array, pairs: Array, kept: int, following: i
                 q[k] += free[k] * (alpha[i] - beta) * s[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def judge(v: Array, numbers: Array, counts: Index, f: float, g: Array) -> bool:
     """Return whether the trial is good enough to move to; if not, choose the next step.
 
@@ -205,7 +204,7 @@ def judge(v: Array, numbers: Array, counts: Index, f: float, g: Array) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def go_further(numbers: Array, f: float, slope: float) -> None:
     """Lengthen a step that is low enough but still steep."""
     low, f_low, d_low, step = numbers[LOW], numbers[F_LOW], numbers[D_LOW], numbers[STEP]
@@ -216,14 +215,14 @@ def go_further(numbers: Array, f: float, slope: float) -> None:
     numbers[LOW], numbers[F_LOW], numbers[D_LOW] = step, f, slope
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def go_back(numbers: Array, f: float, slope: float) -> None:
     """Shorten a step that is not low enough."""
     numbers[HIGH], numbers[F_HIGH], numbers[D_HIGH] = numbers[STEP], f, slope
     numbers[STEP] = between(numbers[LOW], numbers[F_LOW], numbers[D_LOW], numbers[HIGH], f, slope)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def give_up(numbers: Array, counts: Index) -> None:
     """End a line search: at its best step, or anew without memory, or else the run."""
     if numbers[LOW] > 0.0 and counts[PHASE] != SETTLING:
@@ -236,7 +235,7 @@ def give_up(numbers: Array, counts: Index) -> None:
         counts[STATUS] = STALLED
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def move(
     v: Array,
     pairs: Array,
@@ -265,7 +264,7 @@ def move(
     reduce_gradient(v[X], v[G], limits, radius, v[R], v[FREE])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def end(
     v: Array,
     numbers: Array,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
-from titrant.optimize.compiled.options import FAST
+from titrant.optimize.compiled.decorators import compiled, fast
 from titrant.optimize.compiled.weights import baselines, correct_near_bounds, weights
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fused_sums(
     params: Array,
     phi: Array,
@@ -73,7 +72,7 @@ def fused_sums(
     return total[:, :3].copy(), out[:, :3].copy(), total[:, 3:].copy(), out[:, 3:].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def aligned(rows: int, size: int) -> Array:
     """Return zeros (rows, size) that begin on a cache line, where vectors load fastest."""
     room = np.zeros(rows * size + 8)
@@ -81,7 +80,7 @@ def aligned(rows: int, size: int) -> Array:
     return room[start : start + rows * size].reshape(rows, size)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def doses(phi: Array, beta: Array, tau: Array) -> None:
     """Set τ (B,) to φ'β; φ (P, B)."""
     p, size = phi.shape
@@ -99,7 +98,7 @@ def doses(phi: Array, beta: Array, tau: Array) -> None:
             tau[i] += b0 * p0[i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def multiply(e: Array, w: Array, dw: Array, we: Array, dwe: Array) -> None:
     """Set w·e and its slope, each (B,)."""
     for i in range(len(e)):
@@ -108,7 +107,7 @@ def multiply(e: Array, w: Array, dw: Array, we: Array, dwe: Array) -> None:
         dwe[i] = dw[i] * e[i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def product(a: Array, da: Array, b: Array, db: Array, ab: Array, dab: Array) -> None:
     """Set a·b and its slope, each (B,)."""
     for i in range(len(a)):
@@ -117,7 +116,7 @@ def product(a: Array, da: Array, b: Array, db: Array, ab: Array, dab: Array) -> 
         dab[i] = a[i] * db[i] + da[i] * b[i]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def add_up(a: Array) -> float:
     """Return Σa."""
     total = 0.0
@@ -126,7 +125,7 @@ def add_up(a: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def pull(slope: Array, phi: Array, out: Array) -> None:
     """Add Σᵢ φᵢ·slopeᵢ to out (P,), four features at a time: their sums stay in registers."""
     p, size = phi.shape
@@ -151,7 +150,7 @@ def pull(slope: Array, phi: Array, out: Array) -> None:
         out[k] += a0
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def pull_two(first: Array, second: Array, phi: Array, out: Array, out_two: Array) -> None:
     """Pull two slopes at once: each feature is read once for both."""
     p, size = phi.shape

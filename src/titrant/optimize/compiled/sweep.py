@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from titrant.optimize.compiled.buckets import freshen
+from titrant.optimize.compiled.decorators import compiled
 from titrant.optimize.compiled.pieces import add_piece, ends, least_excess, shift_sums
 from titrant.optimize.compiled.polynomial import at, derivative, product, roots
 
@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 """Share of the floor by which a point found as a root may miss it."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def best_edge(
     active: Array, edges: Array, degree: int, n: float, floors: tuple[float, float]
 ) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def best_edge(
     return best, where
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sweep(
     rows: Array,
     kinds: Array,
@@ -89,7 +89,7 @@ def sweep(
     return best, where, cells
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _turn(state: Array, degree: int, rows: Array, kinds: Array, which: Index, j: int) -> None:
     """Add the piece that begins at event j, or take off the one that ends."""
     i, p = which[j, 0], which[j, 1]
@@ -101,7 +101,7 @@ def _turn(state: Array, degree: int, rows: Array, kinds: Array, which: Index, j:
         add_piece(state, 0, -1.0, degree, kinds, p, last, kappa, g, e)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def least_in_cell(
     sums: Array, degree: int, width: float, n: float, floors: tuple[float, float]
 ) -> tuple[float, float]:
@@ -114,7 +114,7 @@ def least_in_cell(
     return value, place
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def candidates(
     sums: Array, degree: int, width: float, n: float, floors: tuple[float, float]
 ) -> Array:
@@ -138,7 +138,7 @@ def candidates(
     return np.concatenate((np.array([0.0, width]), flat, few, light))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def value_at(sums: Array, degree: int, x: float, n: float, floors: tuple[float, float]) -> float:
     """Return A/B, or A/n, at x; infinite where a floor is not reached."""
     a, b = at(sums[: degree + 1], x), at(sums[degree + 1 : 2 * degree + 2], x)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from numba import njit
-
-from titrant.optimize.compiled.options import FAST
+from titrant.optimize.compiled.decorators import compiled, fast
 
 if TYPE_CHECKING:
     from titrant._types import Array
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@fast
 def weights(
     t: Array,
     g: Array,
@@ -43,7 +41,7 @@ def weights(
         dw[i] = slope if v < 0.0 else -slope
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def correct_near_bounds(
     t: Array,
     g: Array,
@@ -68,7 +66,7 @@ def correct_near_bounds(
             dw[i] = g[i] * slope / h if low < tau[i] < high else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def baselines(
     table: Array,
     start: int,
@@ -102,7 +100,7 @@ def baselines(
         b[i] = db[i] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def local_kernel(c: Array, degree: int, v: float, low: float, high: float) -> tuple[float, float]:
     """Return K*(v) and h·∂K*/∂τ for |v| ≤ 1 (see `titrant.kernels.boundary`); degree 0 or 1.
 
@@ -125,14 +123,14 @@ def local_kernel(c: Array, degree: int, v: float, low: float, high: float) -> tu
     return value * p, value * (dc0 + dc1 * v - c1) - slope * p
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def density(c: Array, v: float) -> float:
     """Return K(v)."""
     a = abs(v)
     return c[0] + a * (c[1] + a * (c[2] + a * (c[3] + a * c[4]))) if a <= 1.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def steepness(c: Array, v: float) -> float:
     """Return K′(v) for |v| ≤ 1; 0 at a corner."""
     a = abs(v)
@@ -140,7 +138,7 @@ def steepness(c: Array, v: float) -> float:
     return slope if v > 0.0 else (-slope if v < 0.0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def area(c: Array, j: int, u: float) -> float:
     """Return ∫₀ᵘ vʲK(v) dv for |u| ≤ 1."""
     a = abs(u)
