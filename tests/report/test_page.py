@@ -10,138 +10,239 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from report.examples import BEST, LEARNED, LOG, POLICIES, TRUTH, comparison, made, report, usual
 from titrant.data.simulate import DESIGNS
 from titrant.policies import StatusQuo
-from titrant.report import Report, render
-from titrant.report.content import LOGGED, dose_counts
-from titrant.report.numbers import number, span
-from titrant.report.page import answer
+from titrant.report import numbers, render, typeset
+from titrant.report.gather import estimates
+from titrant.report.plain import plain
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log.
 LARGEST_PAGE = 400_000
-
-LOG = DESIGNS["dosing"].draw(600, 3)
-POLICIES = {
-    "flat": tt.Constant(35.0),
-    "b<i>st & $x$": tt.Clipped(tt.Linear([0.35, -0.2, -9.0], 19.0), 5.0, 75.0),
-}
-COMPARISON = tt.compare(LOG, POLICIES, estimator=tt.SelfNormalized())
+FORMATS = (typeset.number, typeset.signed, typeset.share, typeset.count, str, "{:.4g}".format)
+"""Every way in which a page writes a number."""
 
 
-def report(**changed) -> Report:
-    settings = {"seed": 0, "policy": ("flat=constant:35",), "maximize": True, "clip": None}
-    given = {"level": 0.9, "maximize": False, "settings": settings, **changed}
-    return Report.of(COMPARISON, LOG, POLICIES, **given)
+class Page(HTMLParser):
+    """Opened tags, table cells with their kind, levels of headings, and the JSON."""
 
-
-class Tags(HTMLParser):
-    """Collects opened tags, and the text of the element `titrant-data`."""
-
-    def __init__(self):
+    def __init__(self, text: str):
         HTMLParser.__init__(self)
-        self.opened: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.cells: list[tuple[str | None, str]] = []
+        self.headings: list[int] = []
         self.data = ""
-        self._inside = False
+        self._inside = ""
+        self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        self.opened.append((tag, dict(attrs)))
-        self._inside = dict(attrs).get("id") == "titrant-data"
-
-    def handle_data(self, data):
-        self.data += data if self._inside else ""
+        self.tags.append((tag, dict(attrs)))
+        if tag in {"td", "th"}:
+            self._inside = "cell"
+            heading = dict(attrs).get("scope") == "col"
+            self.cells.append(("heading" if heading else dict(attrs).get("class"), ""))
+        elif dict(attrs).get("id") == "titrant-result":
+            self._inside = "result"
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
 
     def handle_endtag(self, tag):
-        self._inside = self._inside and tag != "script"
+        if tag in {"td", "th", "script"}:
+            self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "result":
+            self.data += data
+        elif self._inside == "cell":
+            kind, text = self.cells[-1]
+            self.cells[-1] = (kind, text + data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
-def page() -> str:
-    return render(report(truth={"flat": 5.1, "b<i>st & $x$": 3.0}))
+def text() -> str:
+    return render(usual())
 
 
-def parsed(page: str) -> Tags:
-    tags = Tags()
-    tags.feed(page)
-    return tags
+@pytest.fixture(scope="module")
+def page(text) -> Page:
+    return Page(text)
 
 
+def every_number(value: object) -> set[float]:
+    """All numbers in a JSON value, also those in its texts."""
+    if isinstance(value, dict):
+        return set().union(*map(every_number, value.values())) if value else set()
+    if isinstance(value, list):
+        return set().union(*map(every_number, value)) if value else set()
+    return {value} if isinstance(value, (int, float)) and not isinstance(value, bool) else set()
+
+
+# ── what it says ─────────────────────────────────────────────────────────────────────────────────
 def test_the_embedded_json_is_the_report(page):
-    data = json.loads(parsed(page).data)
-    assert data["result"] == json.loads(json.dumps(COMPARISON.to_dict()))
-    assert data["truth"] == {"flat": 5.1, "b<i>st & $x$": 3.0}
-    assert data["intervals"]["flat"] == list(COMPARISON["flat"].interval(0.9))
+    data = json.loads(page.data)
+    assert data == json.loads(json.dumps(usual().to_dict()))
+    assert data["truth"] == TRUTH
+    assert data["intervals"]["flat"] == list(comparison()["flat"].interval(0.9))
+    for name in POLICIES:
+        assert data["result"]["estimates"][name] == plain(comparison()[name].to_dict())
+    assert data["config"] == "seed = 0\n"
+    assert data["versions"]["titrant"] == tt.__version__
 
 
-def test_the_tables_show_the_numbers_of_the_results(page):
-    for estimate in COMPARISON.estimates.values():
-        low, high = estimate.interval(0.9)
-        assert f'<td class="n">{number(estimate.value)}</td>' in page
-        assert f'<td class="n">{span(low, high)}</td>' in page
-        for check in estimate.diagnostics.checks:
-            assert check.message.replace("'", "&#39;").replace('"', "&#34;") in page
+def test_every_number_in_a_table_is_in_the_json(page):
+    known = every_number(json.loads(page.data))
+    written = {format_(value) for format_ in FORMATS for value in known}
+    # A difference may be shown the other way round, and places are counted from 1.
+    written |= {f"{k}" for k in range(1, 26)}
+    cells = [text for kind, text in page.cells if kind == "n"]
+    assert len(cells) > 200
+    for cell in cells:
+        for token in re.split(r"\s*(?:…|±|, |✓ ok|! warn|✕ refuse)\s*", cell.strip()):
+            number = token.replace("\xa0", "").strip()
+            if re.search(r"\d", number):
+                assert number in written, cell
 
 
-def test_nothing_is_fetched_and_nothing_is_run(page):
-    tags = parsed(page).opened
-    assert not [
-        attrs
-        for _, attrs in tags
-        if {"src", "href"} & set(attrs) and not str(attrs.get("href", "")).startswith("#")
+def test_the_answer_and_every_section_are_there_in_the_order_of_a_decision(text):
+    places = [
+        text.index(part)
+        for part in (
+            "“b&lt;i&gt;st",  # the answer
+            'id="compared-heading"',
+            'id="curve-heading"',
+            'id="who-heading"',
+            'id="trust-heading"',
+            'id="rule-heading"',
+            'id="method-heading"',
+        )
     ]
-    assert [attrs["type"] for tag, attrs in tags if tag == "script"] == ["application/json"]
-    assert not re.findall(r"@import|url\((?!#)", page)
+    assert places == sorted(places)
+    assert "&#34;class&#34;: &#34;Clipped&#34;" in text  # the rule as JSON
+    assert "19 + 0.35 · weight − 0.2 · age − 9 · carrier, kept within 5 … 75" in text
+    assert usual().comparison[BEST].bandwidth.reason in text
 
 
-def test_names_cannot_break_the_page(page):
-    assert "b<i>st" not in page.replace("b\\u003ci>st", "")
-    assert "b&lt;i&gt;st &amp; $x$" in page
+def test_every_check_is_told_in_words(text):
+    for name in (*POLICIES, "status quo"):
+        for check in usual().comparison[name].diagnostics.checks:
+            assert check.message.replace("'", "&#39;").replace("<", "&lt;") in text
 
 
-def test_figures_have_words_beside_them(page):
-    tags = parsed(page).opened
-    figures = [attrs for tag, attrs in tags if tag == "figure"]
-    assert len(figures) == 2
-    assert all(figure["aria-label"] for figure in figures)
-    assert sum(tag == "svg" for tag, _ in tags) == 2
-    assert "currentColor" in page
+def test_a_learned_policy_has_its_section():
+    text = render(report(learned=LEARNED))
+    page = Page(text)
+    assert 'id="learned-heading"' in text
+    cells = [cell for _, cell in page.cells]
+    assert "2.938" in text
+    assert "−2.938" in cells
+    assert "93.8%" in cells
+    assert "Chosen: weighted average." in text
+    assert json.loads(page.data)["learned"] == plain(LEARNED)
+    assert "The learned policy" not in render(usual())
 
 
-def test_the_page_is_small_and_the_same_every_time(page):
-    assert len(page.encode()) < LARGEST_PAGE
-    assert render(report(truth={"flat": 5.1, "b<i>st & $x$": 3.0})) == page
+# ── how it is made ───────────────────────────────────────────────────────────────────────────────
+def test_nothing_is_fetched_and_nothing_is_run(text, page):
+    for _, attrs in page.tags:
+        for name in ("src", "href", "xlink:href"):
+            assert str(attrs.get(name, "#")).startswith("#")
+    assert [attrs["type"] for attrs in page.of("script")] == ["application/json"]
+    assert not re.findall(r"@import|url\((?!#)", text)
+    assert "default-src 'none'" in page.of("meta")[3]["content"]
 
 
-def test_vector_doses_have_a_figure_each():
+def test_names_cannot_break_the_page(text):
+    assert "b<i>st" not in text
+    assert "b&lt;i&gt;st &amp; $x$" in text
+    assert "b\\u003ci>st & $x$" in text
+
+
+def test_the_page_is_accessible(text, page):
+    assert page.of("html")[0]["lang"] == "en"
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    # No level is skipped on the way down.
+    assert all(b <= a + 1 for a, b in zip(page.headings, page.headings[1:], strict=False))
+    drawings = [attrs for attrs in page.of("svg") if attrs.get("role") == "img"]
+    assert len(drawings) == len(page.of("figure")) > 10
+    ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
+    assert len(ids) == len(set(ids))
+    for drawing in drawings:
+        assert set(drawing["aria-labelledby"].split()) <= set(ids)
+    for used in re.findall(r'(?:href="#|url\(#)([^")]+)', text):
+        assert used in ids
+    assert all(attrs.get("scope") in {"col", "row"} for attrs in page.of("th"))
+    assert len(page.of("caption")) == len(page.of("table"))
+
+
+def test_figures_follow_the_colors_of_the_page(text):
+    drawings = re.findall(r'<svg [^>]*role="img".*?</svg>', text, re.DOTALL)
+    for drawing in drawings:
+        assert "currentColor" in drawing
+        assert not re.findall(r"#[0-9a-f]{6}\b", drawing.replace("#ffffff", ""))
+        assert "<style" not in drawing
+        assert "font-family" not in drawing
+
+
+def test_the_page_is_the_same_every_time(text):
+    assert render(report()) == text
+    assert not re.search(r"20\d\d-\d\d-\d\d", text)
+
+
+def test_two_hundred_thousand_rows_make_no_larger_page(monkeypatch):
+    monkeypatch.setattr(estimates, "GRID", 5)  # 25 doses on so many rows take 15 s
+    log = DESIGNS["dosing"].draw(200_000, 0)
+    rules = {"flat": tt.Constant(35.0), "rule": POLICIES[BEST], "before": StatusQuo()}
+    large = render(made(log, rules))
+    small = render(made(LOG, rules))
+    assert len(large.encode()) < LARGEST_PAGE
+    assert len(large.encode()) < 1.25 * len(small.encode())
+
+
+def test_many_policies_and_contexts_make_no_endless_page():
+    rng = np.random.default_rng(0)
+    names = [f"context number {j}" for j in range(80)]
+    x = rng.normal(size=(400, 80))
+    t = x[:, 0] + rng.normal(size=400)
+    q = np.exp(-((t - x[:, 0]) ** 2) / 2) / np.sqrt(2 * np.pi)
+    log = tt.LoggedData(x, t, (t - 1) ** 2 + rng.normal(size=400), q, names=names)
+    rules = {
+        f"policy number {k}": tt.Linear(rng.normal(size=80) / 40, 0.1 * k, features=names)
+        for k in range(15)
+    }
+    text = render(made(log, rules, bandwidth=1.0))
+    assert len(text.encode()) < LARGEST_PAGE
+    assert len(Page(text).of("figure")) < 40
+
+
+# ── other logs ───────────────────────────────────────────────────────────────────────────────────
+def test_vector_doses_have_figures_each():
     log = DESIGNS["quadratic-2d"].draw(500, 1)
-    policies = {"p": tt.Constant([0.4, 0.9])}
-    found = tt.compare(log, policies, estimator=tt.SelfNormalized(), bandwidth=0.8)
-    page = render(Report.of(found, log, policies, level=0.95, maximize=False, settings={}))
-    assert sum(tag == "figure" for tag, _ in parsed(page).opened) == 3
-    assert "Differences" not in page
+    found = made(log, {"p": tt.Constant([0.4, 0.9])}, bandwidth=0.8)
+    text = render(found)
+    assert "Logged dose 1 against that of p" in text
+    assert "Logged dose 2 against that of p" in text
+    assert "in sd of the dose" in text
 
 
-@pytest.mark.parametrize(("maximize", "best"), [(False, "b<i>st & $x$"), (True, "flat")])
-def test_the_answer_names_the_best_policy(maximize, best):
-    sentence = answer(report(maximize=maximize))
-    extreme = "highest estimated mean reward" if maximize else "lowest estimated mean loss"
-    assert sentence.startswith(f"{best} has the {extreme}, {number(COMPARISON[best].value)} (90% ")
-    assert sentence.endswith("Its difference to every other policy is clear of zero.")
+def test_a_page_without_weights_without_contexts_without_policies():
+    bare = tt.LoggedData(np.empty((300, 0)), LOG.treatment[:300], LOG.outcome[:300])
+    text = render(made(bare, {"flat": tt.Constant(35.0)}, propensity=tt.LinearGaussian()))
+    assert "Balance:" not in text
+    assert "By context" not in text
+    alone = render(made(LOG, {"as logged": StatusQuo()}))
+    assert "Against the status quo" not in alone
+    assert "Overlap:" not in alone
 
 
-def test_the_answer_says_when_it_is_open():
-    policies = {"a": tt.Constant(35.0), "b": tt.Constant(35.5)}
-    found = tt.compare(LOG, policies, estimator=tt.SelfNormalized())
-    page = Report.of(found, LOG, policies, level=0.95, maximize=False, settings={})
-    assert "is not clear of zero." in answer(page)
-
-
-def test_the_status_quo_gives_the_logged_doses():
-    policies = {"as logged": StatusQuo()}
-    found = tt.compare(LOG, policies, estimator=tt.SelfNormalized())
-    page = Report.of(found, LOG, policies, level=0.95, maximize=False, settings={})
-    (counts,) = page.doses
-    np.testing.assert_array_equal(counts.counts["as logged"], counts.counts[LOGGED])
-    assert "The estimated mean loss of as logged is" in answer(page)
+def test_numbers_that_are_not_finite_are_null():
+    assert plain({"a": [np.float64("nan"), float("inf")], "b": np.array(2.0)}) == {
+        "a": [None, None],
+        "b": 2.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -155,15 +256,5 @@ def test_the_status_quo_gives_the_logged_doses():
     ],
 )
 def test_numbers_have_four_digits(value, shown):
-    assert number(value) == shown
-
-
-def test_doses_are_counted_over_their_common_range():
-    counts = dose_counts(np.array([0.0, 1.0, 1.0, 4.0]), {"p": np.array([2.0, 2.0, 2.0, 8.0])})
-    # 40 bins of width 0.2 from 0 to 8; 8 falls in the last one.
-    assert counts.edges[0] == 0.0
-    assert counts.edges[-1] == 8.0
-    assert counts.counts[LOGGED].sum() == counts.counts["p"].sum() == 4
-    assert counts.counts[LOGGED][5] == 2
-    assert counts.counts["p"][10] == 3
-    assert counts.counts["p"][39] == 1
+    assert numbers.number(value) == shown
+    assert typeset.number(value) == shown.replace("-", "−")

@@ -11,10 +11,14 @@ from titrant.report.figures import doses, trust, values
 from titrant.report.typeset import count, percent, share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from titrant.report.content import Report, Rule
 
 SOME = 4
 """Of so many doses of a curve one is shown at once; all are one click away."""
+SHORT = 1000
+"""Characters of JSON that are set line by line."""
 SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
 """Verdicts are told apart without color, too."""
 
@@ -49,7 +53,7 @@ def render(report: Report) -> str:
 
 def embedded(report: Report) -> str:
     """Return the numbers of the page as JSON that may stand inside a script element."""
-    text = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -122,7 +126,7 @@ def _trust(report: Report) -> dict[str, Any]:
         "weights_table": tables.weights(report) if report.weights else None,
         "paths": [trust.path(report, name, f"path-{k}") for k, name in enumerate(report.paths)],
         "bandwidths": tables.bandwidths(report),
-        "path_tables": [tables.path(report, name) for name in report.paths],
+        "path_table": tables.path(report, report.focus) if report.paths else None,
         "calibration": trust.calibration(calibration) if shaped and calibration else None,
         "calibration_table": tables.calibration(report) if shaped else None,
         "calibration_said": [
@@ -169,8 +173,14 @@ def _rule(report: Report, rule: Rule) -> dict[str, Any]:
         "name": rule.policy,
         "formulas": rule.formulas,
         "coefficients": tables.coefficients(rule, report.log),
-        "json": None if document is None else json.dumps(document, indent=2, ensure_ascii=False),
+        "json": None if document is None else _document(document),
     }
+
+
+def _document(document: Mapping[str, Any]) -> str:
+    """Return a policy as JSON, line by line as long as there are not too many."""
+    short = json.dumps(document, ensure_ascii=False)
+    return short if len(short) > SHORT else json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _method(report: Report) -> dict[str, Any]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.policies import Policy
 
-LARGEST_DOCUMENT = 20_000
+LARGEST_DOCUMENT = 10_000
 """Characters of JSON that a page takes for one policy; a sum of bumps can have many more."""
 _TERMS = 12
 """Contexts in a formula, the largest if there are more."""
-LISTED = 60
+LISTED = 30
 """Coefficients in a table."""
 
 
@@ -49,22 +49,22 @@ def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> st
         low, high = _entry(policy.lower, j), _entry(policy.upper, j)
         return _formula(policy.policy, j, treatment, names) + _kept(low, high)
     if isinstance(policy, Rounded):
-        step = f", rounded to steps of {_entry(policy.step, j):.6g}"
+        step = f", rounded to steps of {_shown(_entry(policy.step, j))}"
         offset = _entry(policy.offset, j)
-        start = f" from {offset:.6g}" if offset else ""
+        start = f" from {_shown(offset)}" if offset else ""
         return _formula(policy.policy, j, treatment, names) + step + start
     return f"{treatment} = {_right_side(policy, j, names)}"
 
 
 def _right_side(policy: Policy, j: int, names: Sequence[str]) -> str:
     if isinstance(policy, Constant):
-        return f"{_entry(policy.dose, j):.6g}"
+        return _shown(_entry(policy.dose, j))
     if isinstance(policy, Linear) and policy.coef is not None:
         slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
         return _sum(_entry(policy.intercept, j), policy.features or names, slopes)
     if isinstance(policy, RBF):
-        level = f"{_entry(policy.intercept, j):.4g}"
-        return f"{level} + a sum of {len(policy.centers)} bumps of width {policy.scale:.4g}"
+        level = _shown(_entry(policy.intercept, j))
+        return f"{level} + a sum of {len(policy.centers)} bumps of width {_shown(policy.scale)}"
     if isinstance(policy, Function):
         return "what a Python function returns: it has no formula to show"
     return type(policy).__name__
@@ -74,21 +74,21 @@ def _sum(intercept: float, names: Sequence[str], slopes: Array) -> str:
     """Return intercept ± |slope| · name ± …, the largest if there are many."""
     most = np.argsort(-np.abs(slopes), kind="stable")[:_TERMS]
     terms = [
-        f" {'−' if slopes[i] < 0 else '+'} {abs(slopes[i]):.4g} · {names[i]}"
+        f" {'−' if slopes[i] < 0 else '+'} {_shown(abs(slopes[i]))} · {names[i]}"
         for i in np.sort(most)
         if slopes[i]
     ]
     rest = int(np.count_nonzero(slopes)) - len(terms)
     more = f" + … ({rest} more in the table)" if rest > 0 else ""
-    return f"{intercept:.6g}{''.join(terms)}{more}".replace("-", "−")
+    return f"{_shown(intercept)}{''.join(terms)}{more}"
 
 
 def _kept(low: float, high: float) -> str:
     if np.isfinite(low) and np.isfinite(high):
-        return f", kept within {low:.6g} … {high:.6g}"
+        return f", kept within {_shown(low)} … {_shown(high)}"
     if np.isfinite(low):
-        return f", at least {low:.6g}"
-    return f", at most {high:.6g}" if np.isfinite(high) else ""
+        return f", at least {_shown(low)}"
+    return f", at most {_shown(high)}" if np.isfinite(high) else ""
 
 
 def _coefficients(linear: Linear, sd: Mapping[str, float]) -> tuple[Coefficient, ...]:
@@ -130,6 +130,10 @@ def _document(policy: Policy) -> dict[str, Any] | None:
     except InvalidArgument:  # a Python function is not data
         return None
     return found if len(json.dumps(found)) <= LARGEST_DOCUMENT else None
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6g}".replace("-", "−")
 
 
 def _entry(value: float | Array, j: int) -> float:

@@ -59,7 +59,7 @@ def profile(report: Report, found: Profile, name: str) -> str:
             zip(found.means, colors(report, list(found.means)), strict=True)
         ):
             style = _drawing.LINE_STYLES[k % len(_drawing.LINE_STYLES)]
-            axes.plot(x, found.means[policy], color=color, lw=1.8, ls=style, marker="s", ms=3)
+            axes.plot(x, found.means[policy], color=color, lw=1.8, ls=style)
         if len(x) <= FEW:
             axes.set_xticks(x, [f"{value:.4g}" for value in x])
             axes.margins(x=0.25)

@@ -19,7 +19,7 @@ WIDTH = 4.9
 """Inches; 353 points, which a phone of 390 pixels shows at full size."""
 INK = "#010203"
 """Stands for the color of the page's text."""
-SERIES = tuple(f"#0102{10 + k:02x}" for k in range(5))
+SERIES = tuple(f"#0102{10 + k:02x}" for k in range(4))
 """Stand for the page's colors of policies."""
 _STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: small, searchable, readable aloud
@@ -94,8 +94,15 @@ def _slim(text: str, name: str) -> str:
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     text = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", text)
     text = re.sub(r'(id="|href="#|url\(#)(?=[^")]+)', rf"\g<1>{name}-", text)
+    text = re.sub(r'<path d="[^"]*" style="fill: none"/>', "", text)  # backgrounds, not seen
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # a hundredth of a pixel is enough
-    return re.sub(r"\n\s*", "\n", text)
+    text = re.sub(r"; stroke-line(?:join|cap): \w+", "", text)  # the page's style has them
+    text = re.sub(r" transform=\"rotate\(-0[^\"]*\)\"", "", text)
+    text = re.sub(r"\s*\n\s*", "\n", text)
+    text = re.sub(r"\n?([MLCQz]) ?(?=[-\d\"\nM]|$)", r"\1", text, flags=re.MULTILINE)
+    for empty in (r"<defs>\s*</defs>", r"<g>\s*</g>"):
+        text = re.sub(rf"{empty}\n?", "", text)
+    return text
 
 
 def _in_page_colors(text: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from titrant.policies import Policy
 
 STATUS_QUO = "status quo"
-DRAWN = 5
+DRAWN = 4
 """Policies in figures, the status quo not counted: more lines than that cannot be told apart."""
 
 
