@@ -86,11 +86,12 @@ class CPO(Procedure):
         losses = log.with_outcome(log.outcome - center)
         fitted, sd = policy_class.on(log), dose_sd(log)
         low, high = dose_range(log, policy_class.limits, tails=self.clipped)
+        phi = fitted.features(log.context)
         problem = Problem(
             log=losses,
             q=self._floored(log, q),
-            phi=fitted.features(log.context),
-            unit=self._unit(sd),
+            phi=phi,
+            unit=self._unit(sd, phi.shape[1]),
             h=self._bandwidths(sd, len(log)),
             low=low,
             high=high,
@@ -130,9 +131,9 @@ class CPO(Procedure):
             )
         return floored
 
-    def _unit(self, sd: Array) -> Array:
+    def _unit(self, sd: Array, size: int) -> Array:
         """Return the units (d,) of the parameters: each dose's own, or one for all in a ball."""
-        in_a_ball = np.isfinite(self.constraint.limits(1)[1])
+        in_a_ball = np.isfinite(self.constraint.limits(size * len(sd))[1])
         return np.full_like(sd, np.exp(np.mean(np.log(sd)))) if in_a_ball else sd
 
     def _bandwidths(self, sd: Array, n: int) -> Array:

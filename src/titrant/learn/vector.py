@@ -101,25 +101,38 @@ class VectorSearch:
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P·d)."""
-        return stacked([self._at(p) for p in params])
+        phi = self.rows.need("x", "VectorSearch")
+        policies = [self.policy.with_params(p) for p in params]
+        tau = np.stack([policy(phi).reshape(self.rows.t.shape) for policy in policies])
+        value, slope = self._model_at(tau)
+        rows = [
+            replace(self.rows, tau=tau[j], r_tau=value[j], r_slope=slope[j])
+            if self.model is not None
+            else replace(self.rows, tau=tau[j])
+            for j in range(len(policies))
+        ]
+        return stacked(
+            [
+                search_statistics(self.estimator, policy, self.scale, seen)
+                for policy, seen in zip(policies, rows, strict=True)
+            ]
+        )
 
-    def _at(self, params: Array) -> SearchStatistics:
-        policy = self.policy.with_params(params)
-        tau = policy(self.rows.need("x", "VectorSearch")).reshape(self.rows.t.shape)
-        rows = replace(self.rows, tau=tau)
-        if self.model is not None:
-            rows = replace(rows, r_tau=self._predict(tau), r_slope=self._slope(tau))
-        return search_statistics(self.estimator, policy, self.scale, rows)
+    def _model_at(self, tau: Array) -> tuple[Array, Array]:
+        """Return r̂ (m, n) at doses (m, n, d), and ∂r̂/∂t (m, n, d) by central differences."""
+        steps = np.diag(self.step)
+        moves = np.concatenate([np.zeros((1, len(steps))), steps, -steps])
+        asked = (tau[:, None] + moves[:, None, :]).reshape(-1, *tau.shape[1:])
+        found = self._predict(asked).reshape(len(tau), len(moves), -1)
+        up, down = found[:, 1 : len(steps) + 1], found[:, len(steps) + 1 :]
+        return found[:, 0], np.moveaxis(up - down, 1, 2) / (2.0 * self.step)
 
     def _predict(self, tau: Array) -> Array:
-        """Return r̂(τ, x) (n,), each row by the model that has not seen it."""
+        """Return r̂ (k, n) at k doses (k, n, d) of each row, by the model that has not seen it."""
+        k, n = tau.shape[:2]
         if self.model is None:
-            return np.zeros(len(tau))
-        fold = self.model.fold(self.rows.first_row, len(tau))
-        return self.model.predict(fold, self.context, tau)
-
-    def _slope(self, tau: Array) -> Array:
-        """Return ∂r̂/∂t at τ (n, d) by central differences."""
-        steps = np.diag(self.step)
-        sides = [(self._predict(tau + step), self._predict(tau - step)) for step in steps]
-        return np.stack([a - b for a, b in sides], axis=1) / (2.0 * self.step)
+            return np.zeros((k, n))
+        # All at once: the models are quick, and calling them is not.
+        fold = np.tile(self.model.fold(self.rows.first_row, n), k)
+        flat = self.model.predict(fold, np.tile(self.context, (k, 1)), tau.reshape(k * n, -1))
+        return flat.reshape(k, n)
