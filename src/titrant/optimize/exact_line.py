@@ -205,10 +205,8 @@ class Line:
         return np.unique(np.concatenate([[ends[0]], points[step::step], [ends[1]]]))
 
     def value(self, beta: float) -> float:
-        """Return the estimate at β by its sums over rows, taken afresh."""
-        from titrant.optimize.compiled.pieces import sum_active  # noqa: PLC0415  (loads numba)
-
-        sums = np.empty((1, 2 * self.degree + 2))
-        sum_active(sums, 0, self.degree, self.rows, self.kinds, beta, left=False)
-        weight = sums[0, self.degree + 1] if self.normalized else self.rows.shape[1]
-        return self.center + float(sums[0, 0] / weight)
+        """Return the estimate at β by its sums over rows."""
+        v, kappa, g, e = self.rows
+        w = g * self.kernel(v + kappa * beta)
+        total = np.sum(w) if self.normalized else len(w)
+        return self.center + float(np.dot(w, e) / total)

@@ -14,7 +14,7 @@ import numpy as np
 
 from titrant.optimize.compiled.decorators import compiled, inlined
 from titrant.optimize.compiled.pieces import (
-    add_piece,
+    add_inlined,
     ends,
     least_excess,
     shift_sums,
@@ -112,19 +112,19 @@ def accumulate(
             top = g * kinds[p, 2]  # K falls away from u = 0
             if first == -1:
                 u = v + kappa * edges[0]
-                add_piece(leaving, count, 1.0, degree, kinds, p, u, kappa, g, e)
+                add_inlined(leaving, count, 1.0, degree, kinds, p, u, kappa, g, e)
             elif last > first:
                 u = v + kappa * edges[first + 1]
-                w = add_piece(entering, first, 1.0, degree, kinds, p, u, kappa, g, e)
+                w = add_inlined(entering, first, 1.0, degree, kinds, p, u, kappa, g, e)
                 _bound(rest, first, w if begin * u > 0.0 else top, e)
             else:
                 _bound(rest, first, top, e)
             if last == count:
                 u = v + kappa * edges[count]
-                add_piece(entering, count, 1.0, degree, kinds, p, u, kappa, g, e)
+                add_inlined(entering, count, 1.0, degree, kinds, p, u, kappa, g, e)
             elif last > first:
                 u = v + kappa * edges[last]
-                w = add_piece(leaving, last, 1.0, degree, kinds, p, u, kappa, g, e)
+                w = add_inlined(leaving, last, 1.0, degree, kinds, p, u, kappa, g, e)
                 _bound(rest, last, w if u * end > 0.0 else top, e)
     return entering, leaving, rest
 

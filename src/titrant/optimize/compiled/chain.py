@@ -82,13 +82,14 @@ def standard_error(
     C = zz/n − oo', o = z/n, so that g'∂Cg = g'(∂zz/n)g − 2(g'o)(g'∂o).
     """
     k = len(g)
-    level = 0.0
+    level = variance = 0.0
     cg = np.zeros(k)
     for a in range(k):
         level += g[a] * z[a] / n
         for b in range(k):
             cg[a] += (zz[a, b] / n - z[a] / n * z[b] / n) * g[b]
-    se = math.sqrt(max(np.dot(g, cg), 0.0) / n)
+        variance += g[a] * cg[a]
+    se = math.sqrt(max(variance, 0.0) / n)
     scale = weight / (2.0 * n * max(se, 1e-300))
     for a in range(k):
         through_g = 0.0

@@ -43,7 +43,7 @@ def inlined(function: F) -> F:
     return _kept(function, njit(cache=True, nogil=True, inline="always"))
 
 
-def _kept(function: F, compiler: Callable[[F], F]) -> F:
+def _kept(function: F, compiler: Callable[[F], Any]) -> F:
     """Keep a compiled function on disk for as long as all files are the same."""
     made: Any = compiler(function)
     # Not published by numba; should it change, a file's own changes are still seen.

@@ -43,7 +43,7 @@ def ends(kappa: float, kinds: Array, p: int) -> tuple[float, float]:
 
 
 @inlined
-def add_piece(
+def add_inlined(
     sums: Array,
     to: int,
     sign: float,
@@ -75,6 +75,23 @@ def add_piece(
                 sums[to, 2 * degree + 2 + i + j] += sign * k[i] * k[j]
     weight: float = k[0]
     return weight
+
+
+@compiled
+def add_piece(
+    sums: Array,
+    to: int,
+    sign: float,
+    degree: int,
+    kinds: Array,
+    p: int,
+    u: float,
+    kappa: float,
+    g: float,
+    e: float,
+) -> float:
+    """Do the same as `add_inlined`, where it is not the whole work."""
+    return add_inlined(sums, to, sign, degree, kinds, p, u, kappa, g, e)
 
 
 @inlined

@@ -6,9 +6,8 @@ without a ball the radius is infinite. Bounds and a ball do not come together.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from titrant.optimize.compiled.decorators import compiled
 
@@ -26,7 +25,7 @@ def project(x: Array, limits: Array, radius: float) -> None:
     for k in range(len(x)):
         x[k] = min(max(x[k], limits[0, k]), limits[1, k])
         norm += limits[2, k] * x[k] ** 2
-    norm = np.sqrt(norm)
+    norm = math.sqrt(norm)
     if norm > radius:
         for k in range(len(x)):
             if limits[2, k] > 0.0:
@@ -36,7 +35,7 @@ def project(x: Array, limits: Array, radius: float) -> None:
 @compiled
 def multiplier(x: Array, g: Array, limits: Array, radius: float) -> float:
     """Return μ ≥ 0 for which g + μx (over the counted) is tangent to the ball; 0 inside it."""
-    if radius == np.inf:
+    if radius == math.inf:
         return 0.0
     square = inner = 0.0
     for k in range(len(x)):

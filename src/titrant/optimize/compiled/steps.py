@@ -12,6 +12,7 @@ A run never looks at another, so each does the same whether alone or in company.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +75,7 @@ def propose(
             aim(vectors[j], pairs[j], numbers[j], counts[j], limits, radius)
         set_trial(vectors[j], numbers[j, STEP])
         project(vectors[j, TRIAL], limits, radius)
-        points[active] = vectors[j, TRIAL]
+        copy(vectors[j, TRIAL], points[active])
         index[active] = j
         active += 1
     return active
@@ -109,6 +110,29 @@ def receive(
     return best
 
 
+@fast
+def dot(a: Array, b: Array) -> float:
+    """Return a'b."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
+
+
+@compiled
+def copy(a: Array, out: Array) -> None:
+    """Set out to a; a loop compiles faster than an assignment of arrays."""
+    for k in range(len(a)):
+        out[k] = a[k]
+
+
+@compiled
+def scale(a: Array, by: float) -> None:
+    """Multiply a by a number."""
+    for k in range(len(a)):
+        a[k] *= by
+
+
 @compiled
 def set_trial(v: Array, step: float) -> None:
     """Set the trial to x + step·d."""
@@ -121,17 +145,18 @@ def aim(
     v: Array, pairs: Array, numbers: Array, counts: Index, limits: Array, radius: float
 ) -> None:
     """Begin a line search: quasi-Newton where that descends, else against the gradient."""
-    v[D] = v[R]
+    copy(v[R], v[D])
     inverse_hessian(v[D], v[FREE], pairs, counts[KEPT], counts[NEXT])
-    v[D] *= -1.0
+    scale(v[D], -1.0)
     stay_tangent(v[X], v[G], limits, radius, v[D])
-    size = np.sqrt(np.dot(v[D], v[D]))
-    slope = np.dot(v[D], v[R])
-    if not slope < -_DESCENDS * size * np.sqrt(np.dot(v[R], v[R])):
+    steep = dot(v[R], v[R])
+    slope = dot(v[D], v[R])
+    if not slope < -_DESCENDS * math.sqrt(dot(v[D], v[D]) * steep):
         counts[KEPT] = 0
-        v[D] = -v[R]
-        slope = -np.dot(v[R], v[R])
-        size = np.sqrt(-slope)
+        copy(v[R], v[D])
+        scale(v[D], -1.0)
+        slope = -steep
+    size = math.sqrt(dot(v[D], v[D]))
     # Without memory the length of a step is unknown: one unit, as L-BFGS-B does.
     numbers[STEP] = 1.0 if counts[KEPT] > 0 or size == 0.0 else 1.0 / size
     numbers[SLOPE] = slope
@@ -149,7 +174,7 @@ def inverse_hessian(q: Array, free: Array, pairs: Array, kept: int, following: i
     """
     memory, p = pairs.shape[1], pairs.shape[2]
     alpha, rho = np.zeros(memory), np.zeros(memory)
-    scale = 0.0
+    unit = 0.0
     for back in range(1, kept + 1):
         i = (following - back) % memory
         s, y = pairs[0, i], pairs[1, i]
@@ -161,17 +186,17 @@ def inverse_hessian(q: Array, free: Array, pairs: Array, kept: int, following: i
         if sy <= _CURVED * yy:
             continue
         rho[i] = 1.0 / sy
-        scale = sy / yy if scale == 0.0 else scale
+        unit = sy / yy if unit == 0.0 else unit
         alpha[i] = rho[i] * sq
         for k in range(p):
             q[k] -= alpha[i] * y[k]
-    scale = 1.0 if scale == 0.0 else scale
+    unit = 1.0 if unit == 0.0 else unit
     for k in range(p):
-        q[k] *= scale * free[k]
+        q[k] *= unit * free[k]
     for back in range(kept, 0, -1):
         i = (following - back) % memory
         s, y = pairs[0, i], pairs[1, i]
-        beta = rho[i] * np.dot(y, q)
+        beta = rho[i] * dot(y, q)
         if rho[i] > 0.0:
             for k in range(p):
                 q[k] += free[k] * (alpha[i] - beta) * s[k]
@@ -192,7 +217,7 @@ def judge(v: Array, numbers: Array, counts: Index, f: float, g: Array) -> bool:
         bent = bent or v[TRIAL, k] != v[X, k] + step * v[D, k]
     counts[TRIALS] += 1
     last = counts[PHASE] == SETTLING or counts[TRIALS] >= _TRIALS
-    finite = np.isfinite(f) and np.isfinite(slope)
+    finite = math.isfinite(f) and math.isfinite(slope)
     if finite and predicted < 0.0 and f <= numbers[F] + _DECREASE * predicted:
         if last or bent or slope >= _FLATTER * numbers[SLOPE]:
             return True
@@ -254,13 +279,14 @@ def move(
             s[k] = v[TRIAL, k] - v[X, k]
             held = limits[2, k] * (new * v[TRIAL, k] - old * v[X, k])
             y[k] = g[k] - v[G, k] + held
-        if np.dot(s, y) > _CURVED * np.sqrt(np.dot(s, s) * np.dot(y, y)):
+        if dot(s, y) > _CURVED * math.sqrt(dot(s, s) * dot(y, y)):
             counts[NEXT] = (counts[NEXT] + 1) % pairs.shape[1]
             counts[KEPT] = min(counts[KEPT] + 1, pairs.shape[1])
         counts[ACCEPTED] += 1
     counts[PHASE] = AIMLESS
     numbers[F] = f
-    v[X], v[G] = v[TRIAL], g
+    copy(v[TRIAL], v[X])
+    copy(g, v[G])
     reduce_gradient(v[X], v[G], limits, radius, v[R], v[FREE])
 
 
@@ -276,7 +302,7 @@ def end(
     """Set the status of a run that need not or cannot go on from x."""
     f = numbers[F]
     decrease = (before - f) / max(abs(before), abs(f), 1.0)
-    if not (np.isfinite(f) and np.isfinite(np.sum(v[G]))):
+    if not (math.isfinite(f) and math.isfinite(dot(v[G], v[G]))):
         counts[STATUS] = NOT_FINITE
     elif largest_move(v[X], v[R], limits) <= tolerances[0] or decrease <= tolerances[1]:
         counts[STATUS] = CONVERGED
