@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -36,6 +38,8 @@ FLAGS = (
 # The shell gives the browser the pipe on descriptors 3 and 4, where it expects it.
 _SHELL = 'exec "$@" 3<&0 4>&1 0</dev/null 1>/dev/null 2>&1'
 _END = b"\0"
+PATIENCE = 60
+"""Seconds to wait for an answer; a busy machine takes a few to start a browser."""
 
 
 def find() -> str | None:
@@ -64,6 +68,7 @@ class Tab:
         self._process = process
         self._number = 0
         self._session: str | None = None
+        self._unread = b""
         self.events: list[dict[str, Any]] = []
         """Everything the page reported, in order."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -133,10 +138,14 @@ class Tab:
     def _receive(self) -> dict[str, Any]:
         if self._process.stdout is None:
             raise RuntimeError("the browser has no pipe")
-        text = bytearray()
-        while (byte := self._process.stdout.read(1)) != _END:
-            if not byte:
+        pipe = self._process.stdout.fileno()
+        while _END not in self._unread:
+            if not select.select([pipe], [], [], PATIENCE)[0]:
+                raise RuntimeError(f"the browser did not answer within {PATIENCE} s")
+            part = os.read(pipe, 1 << 16)
+            if not part:
                 raise RuntimeError("the browser ended")
-            text += byte
+            self._unread += part
+        text, _, self._unread = self._unread.partition(_END)
         message: dict[str, Any] = json.loads(text)
         return message

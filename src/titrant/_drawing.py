@@ -36,11 +36,16 @@ def new_axes(ax: Axes | None, height: float | None = None) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
+def escaped(text: str) -> str:
+    """Return a text without what matplotlib would read as a formula."""
+    return text.replace("$", r"\$")
+
+
 def shown(name: str) -> str:
-    """Return a name without what matplotlib would read as a formula, shortened in its middle."""
+    """Return a name as a figure shows it, shortened in its middle if it is long."""
     if len(name) > _LONGEST:
         name = f"{name[: _LONGEST // 2]} … {name[-_LONGEST // 2 :]}"
-    return name.replace("$", r"\$")
+    return escaped(name)
 
 
 def forest(

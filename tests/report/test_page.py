@@ -11,6 +11,7 @@ import pytest
 
 import titrant as tt
 from report.examples import BEST, LEARNED, LOG, POLICIES, TRUTH, comparison, made, report, usual
+from titrant import trust
 from titrant.data.simulate import DESIGNS
 from titrant.policies import StatusQuo
 from titrant.report import numbers, render, typeset
@@ -194,6 +195,7 @@ def test_the_page_is_the_same_every_time(text):
 
 def test_two_hundred_thousand_rows_make_no_larger_page(monkeypatch):
     monkeypatch.setattr(estimates, "GRID", 5)  # 25 doses on so many rows take 15 s
+    monkeypatch.setattr(trust, "CALIBRATION_ROWS", 1000)
     log = DESIGNS["dosing"].draw(200_000, 0)
     rules = {"flat": tt.Constant(35.0), "rule": POLICIES[BEST], "before": StatusQuo()}
     large = render(made(log, rules))

@@ -144,8 +144,8 @@ def subgroups(report: Report) -> Table:
 
 
 def checks(report: Report) -> Table:
-    """Return every check of every policy: its number, and its verdict unless it is ok."""
-    estimates = [e for n, e in report.comparison.estimates.items() if n != report.status_quo]
+    """Return every check of the drawn policies: its number, and its verdict unless it is ok."""
+    estimates = [report.comparison[name] for name in report.drawn]
     names = dict.fromkeys(name for e in estimates for name in e.diagnostics.names)
     rows = tuple((name.replace("_", " "), *(_check(e, name) for e in estimates)) for name in names)
     verdicts = ("verdict", *(e.diagnostics.verdict.value for e in estimates))

@@ -8,7 +8,7 @@ import numpy as np
 
 from titrant import _drawing
 from titrant.report.content import LOGGED
-from titrant.report.figures.svg import INK, canvas, styled, svg
+from titrant.report.figures.svg import INK, canvas, styled, svg, upright
 from titrant.report.figures.values import colors
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def profile(report: Report, found: Profile, name: str) -> str:
             axes.set_xticks(x, [f"{value:.4g}" for value in x])
             axes.margins(x=0.25)
         axes.set_xlabel(_drawing.shown(found.context))
-        axes.set_ylabel(_drawing.shown(found.treatment))
+        axes.set_ylabel(upright(found.treatment))
         described = (
             f"Mean {found.treatment} in {len(x)} parts of {found.context}: the log (gray, with "
             f"its middle 80 %) and {', '.join(found.means)}; the table has the numbers."

@@ -10,13 +10,18 @@ from __future__ import annotations
 import io
 import re
 from html import escape
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+from titrant._drawing import escaped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 4.9
 """Inches; 353 points, which a phone of 390 pixels shows at full size."""
+UPRIGHT = 24
+"""Letters in a line of an upright label."""
 INK = "#010203"
 """Stands for the color of the page's text."""
 SERIES = tuple(f"#0102{10 + k:02x}" for k in range(4))
@@ -62,6 +67,11 @@ def canvas(height: float) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415  (no pyplot: no global state)
 
     return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def upright(text: str) -> str:
+    """Return the label of a vertical axis in lines short enough for its height."""
+    return escaped("\n".join(wrap(text, UPRIGHT, max_lines=3, placeholder=" …")))
 
 
 def svg(figure: Figure, name: str, title: str, description: str) -> str:

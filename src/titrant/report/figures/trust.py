@@ -8,7 +8,7 @@ import numpy as np
 
 from titrant import _drawing
 from titrant.inference.base import quantile
-from titrant.report.figures.svg import INK, SERIES, canvas, styled, svg
+from titrant.report.figures.svg import INK, SERIES, canvas, styled, svg, upright
 from titrant.report.figures.values import colors
 from titrant.report.typeset import number, percent, share
 
@@ -37,7 +37,7 @@ def overlap(report: Report, found: OverlapMap, name: str) -> str:
         _diagonal(axes, found)
         axes.set_title(_drawing.shown(found.policy), color=color)
         axes.set_xlabel(_drawing.shown(f"{found.treatment}, logged"))
-        axes.set_ylabel(_drawing.shown(f"{found.treatment}, policy"))
+        axes.set_ylabel(upright(f"{found.treatment}, policy"))
         near = (
             ""
             if found.within is None
@@ -95,7 +95,7 @@ def path(report: Report, policy: str, name: str) -> str:
         _drawing.path(axes, h, values, half, chosen=chosen, color=color)
         _within_sight(axes, values, half, found.ess[seen])
         axes.set_title(_drawing.shown(policy), color=color)
-        axes.set_ylabel(_drawing.shown(f"mean {report.log.outcome}"))
+        axes.set_ylabel(upright(f"mean {report.log.outcome}"))
         axes.set_xlabel("bandwidth h" if scalar else "bandwidth h, in sd of the dose")
         choice = "" if chosen is None else f" The chosen one is {number(chosen)}."
         described = f"From {number(h[0])} to {number(h[-1])}.{choice} The table has the numbers."

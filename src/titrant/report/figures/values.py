@@ -8,12 +8,13 @@ import numpy as np
 
 from titrant import _drawing
 from titrant.report.content import LOGGED
-from titrant.report.figures.svg import INK, SERIES, canvas, styled, svg
+from titrant.report.figures.svg import INK, SERIES, canvas, styled, svg, upright
 from titrant.report.typeset import number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from titrant._types import Array
     from titrant.report.content import Report
 
 MOST_ROWS = 12
@@ -95,8 +96,10 @@ def curve(report: Report, treatment: str, name: str) -> str:
             color = colors(report, [policy])[0]
             style = _drawing.LINE_STYLES[k + 1]
             axes.axhline(value, color=color, lw=1.4, ls=style, label=_drawing.shown(policy))
+        lines_at = [report.comparison[policy].value for policy in lines]
+        axes.set_ylim(*_in_sight(np.append(found.values, lines_at), bands[0]))
         axes.set_xlabel(_drawing.shown(f"{treatment}, the same for everyone"))
-        axes.set_ylabel(_drawing.shown(f"mean {report.log.outcome}"))
+        axes.set_ylabel(upright(f"mean {report.log.outcome}"))
         figure.legend(loc="outside upper left", ncols=1)
         best = int((np.argmax if report.maximize else np.argmin)(found.values))
         described = (
@@ -105,6 +108,16 @@ def curve(report: Report, treatment: str, name: str) -> str:
             f"holds at each dose, the outer one at all doses at once ({percent(report.level)})."
         )
         return svg(figure, name, f"Value of the same {treatment} for everyone", described)
+
+
+def _in_sight(values: Array, band: Array) -> tuple[float, float]:
+    """Return the ends of an axis: a band may leave it where it is much wider than all values."""
+    reach = float(np.ptp(values)) or float(np.ptp(band)) or 1.0
+    low = max(float(band.min()), float(values.min()) - reach)
+    high = min(float(band.max()), float(values.max()) + reach)
+    ends = min(low, float(values.min())), max(high, float(values.max()))
+    margin = 0.05 * (ends[1] - ends[0])
+    return ends[0] - margin, ends[1] + margin
 
 
 def _fits(report: Report, name: str) -> bool:
