@@ -1,0 +1,127 @@
+"""The honest value: who learns on what, who grades whom, and what is then deployed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from learn.examples import FAST, GRADE, SEEN, Memorizing, numbered, quadratic_log
+from titrant.learn.honest import LEARNED
+from titrant.learn.pooling import pooled, student
+from titrant.outcome import fold_of
+
+ROUNDING = 1e-12
+
+
+def test_no_model_meets_a_row_that_it_has_seen():
+    # The memorizing model raises if it is asked about a row of its own fit. Its diaries show who
+    # was fitted on what: learners on all rows and on each half, graders on each half only.
+    SEEN.pop("learning", None)
+    SEEN.pop("grading", None)
+    log = numbered(80)
+    tt.PolicyLearner(
+        procedure=tt.StackedDR(models={"m": Memorizing("learning")}, folds=3),
+        grade=tt.DoublyRobust(outcome=Memorizing("grading"), folds=4),
+    ).fit(log)
+    half = fold_of(0, 80, 2, 0)
+    rows = [set(np.flatnonzero(half == k).astype(float)) for k in (0, 1)]
+    assert rows[0] | rows[1] == set(map(float, range(80)))
+    assert not rows[0] & rows[1]
+    # Three folds: 3 + 3 fits each for all rows, the first half and the second.
+    fits = SEEN["learning"]
+    assert len(fits) == 18
+    assert all(seen <= rows[0] for seen in fits[6:12])
+    assert all(seen <= rows[1] for seen in fits[12:])
+    # Graders: the second half grades what the first learned, and the other way round.
+    grades = SEEN["grading"]
+    assert len(grades) == 8
+    assert all(seen <= rows[1] for seen in grades[:4])
+    assert all(seen <= rows[0] for seen in grades[4:])
+
+
+def test_each_half_grades_the_policy_of_the_other():
+    # By hand: learn on one half, compare on the other, swap, pool.
+    log = quadratic_log(200)
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, seed=5).fit(log).estimate_
+    half = fold_of(0, 200, 2, 5)
+    parts = []
+    for k in (0, 1):
+        learned_on, graded_on = log.rows(half == k), log.rows(half != k)
+        policy = tt.PolicyLearner(procedure=FAST, honest=False).fit(learned_on).policy_
+        policies = {
+            LEARNED: policy,
+            "status quo": tt.StatusQuo(),
+            "mean dose": tt.Constant(learned_on.treatment.mean()),
+        }
+        parts.append(tt.compare(graded_on, policies, estimator=GRADE, allow_untrusted=True))
+    values = [part[LEARNED].value for part in parts]
+    assert found.value == pytest.approx(np.mean(values), rel=ROUNDING)
+    intervals = [student(part[LEARNED].confidence) for part in parts]
+    assert found.confidence == pooled(np.array([0.5, 0.5]), intervals)
+    for name in ("status quo", "mean dose"):
+        contrasts = [student(part.contrast(LEARNED, name).confidence) for part in parts]
+        assert found.contrast(name) == pooled(np.array([0.5, 0.5]), contrasts)
+
+
+def test_an_odd_row_weighs_its_half():
+    found = tt.PolicyLearner(procedure=FAST, grade=tt.SelfNormalized()).fit(quadratic_log(201))
+    rows = [half[LEARNED].rows for half in found.estimate_.halves]
+    assert sorted(rows) == [100, 101]
+    values = [half[LEARNED].value for half in found.estimate_.halves]
+    assert found.estimate_.value == pytest.approx(np.average(values, weights=rows))
+
+
+def test_policies_of_the_user_are_compared_as_they_are():
+    log = quadratic_log(200)
+    best = tt.Linear([1.0, -0.5])
+    found = tt.PolicyLearner(
+        procedure=FAST,
+        grade=tt.SelfNormalized(),
+        against={"best": best, "half": lambda X: 0.5 * X[:, 0], "logged": tt.StatusQuo()},
+    ).fit(log)
+    honest = found.estimate_
+    assert honest.names == ["status quo", "mean dose", "best", "half", "logged"]
+    assert honest.contrast("logged") == honest.contrast("status quo")
+    assert abs(honest.contrast("best").center) < 0.2
+
+
+def test_an_effect_is_deployed_and_says_so():
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True).fit(quadratic_log(400))
+    assert found.deployed_
+    assert isinstance(found.policy_, tt.Clipped)
+    assert found.decision_.startswith("Deploy the learned policy. The improvement")
+
+
+def test_no_effect_keeps_the_status_quo_and_says_so():
+    rng = np.random.default_rng(8)
+    log = quadratic_log(200).with_outcome(rng.normal(size=200))
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True).fit(log)
+    assert not found.deployed_
+    assert found.policy_ == tt.StatusQuo()
+    assert found.decision_.startswith("Keep the status quo. The improvement")
+    assert "does not exclude zero" in found.decision_
+    assert isinstance(found.learned_.policy, tt.Clipped)  # what was not deployed can be looked at
+    with pytest.raises(tt.InvalidArgument, match="keep dosing as before"):
+        found.predict(log.context)
+
+
+def test_without_honesty_there_is_no_value():
+    found = tt.PolicyLearner(procedure=FAST, honest=False).fit(quadratic_log(100))
+    assert found.estimate_ is None
+    assert "was not compared" in found.decision_
+
+
+def test_the_in_sample_value_is_optimistic_and_the_honest_one_is_not():
+    # Pure noise with mean 0: every policy is worth 0. On its own rows the learned one looks better.
+    learner = tt.PolicyLearner(procedure=tt.CPO(ridge=0.003), grade=tt.SelfNormalized())
+    in_sample, honest = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        log = quadratic_log(150, seed).with_outcome(rng.normal(size=150))
+        found = learner.fit(log)
+        in_sample.append(found.in_sample_estimate().value)
+        honest.append(found.estimate_.value)
+    error = np.std(honest, ddof=1) / np.sqrt(12)
+    assert abs(np.mean(honest)) < 3 * error
+    assert np.mean(in_sample) < np.mean(honest) - 2 * error
