@@ -30,6 +30,8 @@ LEARNED = {
         "against": {"status quo": {"difference": -2.9375, "interval": [-3.3125, -2.5625]}},
     },
     "chosen": "weighted average",
+    "because": "It scored best.",
+    "decision": "The improvement is clear.",
     "candidates": [
         {"name": "mean dose", "loss": 5.25, "behind": 2.0, "behind_se": 0.125, "weight": 0.0625},
         {"name": "direct", "loss": 3.25, "behind": 0.0, "behind_se": 0.0, "weight": 0.9375},

@@ -132,17 +132,37 @@ def test_every_check_is_told_in_words(text):
             assert check.message.replace("'", "&#39;").replace("<", "&lt;") in text
 
 
-def test_a_learned_policy_has_its_section():
-    text = render(report(learned=LEARNED))
+def test_a_learned_policy_has_its_section(text):
+    plain_text, text = text, render(report(learned=LEARNED))
     page = Page(text)
+    assert "The honest value" in text
     assert 'id="learned-heading"' in text
     cells = [cell for _, cell in page.cells]
     assert "2.938" in text
     assert "−2.938" in cells
     assert "93.8%" in cells
-    assert "Chosen: weighted average." in text
+    assert "Chosen: weighted average. It scored best." in text
+    assert "The improvement is clear." in text
+    assert "optimistic here" in text
     assert json.loads(page.data)["learned"] == plain(LEARNED)
-    assert "The learned policy" not in render(usual())
+    assert "The learned policy" not in plain_text
+    assert "optimistic here" not in plain_text
+
+
+def test_honest_numbers_that_the_comparison_has_are_not_repeated():
+    value = usual().comparison[BEST].value
+    honest = {**LEARNED["honest"], "value": value}
+    text = render(report(learned={**LEARNED, "honest": honest, "deployed": False}))
+    assert "The honest value" not in text
+    assert "the status quo is kept" in text
+
+
+def test_a_run_is_repeated_by_its_file_or_else_by_its_settings(text):
+    by_file, by_settings = text, render(report(config=None))
+    assert '<pre tabindex="0">seed = 0\n</pre>' in by_file
+    assert "<span>Settings</span>" not in by_file
+    assert "<span>Settings</span>" in by_settings
+    assert "flat=constant:35" in by_settings
 
 
 # ── how it is made ───────────────────────────────────────────────────────────────────────────────

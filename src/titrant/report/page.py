@@ -157,10 +157,13 @@ def _learned(report: Report) -> dict[str, Any] | None:
     if learned is None:
         return None
     models = {name: share(w) for name, w in learned.get("outcome_models", {}).items()}
+    said = learned["honest"]["value"] == report.comparison[report.focus].value
     return {
-        "honest": tables.honest(report, learned),
+        "honest": None if said else tables.honest(report, learned),
         "verdict": learned["honest"].get("verdict"),
         "chosen": learned.get("chosen"),
+        "because": learned.get("because"),
+        "decision": learned.get("decision"),
         "candidates": tables.candidates(learned),
         "models": tables.mapping("Outcome models", models) if models else None,
         "deployed": learned.get("deployed", True),
@@ -190,6 +193,9 @@ def _method(report: Report) -> dict[str, Any]:
     how = {k.replace("_", " "): v for k, v in first.method.items()}
     return {
         "how": tables.mapping("Method", {**how, "interval": first.confidence.method}),
-        "settings": tables.mapping("Settings", report.settings) if report.settings else None,
+        # The file says the same, and is what one would repeat.
+        "settings": tables.mapping("Settings", report.settings)
+        if report.settings and not report.config
+        else None,
         "versions": tables.mapping("Versions", report.versions),
     }

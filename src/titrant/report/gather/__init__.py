@@ -64,7 +64,8 @@ def gather(
     truth : the true values of the policies, where they are known
     learned : of a learned policy, plain values: ``name`` in the comparison; ``deployed``, a bool;
         ``honest`` with ``value``, ``interval`` (at ``level``), ``verdict`` and ``against``
-        (name → ``difference``, ``interval``); ``chosen``, a text; ``candidates``, each with
+        (name → ``difference``, ``interval``); ``chosen``, ``because`` and ``decision``, texts;
+        ``candidates``, each with
         ``name``, ``loss``, ``behind``, ``behind_se`` and ``weight``; ``outcome_models``
         (name → weight). Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
