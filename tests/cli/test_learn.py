@@ -1,0 +1,242 @@
+"""`titrant learn` says what the library learned; `titrant recommend` applies it to new contexts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+import titrant as tt
+from titrant.cli import recommend
+from titrant.cli.learn import CLASSES, MODELS
+from titrant.data import streams
+from titrant.outcome import Stack, ridge_pair
+
+COLUMNS = (
+    *("--treatment", "dose", "--outcome", "loss", "--propensity", "propensity"),
+    *("--context", "weight,age,carrier", "--bounds", "5,75", "--models", "ridge"),
+)
+
+
+def api(log, **settings) -> tt.PolicyLearner:
+    """The same by the Python interface."""
+    return tt.PolicyLearner(
+        procedure=tt.StackedDR(models=ridge_pair()),
+        grade=tt.DoublyRobust(outcome=Stack(ridge_pair())),
+        **settings,
+    ).fit(log)
+
+
+@pytest.fixture(scope="module")
+def learned(log) -> tt.PolicyLearner:
+    return api(log, against={"flat": tt.Constant(35.0)})
+
+
+def test_the_result_is_that_of_the_python_interface(call, csv_log, learned):
+    said = call("learn", csv_log, *COLUMNS, "--against", "flat=constant:35", "--json", "out.json")
+    assert said.code == 0, said.err
+    assert tt.load_policy("policy.json") == learned.policy_
+    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert result["honest"] == learned.estimate_.to_dict()
+    assert result["learned"] == learned.learned_.to_dict()
+    assert result["deployed"] is True
+    assert result["decision"] == learned.decision_
+
+
+def test_the_rule_its_value_and_its_candidates_are_printed(call, csv_log, learned):
+    said = call("learn", csv_log, *COLUMNS, "-o", "rule.json", "--level", "0.9")
+    assert said.out.startswith("The learned rule:\n  dose = ")
+    for word in ("weight", "age", "carrier", "kept within"):
+        assert word in said.out.splitlines()[1]
+    lines = [line.split() for line in said.out.splitlines()]
+    assert next(line for line in lines if "verdict" in line)[2:4] == ["90%", "CI"]
+    names = [line[0] for line in lines if line]
+    for name in ("learned", "status", "mean", "direct,", "doubly"):
+        assert name in names
+    assert "learned − status quo" in said.out
+    assert "held-out loss" in said.out
+    assert "Outcome: a loss, lower is better." in said.out
+    assert learned.decision_ in " ".join(said.out.split())
+
+
+def test_json_on_standard_output_stands_alone(call, csv_log):
+    said = call("learn", csv_log, *COLUMNS, "--json", "-")
+    assert json.loads(said.out)["honest"]["verdict"] in {"ok", "warn"}
+
+
+def test_a_report_page(call, csv_log):
+    said = call("learn", csv_log, *COLUMNS, "--html", "report.html")
+    assert said.code == 0, said.err
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "On rows it was not learned from" in page
+    assert "Candidates" in page
+
+
+def rewards(csv_log: Path) -> Path:
+    """The log with the outcome's sign turned."""
+    table = pa_csv.read_csv(csv_log)
+    place = table.column_names.index("loss")
+    turned = table.set_column(place, "loss", pa.array(-table["loss"].to_numpy()))
+    pa_csv.write_csv(turned, "rewards.csv")
+    return Path("rewards.csv")
+
+
+def test_rewards(call, csv_log, learned):
+    call()  # into the empty folder
+    said = call("learn", rewards(csv_log), *COLUMNS, "--maximize")
+    assert tt.load_policy("policy.json") == learned.policy_
+    assert "held-out reward" in said.out
+    row = next(line for line in said.out.splitlines() if line.strip().startswith("mean dose"))
+    assert float(row.split()[2]) < 0
+
+
+@pytest.fixture
+def flat_log(csv_log, tmp_path) -> Path:
+    """The log with outcomes that no dose changes."""
+    table = pa_csv.read_csv(csv_log)
+    noise = np.random.default_rng(2).normal(size=len(table))
+    place = table.column_names.index("loss")
+    path = tmp_path / "flat.csv"
+    pa_csv.write_csv(table.set_column(place, "loss", pa.array(noise)), path)
+    return path
+
+
+def test_safe_keeps_the_status_quo_without_an_effect(call, flat_log):
+    said = call("learn", flat_log, *COLUMNS, "--safe")
+    assert said.code == 0, said.err
+    assert "Keep the status quo." in said.out
+    assert tt.load_policy("policy.json") == tt.StatusQuo()
+    advice = call("recommend", "policy.json", flat_log)
+    assert advice.code == 2
+    assert "keep dosing as before" in advice.err
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("constant", tt.Constant), ("rbf", tt.Clipped)], ids=str
+)
+def test_classes(call, csv_log, name, kind):
+    said = call("learn", csv_log, *COLUMNS, "--policy-class", name)
+    assert said.code == 0, said.err
+    assert isinstance(tt.load_policy("policy.json"), kind)
+    assert name in CLASSES
+    assert MODELS == ("all", "ridge")
+
+
+def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
+    # Twenty rows a half, worth fewer than ten for the learned policy.
+    lines = csv_log.read_text(encoding="utf-8").splitlines()[:41]
+    few = tmp_path / "few.csv"
+    few.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = call("learn", few, *COLUMNS)
+    assert said.code == 1
+    assert "Not to be trusted (learned)" in said.err
+    assert not Path("policy.json").exists()
+    assert call("learn", few, *COLUMNS, "--allow-untrusted").code == 0
+    assert Path("policy.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("-o", "-"), "The policy goes to a file."),
+        (("-o", "no/policy.json"), "The folder `no` does not exist."),
+        (("--against", "learned=constant:35"), "under names of their own, not 'learned'"),
+        (("--against", "constant:x"), "is not a number"),
+        (("--policy-class", "tree"), "'tree' is not one of"),
+    ],
+)
+def test_wrong_requests(call, csv_log, options, sentence):
+    said = call("learn", csv_log, *COLUMNS, *options)
+    assert said.code == 2
+    assert sentence in said.err
+    assert not Path("policy.json").exists()
+
+
+def test_a_run_is_repeated_by_its_file(call, csv_log):
+    call("learn", csv_log, *COLUMNS, "--seed", 3, "--save-config", "run.toml")
+    first = Path("policy.json").read_bytes()
+    assert call("learn", "--config", "run.toml").code == 0
+    assert Path("policy.json").read_bytes() == first
+
+
+# ── recommend: rows outside the training ─────────────────────────────────────────────────────────
+NEW = "id,weight,age,carrier\na,80,50,0\nb,300,50,1\nc,80,19.5,0\nd,300,5,2\n"
+
+
+@pytest.fixture
+def policy_file(learned, tmp_path) -> Path:
+    learned.save(tmp_path / "policy.json")
+    return tmp_path / "policy.json"
+
+
+def test_rows_outside_the_training_are_marked(call, policy_file):
+    Path("new.csv").write_text(NEW)
+    said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
+    assert said.code == 0, said.err
+    doses = pa_csv.read_csv("doses.csv")
+    assert doses.column_names == ["id", "weight", "age", "carrier", "dose", "outside_training"]
+    assert doses["id"].to_pylist() == ["a", "b", "c", "d"]
+    assert doses["outside_training"].to_pylist() == [False, True, True, True]
+    assert said.err.startswith("3 of 4 rows lie outside the contexts that the policy was learned ")
+    assert "`weight` beyond 4" in said.err
+    assert "`carrier` beyond 0 … 1 in 1" in said.err
+
+
+def test_nothing_is_said_when_all_are_inside(call, policy_file):
+    Path("new.csv").write_text("\n".join(NEW.splitlines()[:2]) + "\n")
+    said = call("recommend", policy_file, "new.csv")
+    assert said.err == ""
+    assert said.out.splitlines()[1].endswith(",false")
+
+
+def test_a_column_of_that_name_is_not_overwritten(call, policy_file):
+    Path("new.csv").write_text(NEW.replace("id,", "outside_training,", 1))
+    said = call("recommend", policy_file, "new.csv")
+    assert said.code == 2
+    assert "already has a column `outside_training`. Rename it." in said.err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_large_file_passes_in_parts_to_the_same_result(
+    call, policy_file, log, ending, monkeypatch
+):
+    table = pa.table({name: log.context[:, j] for j, name in enumerate(log.names)})
+    table = pa.concat_tables([table] * 10).append_column("key", [np.arange(6000)])
+    pa_csv.write_csv(table, "new.csv")
+    pq.write_table(table, "new.parquet", row_group_size=500)
+    source = "new.csv" if ending == "csv" else "new.parquet"
+    assert call("recommend", policy_file, source, "-o", f"whole.{ending}").code == 0
+    monkeypatch.setattr(recommend, "LARGE", 1000)
+    monkeypatch.setattr(streams, "BLOCK", 20_000)
+    monkeypatch.setattr(streams, "ROWS", 700)
+    assert call("recommend", policy_file, source, "-o", f"parts.{ending}").code == 0
+    assert Path(f"parts.{ending}").stat().st_size > 100_000
+    read = {"csv": pa_csv.read_csv, "parquet": pq.read_table, "arrow": _read_arrow}[ending]
+    assert read(f"parts.{ending}").equals(read(f"whole.{ending}"))
+    assert read(f"parts.{ending}")["key"].to_pylist() == list(range(6000))
+
+
+def _read_arrow(path: str) -> pa.Table:
+    return pa.ipc.open_file(path).read_all()
+
+
+def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, monkeypatch):
+    # Whole numbers first, decimals a block later: the types settle only with the whole file.
+    rows = ["80,50,0"] * 2000 + ["80.5,50.5,0"]
+    Path("new.csv").write_text("weight,age,carrier\n" + "\n".join(rows) + "\n")
+    monkeypatch.setattr(recommend, "LARGE", 1000)
+    monkeypatch.setattr(streams, "BLOCK", 4000)
+    said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
+    assert said.code == 0, said.err
+    assert len(pa_csv.read_csv("doses.csv")) == 2001
+    bad = [*rows[:-1], "none,50,0"]
+    Path("new.csv").write_text("weight,age,carrier\n" + "\n".join(bad) + "\n")
+    said = call("recommend", policy_file, "new.csv", "-o", "other.csv")
+    assert said.code == 2
+    assert "row 2000" in said.err
+    assert not Path("other.csv").exists()
