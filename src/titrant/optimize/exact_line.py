@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 4096
 """Rows whose breakpoints lay out the buckets."""
-_BUCKETS = 512
+_BUCKETS = 1024
 _FULL = 16
 """Rows of a bucket, at least."""
 _LIGHTEST = 1e-6
@@ -79,7 +79,7 @@ def exact_line(
         ends=np.array([[where]]),
         values=np.array([value]),
         evaluations=cells,
-        bound=min(best + line.center, value) if found else None,
+        bound=float(min(best + line.center, value)) if found else None,
     )
 
 

@@ -44,7 +44,8 @@ class LBFGS:
     gradient_tolerance: float = 1e-6
     """A run has converged when no entry of its projected gradient is larger."""
     value_tolerance: float = 2e-9
-    """Or when a step lowers the objective by less than this share of max(1, |value|)."""
+    """Or when a step lowers the objective by less than this share of |value|, taken as at least 1
+    and, beyond that, as no more than the decrease so far: an outcome's zero says nothing."""
     constraint: Constraint = field(default_factory=Free)
     progress: Callable[[int, float], None] | None = None
     """Called after each round with the round and the best value so far."""
@@ -88,7 +89,7 @@ class Runs:
     def at(cls, starts: Array, memory: int) -> Runs:
         """Return runs that are about to begin at starts (m, P)."""
         m, p = starts.shape
-        vectors, numbers = np.zeros((m, 6, p)), np.zeros((m, 9))
+        vectors, numbers = np.zeros((m, 6, p)), np.zeros((m, 10))
         vectors[:, 0] = starts
         numbers[:, 0] = np.inf
         pairs, counts = np.zeros((m, 2, memory, p)), np.zeros((m, 6), dtype=np.int64)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
+from titrant.estimators import WeightedEstimator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,9 @@ class PolicyObjective(Objective):
         for name in ("se_weight", "ess_floor", "ess_strength"):
             _check.nonnegative(getattr(self, name), name, "PolicyObjective")
         _check.positive(self.scale, "scale", "PolicyObjective")
+        if self.ess_floor and not isinstance(self.estimator, WeightedEstimator):
+            rule = "an estimator with weights beside an `ess_floor`"
+            raise _check.invalid("estimator", "PolicyObjective", rule, self.estimator)
         for name in ("ridge", "ridge_center"):
             values = _check.finite_array(getattr(self, name), name, "PolicyObjective", ndim=(0, 1))
             object.__setattr__(self, name, np.atleast_1d(values))

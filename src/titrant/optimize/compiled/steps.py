@@ -4,7 +4,7 @@ The state of m runs with P parameters and a memory of M steps is four arrays, ch
 
     vectors (m, 6, P)    x, gradient g, reduced gradient r, direction d, trial, 1 where free
     pairs   (m, 2, M, P) recent steps s and changes y of the gradient, each a ring
-    numbers (m, 9)       F … D_HIGH below
+    numbers (m, 10)      F … FIRST below
     counts  (m, 6)       STATUS … TRIALS below
 
 A run never looks at another, so each does the same whether alone or in company.
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 X, G, R, D, TRIAL, FREE = range(6)
-F, STEP, SLOPE, LOW, F_LOW, D_LOW, HIGH, F_HIGH, D_HIGH = range(9)
-"""Value at x; trial step; slope r'd; the ends of the bracket with their values and slopes."""
+F, STEP, SLOPE, LOW, F_LOW, D_LOW, HIGH, F_HIGH, D_HIGH, FIRST = range(10)
+"""Value at x; trial step; slope r'd; ends of the bracket, values and slopes there; first value."""
 STATUS, PHASE, KEPT, NEXT, ACCEPTED, TRIALS = range(6)
 """How it ended; what comes next; steps in memory; place of the next; steps; trials of this one."""
 NEW, AIMLESS, SEARCHING, SETTLING = range(4)
@@ -51,6 +51,8 @@ _CURVED = 1e-14
 """A step is remembered when s'y is more than this share of |s||y|."""
 _DESCENDS = 1e-12
 """A direction descends when −r'd is more than this share of |r||d|."""
+_ROUNDING = 1e-15
+"""Share of a value under which a decrease is rounding."""
 _TRIALS = 20
 """Trials of one line search."""
 
@@ -301,10 +303,15 @@ def end(
 ) -> None:
     """Set the status of a run that need not or cannot go on from x."""
     f = numbers[F]
-    decrease = (before - f) / max(abs(before), abs(f), 1.0)
+    if not math.isfinite(before):
+        numbers[FIRST] = f
+    # Relative to the value, but to no more than it has changed: an outcome's zero says nothing.
+    unit = max(min(abs(f), numbers[FIRST] - f), 1.0)
+    least = max(tolerances[1] * unit, _ROUNDING * abs(f))
+    settled = math.isfinite(before) and before - f <= least
     if not (math.isfinite(f) and math.isfinite(dot(v[G], v[G]))):
         counts[STATUS] = NOT_FINITE
-    elif largest_move(v[X], v[R], limits) <= tolerances[0] or decrease <= tolerances[1]:
+    elif settled or largest_move(v[X], v[R], limits) <= tolerances[0]:
         counts[STATUS] = CONVERGED
     elif counts[ACCEPTED] >= tolerances[2]:
         counts[STATUS] = OUT_OF_STEPS

@@ -75,7 +75,7 @@ def sweep(
             if end > origin:
                 cells += 1
                 peak = freshen(state, 0, degree, rows, kinds, origin, count, peak, False)
-                if least_excess(state, 0, degree, end - origin, best, n) < 0.0 or best == np.inf:
+                if best == np.inf or least_excess(state, 0, degree, end - origin, best, n) < 0.0:
                     value, x = least_in_cell(state[0], degree, end - origin, n, floors)
                     if value < best:
                         best, where = value, origin + x
