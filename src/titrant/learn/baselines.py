@@ -3,7 +3,7 @@
 >>> from titrant.data.simulate import DESIGNS
 >>> log = DESIGNS["synthetic"].draw(300, 0)
 >>> mean_dose(log)
-Constant(dose=0.64...)
+Constant(dose=0.66...)
 """
 
 from __future__ import annotations
