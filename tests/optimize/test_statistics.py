@@ -10,6 +10,7 @@ from operator import add
 
 import numpy as np
 import pytest
+from numba import config
 from numba.core.registry import CPUDispatcher
 
 from laws.designs import name
@@ -305,6 +306,7 @@ def test_the_next_step_is_where_a_cubic_is_least():
     assert line.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
 
 
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="numba is switched off: nothing is compiled")
 def test_compiled_code_is_kept_for_this_state_of_all_files():
     functions = [v for m in COMPILED for v in vars(m).values() if isinstance(v, CPUDispatcher)]
     assert len(functions) > 40
