@@ -155,19 +155,18 @@ class PolicyLearner(BaseEstimator):
 
         half = fold_of(log.first_row, len(log), 2, self.seed)
         first, second = log.rows(half == 0), log.rows(half == 1)
-        parts = (
-            self._graded(first, second, log, "first half"),
-            self._graded(second, first, log, "second half"),
-        )
-        return HonestValue(parts, self.maximize)
+        by_second, of_first = self._graded(first, second, log, "first half")
+        by_first, of_second = self._graded(second, first, log, "second half")
+        return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
 
     def _graded(
         self, learned_on: LoggedData, graded_on: LoggedData, log: LoggedData, where: str
-    ) -> Comparison:
-        """Return the comparison on one half of the policy learned on the other."""
+    ) -> tuple[Comparison, Policy]:
+        """Return the comparison on one half of the policy learned on the other, and that policy."""
         mean = np.clip(learned_on.treatment.mean(axis=0), *common_bounds(log))
+        policy = self._learn(learned_on, log, where).policy
         policies = {
-            LEARNED: self._learn(learned_on, log, where).policy,
+            LEARNED: policy,
             STATUS_QUO: StatusQuo(),
             MEAN_DOSE: Constant(mean),
             **(self.against or {}),
@@ -176,7 +175,7 @@ class PolicyLearner(BaseEstimator):
         report("grading", 0, 1)
         graded = self._compared(graded_on, policies)
         report("grading", 1, 1)
-        return graded
+        return graded, policy
 
     def _compared(self, log: LoggedData, policies: Mapping[str, AnyPolicy]) -> Comparison:
         return compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 import titrant as tt
 from titrant.cli import recommend
 from titrant.cli.learn import CLASSES, MODELS
+from titrant.cli.terminal import bar
 from titrant.data import streams
 from titrant.outcome import Stack, ridge_pair
 
@@ -240,3 +242,21 @@ def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, 
     assert said.code == 2
     assert "row 2000" in said.err
     assert not Path("other.csv").exists()
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_on_a_terminal_and_none_elsewhere(monkeypatch):
+    with bar() as progress:
+        assert progress is None
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    with bar() as progress:
+        progress("all rows: outcome models", 3, 15)
+        progress("all rows: outcome models", 15, 15)
+    assert "all rows: outcome models" in screen.getvalue()

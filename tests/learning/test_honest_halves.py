@@ -49,6 +49,7 @@ def test_each_half_grades_the_policy_of_the_other():
     for k in (0, 1):
         learned_on, graded_on = log.rows(half == k), log.rows(half != k)
         policy = tt.PolicyLearner(procedure=FAST, honest=False).fit(learned_on).policy_
+        assert found.policies[k] == policy
         policies = {
             LEARNED: policy,
             "status quo": tt.StatusQuo(),

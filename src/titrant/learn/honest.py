@@ -17,6 +17,7 @@ from titrant.learn.pooling import pooled_comparison, student
 if TYPE_CHECKING:
     from titrant.inference.diagnostics import Verdict
     from titrant.inference.results import Comparison
+    from titrant.policies import Policy
 
 LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
 """The names under which every half compares."""
@@ -29,6 +30,8 @@ class HonestValue:
     halves: tuple[Comparison, ...]
     """Each half's comparison of the policy that the other half learned."""
     maximize: bool
+    policies: tuple[Policy, ...] = ()
+    """What each half was asked about: the policy that the other half learned."""
 
     @property
     def comparison(self) -> Comparison:
