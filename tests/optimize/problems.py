@@ -128,8 +128,15 @@ def generic(estimator: Estimator, policy: ParametricPolicy, data: Log, **penalti
     return PolicyObjective(statistics=statistics, estimator=estimator, **penalties)
 
 
-def fused(estimator: Estimator, policy: ParametricPolicy, data: Log, **penalties: object):
-    """The objective through the compiled loops."""
+def fused(
+    estimator: Estimator,
+    policy: ParametricPolicy,
+    data: Log,
+    *,
+    in_memory: bool = True,
+    **penalties: object,
+):
+    """The objective through the compiled loops: recorded in memory, or as sums that add up."""
     second = Second.NONE
     if penalties.get("ess_floor"):
         second = Second.WEIGHTS
@@ -143,7 +150,8 @@ def fused(estimator: Estimator, policy: ParametricPolicy, data: Log, **penalties
         table=data.table if estimator.uses_outcome_model else None,
         second=second,
     )
-    return PolicyObjective(statistics=search, estimator=estimator, **penalties)
+    statistics = search if in_memory else lambda params: search(params)  # noqa: PLW0108
+    return PolicyObjective(statistics=statistics, estimator=estimator, **penalties)
 
 
 def around(policy: ParametricPolicy, count: int = 3, seed: int = 0) -> np.ndarray:

@@ -64,10 +64,12 @@ def test_gradient_is_the_finite_difference(estimator, policy, penalties):
 @pytest.mark.parametrize(("estimator", "policy", "penalties"), CASES)
 def test_compiled_sums_are_those_of_numpy(estimator, policy, penalties):
     points = around(policy, 5)
-    value, gradient = fused(estimator, policy, log(), **penalties)(points)
     expected = generic(estimator, policy, log(), **penalties)(points)
-    assert_close(value, expected[0], SAME)
-    assert_close(gradient, expected[1], SAME)
+    for in_memory in (True, False):
+        compiled = fused(estimator, policy, log(), in_memory=in_memory, **penalties)
+        value, gradient = compiled(points)
+        assert_close(value, expected[0], SAME)
+        assert_close(gradient, expected[1], SAME)
 
 
 @pytest.mark.parametrize("boundary", [Boundary.NONE, Boundary.MASS, Boundary.LINEAR])
@@ -83,10 +85,12 @@ def test_compiled_boundary_kernel_is_that_of_numpy(estimator, kernel, policy, bo
     assert (tau < data.lower + 0.9).any()
     assert (tau > data.upper - 0.9).any()
     penalties = {"se_weight": 0.5, "ess_floor": 40.0}
-    value, gradient = fused(estimator, POLICIES[policy], data, **penalties)(points)
     expected = generic(estimator, POLICIES[policy], data, **penalties)(points)
-    assert_close(value, expected[0], SAME)
-    assert_close(gradient, expected[1], SAME)
+    for in_memory in (True, False):
+        compiled = fused(estimator, POLICIES[policy], data, in_memory=in_memory, **penalties)
+        value, gradient = compiled(points)
+        assert_close(value, expected[0], SAME)
+        assert_close(gradient, expected[1], SAME)
 
 
 @pytest.mark.parametrize("boundary", [Boundary.MASS, Boundary.LINEAR, Boundary.QUADRATIC])

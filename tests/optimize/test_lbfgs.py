@@ -145,9 +145,10 @@ def test_sets_hold_for_policies():
 
 
 @pytest.mark.parametrize("estimator", [SelfNormalized(), DoublyRobust()], ids=str)
-def test_a_run_in_company_is_the_run_alone_bit_for_bit(estimator):
-    policy = POLICIES["clipped"]
-    objective = fused(estimator, policy, log(150), se_weight=0.2, ess_floor=20.0, ridge=0.01)
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_run_in_company_is_the_run_alone_bit_for_bit(estimator, in_memory):
+    policy, penalties = POLICIES["clipped"], {"se_weight": 0.2, "ess_floor": 20.0, "ridge": 0.01}
+    objective = fused(estimator, policy, log(150), in_memory=in_memory, **penalties)
     points = around(policy, 7, seed=3)
     together = LBFGS().minimize(objective, points)
     for i, point in enumerate(points):

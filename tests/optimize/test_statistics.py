@@ -39,6 +39,8 @@ from titrant.optimize import (
     features,
     search_statistics,
 )
+from titrant.optimize import fused as fused_module
+from titrant.optimize import objective as objective_module
 from titrant.optimize.compiled import buckets, chain, line, pieces, polynomial, steps, sums, sweep
 from titrant.optimize.compiled.decorators import SOURCES
 from titrant.policies import Clipped, Constant, Linear, Rounded
@@ -119,6 +121,12 @@ def test_more_rows_than_a_block_and_features_than_a_stride():
             np.testing.assert_allclose(found.z[j], [0, w @ e, w.sum()], rtol=1e-11, atol=1e-11)
             np.testing.assert_allclose(found.dz[j, 1], phi.T @ (dw * e), rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(found.dz[j, 2], phi.T @ dw, rtol=1e-9, atol=1e-9)
+            # Two candidates are computed at a time: which comes first, or alone, changes no bit.
+            for company in (beta[[j]], beta[[1 - j, j]], beta[[j, j, 1 - j]]):
+                at = 1 if len(company) == 2 else 0
+                again = search(company)
+                assert np.array_equal(again.z[at], found.z[j])
+                assert np.array_equal(again.dz[at], found.dz[j])
 
 
 def test_three_rows_worked_out():
@@ -202,6 +210,9 @@ def test_impossible_penalties_are_refused():
         (field,) = settings
         with pytest.raises(ValueError, match=f"The `{field}` of `PolicyObjective` must be"):
             PolicyObjective(statistics=search, estimator=IPW(), **settings)
+    for settings, level in (({"se_weight": 1.0}, "ALL"), ({"ess_floor": 9.0}, "WEIGHTS")):
+        with pytest.raises(ValueError, match=rf"a search with `second=Second\.{level}`"):
+            PolicyObjective(statistics=search, estimator=IPW(), **settings)
     with pytest.raises(ValueError, match="an estimator with weights"):
         PolicyObjective(statistics=search, estimator=DirectMethod(), ess_floor=3.0)
 
@@ -214,6 +225,8 @@ def plain_python(monkeypatch):
     """Run the compiled modules as Python: every function the one that was compiled."""
 
     def switch():
+        monkeypatch.setattr(fused_module, "compiled_sums", lambda: sums)
+        monkeypatch.setattr(objective_module, "compiled_chain", lambda: chain.penalized)
         for module in COMPILED:
             for key, value in vars(module).copy().items():
                 if isinstance(value, CPUDispatcher):
@@ -237,11 +250,12 @@ def test_sums_in_python(plain_python, policy, settings):
         estimators.append(DirectMethod())
     # The last point is off the data.
     points = np.concatenate([points, points[:1] + 50.0])
-    compiled = [fused(e, policy, bounded, **settings)(points) for e in estimators]
+    ways = [(e, in_memory) for e in estimators for in_memory in (True, False)]
+    compiled = [fused(e, policy, bounded, in_memory=way, **settings)(points) for e, way in ways]
     plain_python()
-    for e, expected in zip(estimators, compiled, strict=True):
+    for (e, way), expected in zip(ways, compiled, strict=True):
         with np.errstate(all="ignore"):  # off the data: compiled code does not warn
-            value, gradient = fused(e, policy, bounded, **settings)(points)
+            value, gradient = fused(e, policy, bounded, in_memory=way, **settings)(points)
         np.testing.assert_allclose(value, expected[0], rtol=1e-12)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-9, atol=1e-12)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +19,23 @@ from titrant.optimize.layout import block_shape, coefficients, hermite, in_block
 from titrant.optimize.statistics import SearchStatistics
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from titrant._types import Array
     from titrant.outcome.table import DoseTable
 
 _TERMS = 3
 """b, w·e, w."""
+_TAPED = 32_768
+"""Rows up to which sums are recorded; beyond, the tape of many candidates would leave the cache."""
+
+
+@cache
+def compiled_sums() -> ModuleType:
+    """Return the compiled loops, which load numba; looked up once, as a search calls them often."""
+    from titrant.optimize.compiled import sums  # noqa: PLC0415
+
+    return sums
 
 
 class Second(IntEnum):
@@ -33,6 +46,38 @@ class Second(IntEnum):
     """Σw², for an ESS floor."""
     ALL = 2
     """All products of terms, for a penalty on the standard error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """Sums over n rows for m candidates, like `SearchStatistics`, with slopes yet to be asked for.
+
+    It does not add up over blocks of rows; in exchange one slope a row does for all sums.
+    """
+
+    search: AffineSearch
+    z: Array
+    """Σz (m, k)."""
+    zz: Array
+    """Σzz' (m, k, k), or empty."""
+    tape: Array
+    """See `compiled.sums.record`."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.search.t)
+
+    @property
+    def mean(self) -> Array:
+        """The mean terms (m, k), the center added back."""
+        mean = self.z / self.n
+        mean[:, 0] += self.search.center
+        return mean
+
+    def pull(self, by_z: Array, by_zz: Array) -> Array:
+        """Return the gradients (m, P) of functions of the sums with slopes (m, k) and (m, k, k)."""
+        return self.search.replay(self.tape, by_z, by_zz)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,21 +126,42 @@ class AffineSearch:
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P)."""
-        from titrant.optimize.compiled.sums import fused_sums  # noqa: PLC0415  (loads numba)
-
-        z, dz, *products = fused_sums(np.ascontiguousarray(params), *self._arguments)
+        loop = compiled_sums().fused_sums
+        z, dz, squares, slopes = loop(np.ascontiguousarray(params), *self._arguments)
+        zz, dzz = self._matrix(squares), self._matrix(slopes)
         if self.direct:
             z, dz = z[:, :1].copy(), dz[:, :1].copy()
-        return SearchStatistics(len(self.t), z, dz, *self._squares(*products), self.center)
+        return SearchStatistics(len(self.t), z, dz, zz, dzz, self.center)
 
-    def _squares(self, sums: Array, slopes: Array) -> tuple[Array, Array]:
-        """Return Σzz' and its slopes from the sums over pairs of terms, if any are asked for."""
+    def record(self, params: Array) -> Tape:
+        """Return the sums at parameters (m, P) with what their gradients will need."""
+        z, squares, tape = compiled_sums().record(np.ascontiguousarray(params), *self._arguments)
+        zz = self._matrix(squares)
+        return Tape(self, z[:, :1].copy() if self.direct else z, zz, tape)
+
+    def replay(self, tape: Array, by_z: Array, by_zz: Array) -> Array:
+        """Return the gradients (m, P) of functions of the recorded sums with these slopes."""
+        phi, rows, pairs = self._arguments[:3]
+        if self.direct:
+            by_z = np.pad(by_z, ((0, 0), (0, 2)))
+        # A product of two different terms stands twice in the symmetric matrix.
+        gg = [by_zz[:, a, b] + (by_zz[:, b, a] if a != b else 0.0) for a, b in self._pairs()]
+        by_pair = np.stack(gg, axis=1) if gg else np.zeros((len(by_z), 0))
+        gradient: Array = compiled_sums().replay(tape, phi, rows, pairs, by_z, by_pair)
+        return gradient
+
+    @property
+    def fits_in_memory(self) -> bool:
+        """Whether a tape of all rows is small enough to be faster than a second slope a row."""
+        return len(self.t) <= _TAPED
+
+    def _matrix(self, products: Array) -> Array:
+        """Return (m, S, …) sums over pairs of terms as symmetric (m, k, k, …); k = 0 for none."""
         k = (1 if self.direct else _TERMS) if self.second else 0
-        zz, dzz = np.zeros((len(sums), k, k)), np.zeros((len(sums), k, k, slopes.shape[2]))
+        matrix = np.zeros((len(products), k, k, *products.shape[2:]))
         for s, (a, b) in enumerate(self._pairs()):
-            zz[:, a, b] = zz[:, b, a] = sums[:, s]
-            dzz[:, a, b] = dzz[:, b, a] = slopes[:, s]
-        return zz, dzz
+            matrix[:, a, b] = matrix[:, b, a] = products[:, s]
+        return matrix
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of terms whose products are summed; a constant b needs none."""

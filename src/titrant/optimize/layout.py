@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from titrant.kernels.base import CompactKernel
     from titrant.outcome.table import DoseTable
 
-_CACHE = 16_384
-"""Numbers of a block of features: 128 KiB stay in a core's cache while all candidates pass."""
+_CACHE = 32_768
+"""Numbers of a block of features: 256 KiB stay in a core's cache while all candidates pass."""
 _FEWEST, _MOST = 64, 1024
 """Rows of a block."""
 _LINE = 8

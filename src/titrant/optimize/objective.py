@@ -9,21 +9,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
 from titrant.estimators import WeightedEstimator
+from titrant.optimize.fused import AffineSearch, Second
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from titrant._types import Array
     from titrant.estimators import Estimator
+    from titrant.optimize.fused import Tape
     from titrant.optimize.statistics import SearchStatistics
 
 _NONE = np.zeros((0, 0, 0))
+
+
+@cache
+def compiled_chain() -> Callable[..., tuple[Array, Array, Array]]:
+    """Return the compiled chain rule, which loads numba; looked up once."""
+    from titrant.optimize.compiled.chain import penalized  # noqa: PLC0415
+
+    return penalized
 
 
 class Objective(ABC):
@@ -60,6 +71,10 @@ class PolicyObjective(Objective):
         if self.ess_floor and not isinstance(self.estimator, WeightedEstimator):
             rule = "an estimator with weights beside an `ess_floor`"
             raise _check.invalid("estimator", "PolicyObjective", rule, self.estimator)
+        needed = Second.ALL if self.se_weight else Second(int(self.ess_floor > 0))
+        if isinstance(self.statistics, AffineSearch) and self.statistics.second < needed:
+            rule = f"a search with `second=Second.{needed.name}` for these penalties"
+            raise _check.invalid("statistics", "PolicyObjective", rule, self.statistics.second)
         for name in ("ridge", "ridge_center"):
             values = _check.finite_array(getattr(self, name), name, "PolicyObjective", ndim=(0, 1))
             object.__setattr__(self, name, np.atleast_1d(values))
@@ -69,29 +84,33 @@ class PolicyObjective(Objective):
 
         Where no row is near a policy, an estimate may not exist: its value is then not finite.
         """
-        from titrant.optimize.compiled.chain import penalized  # noqa: PLC0415  (loads numba)
-
-        sums = self.statistics(params)
+        sums = self._sums(params)
         mean = sums.mean
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            value, gradient = self.estimator.values(mean), self.estimator.gradient(mean)
+            values, slopes = self.estimator.values(mean), self.estimator.gradient(mean)
             hessian = self.estimator.hessian(mean) if self.se_weight else _NONE
-        sign = -1.0 if self.maximize else 1.0
-        objective: tuple[Array, Array] = penalized(
-            params,
-            sums.n,
-            value,
-            gradient,
-            hessian,
-            sums.z,
-            sums.dz,
-            sums.zz,
-            sums.dzz,
-            (sign / self.scale, self.se_weight / self.scale, self.ess_floor, self.ess_strength),
-            np.atleast_1d(self.ridge),
-            np.atleast_1d(self.ridge_center),
-        )
-        return objective
+            sign = -1.0 if self.maximize else 1.0
+            factors = (sign / self.scale, self.se_weight / self.scale, *self._floor)
+            value, by_z, by_zz = compiled_chain()(
+                sums.n, values, slopes, hessian, sums.z, sums.zz, factors
+            )
+            gradient = sums.pull(by_z, by_zz)
+        if np.any(self.ridge):
+            away = params - self.ridge_center
+            value = value + np.sum(self.ridge * away**2, axis=1)
+            gradient = gradient + 2.0 * self.ridge * away
+        return value, gradient
+
+    @property
+    def _floor(self) -> tuple[float, float]:
+        return self.ess_floor, self.ess_strength
+
+    def _sums(self, params: Array) -> SearchStatistics | Tape:
+        """Return the sums, recorded where all rows are in memory: one slope a row then suffices."""
+        search = self.statistics
+        if isinstance(search, AffineSearch) and search.fits_in_memory:
+            return search.record(params)
+        return search(params)
 
 
 @dataclass(frozen=True, slots=True)

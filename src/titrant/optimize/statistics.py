@@ -47,6 +47,14 @@ class SearchStatistics:
         mean[:, 0] += self.center
         return mean
 
+    def pull(self, by_z: Array, by_zz: Array) -> Array:
+        """Return the gradients (m, P) of functions of the sums with slopes (m, k) and (m, k, k)."""
+        gradient = _dot(by_z, self.dz)
+        if by_zz.size:
+            m, k = by_z.shape
+            gradient = gradient + _dot(by_zz.reshape(m, k * k), self.dzz.reshape(m, k * k, -1))
+        return gradient
+
     def __add__(self, other: SearchStatistics) -> SearchStatistics:
         """Return the sums over both sets of rows, counted from the same center."""
         return SearchStatistics(
@@ -57,6 +65,17 @@ class SearchStatistics:
             self.dzz + other.dzz,
             self.center,
         )
+
+
+def _dot(g: Array, a: Array) -> Array:
+    """Return Σₖ gₖaₖ (m, P) of g (m, k) and a (m, k, P).
+
+    Term by term, so that a candidate's gradient is the same in every company.
+    """
+    total = g[:, :1] * a[:, 0]
+    for k in range(1, g.shape[1]):
+        total = total + g[:, k : k + 1] * a[:, k]
+    return total
 
 
 def search_statistics(

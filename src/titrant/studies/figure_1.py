@@ -202,7 +202,7 @@ def _study(name: str, logging: str, words: str) -> Study:
             "the kernel estimate converges to the truth; discretizing is biased, inconsistent and "
             "of larger variance."
         ),
-        replications=200,
+        replications=100,
         quick_replications=10,
         tasks=partial(tasks, logging),
         measure=measure,

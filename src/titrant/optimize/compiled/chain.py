@@ -1,8 +1,7 @@
-"""The chain rule from sums over rows to the penalized estimate of a policy search.
+"""From sums over rows to the penalized estimate of a policy search, and how it depends on them.
 
-For m candidates with k terms and P parameters: values v (m,), their gradients g (m, k) and
-Hessians H (m, k, k) in the mean terms; sums z (m, k) and zz (m, k, k) over n rows, with their
-slopes dz (m, k, P) and dzz (m, k, k, P).
+For m candidates with k terms: values v (m,), their gradients g (m, k) and Hessians H (m, k, k) in
+the mean terms; sums z (m, k) and zz (m, k, k) over n rows.
 """
 
 from __future__ import annotations
@@ -20,107 +19,81 @@ if TYPE_CHECKING:
 
 @compiled
 def penalized(
-    params: Array,
     n: int,
     v: Array,
     g: Array,
     hessian: Array,
     z: Array,
-    dz: Array,
     zz: Array,
-    dzz: Array,
     factors: tuple[float, float, float, float],
-    ridge: Array,
-    center: Array,
-) -> tuple[Array, Array]:
-    """Return sign·v + λ·SE + strength·max(0, floor/ESS − 1)² + Σ ridge·(β − center)², and ∂/∂β.
+) -> tuple[Array, Array, Array]:
+    """Return sign·v + λ·SE + strength·max(0, floor/ESS − 1)² and its slopes in z and zz.
 
-    factors are the sign, λ, the floor and its strength; ridge and center are (P,) or (1,).
-    Returns (m,) and (m, P).
+    factors are the sign, λ, the floor and its strength. Returns (m,), (m, k) and (m, k, k).
     """
     sign, weight, floor, strength = factors
-    m, p = params.shape
-    value, slope = np.zeros(m), np.zeros((m, p))
-    for j in range(m):
+    value, by_z, by_zz = np.zeros(len(v)), np.zeros(g.shape), np.zeros(zz.shape)
+    for j in range(len(v)):
         value[j] = sign * v[j]
         for a in range(g.shape[1]):
-            add(slope[j], sign * g[j, a] / n, dz[j, a])
+            by_z[j, a] = sign * g[j, a] / n
         if weight != 0.0:
-            value[j] += standard_error(
-                slope[j], weight, n, g[j], hessian[j], z[j], dz[j], zz[j], dzz[j]
-            )
+            value[j] += standard_error(weight, n, g, hessian, z, zz, j, by_z, by_zz)
         if floor != 0.0:
-            value[j] += shortage(slope[j], strength, floor, z[j], dz[j], zz[j], dzz[j])
-        for i in range(p):
-            strength_i, away = ridge[i % len(ridge)], params[j, i] - center[i % len(center)]
-            value[j] += strength_i * away * away
-            slope[j, i] += 2.0 * strength_i * away
-    return value, slope
-
-
-@compiled
-def add(out: Array, factor: float, vector: Array) -> None:
-    """Add factor·vector to out."""
-    for i in range(len(out)):
-        out[i] += factor * vector[i]
+            value[j] += shortage(strength, floor, z, zz, j, by_z, by_zz)
+    return value, by_z, by_zz
 
 
 @compiled
 def standard_error(
-    slope: Array,
     weight: float,
     n: int,
     g: Array,
     hessian: Array,
     z: Array,
-    dz: Array,
     zz: Array,
-    dzz: Array,
+    j: int,
+    by_z: Array,
+    by_zz: Array,
 ) -> float:
-    """Return λ·SE, SE² = g'Cg/n, and add its gradient λ(2(H∂mean)'Cg + g'∂Cg)/(2n·SE).
+    """Return λ·SE of candidate j, SE² = g'Cg/n with C = zz/n − oo', o = z/n; add its slopes.
 
-    C = zz/n − oo', o = z/n, so that g'∂Cg = g'(∂zz/n)g − 2(g'o)(g'∂o).
+    They are λ/(2n²·SE) times 2(HCg − (g'o)g) in z and gg' in zz.
     """
-    k = len(g)
+    k = g.shape[1]
     level = variance = 0.0
     cg = np.zeros(k)
     for a in range(k):
-        level += g[a] * z[a] / n
+        level += g[j, a] * z[j, a] / n
         for b in range(k):
-            cg[a] += (zz[a, b] / n - z[a] / n * z[b] / n) * g[b]
-        variance += g[a] * cg[a]
+            cg[a] += (zz[j, a, b] / n - z[j, a] / n * z[j, b] / n) * g[j, b]
+        variance += g[j, a] * cg[a]
     se = math.sqrt(max(variance, 0.0) / n)
-    scale = weight / (2.0 * n * max(se, 1e-300))
+    scale = weight / (2.0 * n * n * max(se, 1e-300))
     for a in range(k):
         through_g = 0.0
         for b in range(k):
-            through_g += hessian[a, b] * cg[b]
-            add(slope, scale * g[a] * g[b] / n, dzz[a, b])
-        add(slope, 2.0 * scale * (through_g - level * g[a]) / n, dz[a])
+            through_g += hessian[j, a, b] * cg[b]
+            by_zz[j, a, b] += scale * g[j, a] * g[j, b]
+        by_z[j, a] += 2.0 * scale * (through_g - level * g[j, a])
     return weight * se
 
 
 @compiled
 def shortage(
-    slope: Array,
-    strength: float,
-    floor: float,
-    z: Array,
-    dz: Array,
-    zz: Array,
-    dzz: Array,
+    strength: float, floor: float, z: Array, zz: Array, j: int, by_z: Array, by_zz: Array
 ) -> float:
-    """Return strength·max(0, floor·Σw²/(Σw)² − 1)², w the last term, and add its gradient.
+    """Return strength·max(0, floor·Σw²/(Σw)² − 1)², w the last term; add its slopes.
 
     Without any weight the effective sample size is 0 and the result infinite.
     """
-    w, w2 = z[-1], zz[-1, -1]
+    w, w2 = z[j, -1], zz[j, -1, -1]
     if w == 0.0:
         return math.inf
     short: float = floor * w2 / (w * w) - 1.0
     if not short > 0.0:
         return 0.0
     scale = 2.0 * strength * short * floor / (w * w)
-    add(slope, scale, dzz[-1, -1])
-    add(slope, -2.0 * scale * w2 / w, dz[-1])
+    by_zz[j, -1, -1] += scale
+    by_z[j, -1] -= 2.0 * scale * w2 / w
     return strength * short * short

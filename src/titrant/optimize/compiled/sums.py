@@ -1,7 +1,18 @@
 """The sums of a policy search for policies τ = φ'β: the loops of `titrant.optimize.fused`.
 
 Features stand column by column in blocks of rows that stay in cache while all candidates pass
-over them, so every inner loop runs along rows. A candidate's sums never depend on the others.
+over them, so every inner loop runs along rows. Two candidates share each reading of the features;
+an odd one out is its own partner, so that all go through the same code: a candidate's sums are
+the same, bit for bit, in any company.
+
+`fused_sums` takes one pass and adds up over blocks of a log. Where all rows are in memory,
+`record` and `replay` do with one slope a row in place of one for each sum: first the sums, then,
+once it is known how the objective depends on them, its gradient.
+
+Arguments: params (m, P); phi (blocks, P, B); rows (blocks, 3, B) of t, e and 1/(h·q); pairs (S, 2)
+of terms (0 b, 1 w·e, 2 w) to multiply; slopes, how many of the sums need slopes (the last ones'
+are 0); kernel (5,); bounds (blocks, 2, B) of the dose, read when degree ≥ 0; low and high, the
+policy's limits; table (n, G, 2) of r̂ and its slope a step on a grid (first dose, step), or none.
 """
 
 from __future__ import annotations
@@ -11,7 +22,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.optimize.compiled.decorators import compiled, fast
-from titrant.optimize.compiled.weights import baselines, correct_near_bounds, weights
+from titrant.optimize.compiled.terms import (
+    add_product,
+    add_up,
+    aligned,
+    doses,
+    multiply,
+    pull,
+    set_terms,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,149 +56,162 @@ def fused_sums(
     table: Array,
     grid: tuple[float, float],
 ) -> tuple[Array, Array, Array, Array]:
-    """Return Σ of the terms (b, w·e, w) (m, 3), ∂/∂β (m, 3, P), and the same of products (m, S, …).
-
-    params (m, P); phi (blocks, P, B); rows (blocks, 3, B) of t, e and 1/(h·q); pairs (S, 2) of
-    terms to multiply; slopes, how many of these sums need slopes (the last ones' are 0); kernel
-    (5,); bounds (blocks, 2, B) of the dose, read when degree ≥ 0; table (n, G, 2) of r̂ and its
-    slope a step, or none: then b = 0.
-    """
+    """Return Σ of the terms (m, 3), their slopes (m, 3, P), and the same of products (m, S, …)."""
     m, p, size = len(params), phi.shape[1], phi.shape[2]
-    count = 3 + len(pairs)
-    first = 0 if len(table) else 1
-    total, out = np.zeros((m, count)), np.zeros((m, count, p))
-    z, dz = aligned(count, size), aligned(count, size)
-    tau = aligned(1, size)[0]
+    count, first = 3 + len(pairs), 0 if len(table) else 1
+    total, out = np.zeros((m + 1, count)), np.zeros((m + 1, count, p))
+    tau, z, dz = aligned(2, size), aligned(2 * count, size), aligned(2 * count, size)
     for k in range(len(phi)):
-        t, e, g = rows[k, 0], rows[k, 1], rows[k, 2]
-        for j in range(m):
-            doses(phi[k], params[j], tau)
-            weights(t, g, tau, low, high, h, kernel, z[2], dz[2])
-            if degree >= 0:
-                correct_near_bounds(t, g, tau, low, high, h, kernel, degree, bounds[k], z[2], dz[2])
-            multiply(e, z[2], dz[2], z[1], dz[1])
-            if len(table):
-                baselines(table, k * size, tau, low, high, grid, z[0], dz[0])
-            for s in range(len(pairs)):
-                a, b = pairs[s]
-                product(z[a], dz[a], z[b], dz[b], z[3 + s], dz[3 + s])
-            for s in range(first, count):
-                total[j, s] += add_up(z[s])
-            for s in range(first, slopes - 1, 2):
-                pull_two(dz[s], dz[s + 1], phi[k], out[j, s], out[j, s + 1])
-            if (slopes - first) % 2 == 1:
-                pull(dz[slopes - 1], phi[k], out[j, slopes - 1])
-    return total[:, :3].copy(), out[:, :3].copy(), total[:, 3:].copy(), out[:, 3:].copy()
+        e, start = rows[k, 1], k * size
+        for j in range(0, m, 2):
+            doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
+            for i in range(2):
+                at = i * count
+                b, db, w, dw = z[at], dz[at], z[at + 2], dz[at + 2]
+                set_terms(
+                    b,
+                    db,
+                    w,
+                    dw,
+                    tau[i],
+                    rows[k],
+                    kernel,
+                    h,
+                    degree,
+                    bounds[k],
+                    low,
+                    high,
+                    table,
+                    grid,
+                    start,
+                )
+                multiply(e, w, z[at + 1])
+                multiply(e, dw, dz[at + 1])
+                for s in range(first, 3):
+                    total[j + i, s] += add_up(z[at + s])
+                for s in range(3, count):
+                    one, two = at + pairs[s - 3, 0], at + pairs[s - 3, 1]
+                    total[j + i, s] += add_product(z[one], z[two])
+                    product_slope(z[one], dz[one], z[two], dz[two], 0.0, 1.0, dz[at + s])
+            for s in range(first, slopes):
+                pull(dz[s], dz[count + s], phi[k], out[j, s], out[j + 1, s])
+    return total[:m, :3].copy(), out[:m, :3].copy(), total[:m, 3:].copy(), out[:m, 3:].copy()
 
 
 @compiled
-def aligned(rows: int, size: int) -> Array:
-    """Return zeros (rows, size) that begin on a cache line, where vectors load fastest."""
-    room = np.zeros(rows * size + 8)
-    start = -(room.ctypes.data // 8) % 8
-    return room[start : start + rows * size].reshape(rows, size)
+def record(
+    params: Array,
+    phi: Array,
+    rows: Array,
+    pairs: Index,
+    slopes: int,  # noqa: ARG001  (the arguments are those of `fused_sums`)
+    kernel: Array,
+    h: float,
+    degree: int,
+    bounds: Array,
+    low: float,
+    high: float,
+    table: Array,
+    grid: tuple[float, float],
+) -> tuple[Array, Array, Array]:
+    """Return Σ of the terms (m, 3), of products (m, S), and a tape for `replay`.
+
+    The tape (T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a
+    table b and ∂b: T is 2 or 4.
+    """
+    m, size, kept = len(params), phi.shape[2], 4 if len(table) else 2
+    total, squares = np.zeros((m + 1, 3)), np.zeros((m + 1, len(pairs)))
+    tau, z = aligned(2, size), aligned(3, size)
+    tape = aligned(kept * len(phi) * (m + 1), size)
+    for k in range(len(phi)):
+        e, start = rows[k, 1], k * size
+        for j in range(0, m, 2):
+            doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
+            for i in range(2):
+                at = kept * (k * (m + 1) + j + i)
+                w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
+                set_terms(
+                    b,
+                    db,
+                    w,
+                    dw,
+                    tau[i],
+                    rows[k],
+                    kernel,
+                    h,
+                    degree,
+                    bounds[k],
+                    low,
+                    high,
+                    table,
+                    grid,
+                    start,
+                )
+                if len(table):
+                    total[j + i, 0] += add_up(b)
+                total[j + i, 1] += add_product(w, e)
+                total[j + i, 2] += add_up(w)
+                if len(pairs):
+                    gather(w, e, b, kept, z)
+                for s in range(len(pairs)):
+                    squares[j + i, s] += add_product(z[pairs[s, 0]], z[pairs[s, 1]])
+    return total[:m].copy(), squares[:m].copy(), tape
+
+
+@compiled
+def replay(tape: Array, phi: Array, rows: Array, pairs: Index, g: Array, gg: Array) -> Array:
+    """Return the gradients (m, P) of functions of the sums with slopes g (m, 3) and gg (m, S)."""
+    m, size = len(g), phi.shape[2]
+    kept = len(tape) // (len(phi) * (m + 1))
+    out, slope = np.zeros((m + 1, phi.shape[1])), aligned(2, size)
+    z, dz = aligned(3, size), aligned(3, size)
+    for k in range(len(phi)):
+        e = rows[k, 1]
+        for j in range(0, m, 2):
+            for i in range(2):
+                which = min(j + i, m - 1)
+                at = kept * (k * (m + 1) + j + i)
+                w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
+                weighted_slope(dw, e, g[which, 1], g[which, 2], slope[i])
+                if kept > 2:  # noqa: PLR2004
+                    add_scaled(db, g[which, 0], slope[i])
+                if len(pairs):
+                    gather(w, e, b, kept, z)
+                    gather(dw, e, db, kept, dz)
+                for s in range(len(pairs)):
+                    one, two = pairs[s]
+                    product_slope(z[one], dz[one], z[two], dz[two], 1.0, gg[which, s], slope[i])
+            pull(slope[0], slope[1], phi[k], out[j], out[j + 1])
+    return out[:m].copy()
+
+
+@compiled
+def gather(w: Array, e: Array, b: Array, kept: int, z: Array) -> None:
+    """Set z (3, B) to b, w·e, w, or to their slopes; without a table b stays 0."""
+    if kept > 2:  # noqa: PLR2004
+        z[0] = b
+    multiply(e, w, z[1])
+    z[2] = w
 
 
 @fast
-def doses(phi: Array, beta: Array, tau: Array) -> None:
-    """Set τ (B,) to φ'β; φ (P, B)."""
-    p, size = phi.shape
-    for i in range(size):
-        tau[i] = 0.0
-    whole = p - p % 4
-    for k in range(0, whole, 4):
-        b0, b1, b2, b3 = beta[k], beta[k + 1], beta[k + 2], beta[k + 3]
-        p0, p1, p2, p3 = phi[k], phi[k + 1], phi[k + 2], phi[k + 3]
-        for i in range(size):
-            tau[i] += b0 * p0[i] + b1 * p1[i] + b2 * p2[i] + b3 * p3[i]
-    for k in range(whole, p):
-        b0, p0 = beta[k], phi[k]
-        for i in range(size):
-            tau[i] += b0 * p0[i]
+def weighted_slope(dw: Array, e: Array, g1: float, g2: float, out: Array) -> None:
+    """Set out (B,) to (g₁e + g₂)·∂w."""
+    for i in range(len(out)):
+        out[i] = (g1 * e[i] + g2) * dw[i]
 
 
 @fast
-def multiply(e: Array, w: Array, dw: Array, we: Array, dwe: Array) -> None:
-    """Set w·e and its slope, each (B,)."""
-    for i in range(len(e)):
-        we[i] = w[i] * e[i]
-    for i in range(len(e)):
-        dwe[i] = dw[i] * e[i]
+def add_scaled(a: Array, factor: float, out: Array) -> None:
+    """Add factor·a to out (B,)."""
+    for i in range(len(out)):
+        out[i] += factor * a[i]
 
 
 @fast
-def product(a: Array, da: Array, b: Array, db: Array, ab: Array, dab: Array) -> None:
-    """Set a·b and its slope, each (B,)."""
+def product_slope(
+    a: Array, da: Array, b: Array, db: Array, keep: float, factor: float, out: Array
+) -> None:
+    """Set out (B,) to keep·out + factor × the slope of a·b."""
     for i in range(len(a)):
-        ab[i] = a[i] * b[i]
-    for i in range(len(a)):
-        dab[i] = a[i] * db[i] + da[i] * b[i]
-
-
-@fast
-def add_up(a: Array) -> float:
-    """Return Σa."""
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i]
-    return total
-
-
-@fast
-def pull(slope: Array, phi: Array, out: Array) -> None:
-    """Add Σᵢ φᵢ·slopeᵢ to out (P,), four features at a time: their sums stay in registers."""
-    p, size = phi.shape
-    whole = p - p % 4
-    for k in range(0, whole, 4):
-        p0, p1, p2, p3 = phi[k], phi[k + 1], phi[k + 2], phi[k + 3]
-        a0 = a1 = a2 = a3 = 0.0
-        for i in range(size):
-            a0 += slope[i] * p0[i]
-            a1 += slope[i] * p1[i]
-            a2 += slope[i] * p2[i]
-            a3 += slope[i] * p3[i]
-        out[k] += a0
-        out[k + 1] += a1
-        out[k + 2] += a2
-        out[k + 3] += a3
-    for k in range(whole, p):
-        p0 = phi[k]
-        a0 = 0.0
-        for i in range(size):
-            a0 += slope[i] * p0[i]
-        out[k] += a0
-
-
-@fast
-def pull_two(first: Array, second: Array, phi: Array, out: Array, out_two: Array) -> None:
-    """Pull two slopes at once: each feature is read once for both."""
-    p, size = phi.shape
-    whole = p - p % 4
-    for k in range(0, whole, 4):
-        p0, p1, p2, p3 = phi[k], phi[k + 1], phi[k + 2], phi[k + 3]
-        a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
-        for i in range(size):
-            a0 += first[i] * p0[i]
-            a1 += first[i] * p1[i]
-            a2 += first[i] * p2[i]
-            a3 += first[i] * p3[i]
-            b0 += second[i] * p0[i]
-            b1 += second[i] * p1[i]
-            b2 += second[i] * p2[i]
-            b3 += second[i] * p3[i]
-        out[k] += a0
-        out[k + 1] += a1
-        out[k + 2] += a2
-        out[k + 3] += a3
-        out_two[k] += b0
-        out_two[k + 1] += b1
-        out_two[k + 2] += b2
-        out_two[k + 3] += b3
-    for k in range(whole, p):
-        p0 = phi[k]
-        a0 = b0 = 0.0
-        for i in range(size):
-            a0 += first[i] * p0[i]
-            b0 += second[i] * p0[i]
-        out[k] += a0
-        out_two[k] += b0
+        out[i] = keep * out[i] + factor * (a[i] * db[i] + da[i] * b[i])
