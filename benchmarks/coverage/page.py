@@ -19,8 +19,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "calibration.md"
 
 INTRODUCTION = """\
 Measured by `{command}`; this page is written from its results by
-`python -m benchmarks.coverage.page`. A coverage comes with its Monte-Carlo standard error. DR uses
-the two ridge models, the fast variant of the default library."""
+`python -m benchmarks.coverage.page`. A coverage comes with its Monte-Carlo standard error. DR is
+`DoublyRobust()`, the default of `evaluate`, with its default outcome model."""
 COVERAGE = """\
 Robust bias-corrected, at the bandwidth that chooses itself. Bands: .93 to .97 in smooth designs at
 n ≥ 1000, .91 to .98 at n = 200, at least .90 where the outcome has a kink at the policy's dose (all

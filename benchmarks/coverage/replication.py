@@ -24,7 +24,6 @@ from titrant.estimators import Question, ask
 from titrant.evaluation import Evaluation
 from titrant.inference import EmpiricalBernstein, Normal, PoissonBootstrap, RobustBiasCorrected
 from titrant.kernels import Scale
-from titrant.outcome import Stack, ridge_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 
 ESTIMATORS: dict[str, SmoothedEstimator] = {
     "self-normalized": tt.SelfNormalized(),
-    # The two ridge models alone: the fast variant of the default library.
-    "doubly robust": tt.DoublyRobust(outcome=Stack(ridge_pair())),
+    "doubly robust": tt.DoublyRobust(),
 }
 SELECTORS: dict[str, BandwidthSelector] = {
     "averaged bias path": AveragedBiasPath(),

@@ -179,10 +179,14 @@ def fitted_outcome(log: LoggedData, estimator: Estimator) -> CrossFit | None:
     """Return the estimator's outcome model, cross-fitted on the log, or None if it has none."""
     if not estimator.uses_outcome_model:
         return None
-    from titrant.outcome import CrossFit, Stack  # noqa: PLC0415
+    from titrant.outcome import CrossFit, Stack, ridge_pair  # noqa: PLC0415
 
     settings: Any = estimator
-    model = Stack(seed=settings.seed) if settings.outcome is None else settings.outcome
+    model = settings.outcome
+    if model is None:
+        # Smooth models: the bandwidth and the interval are calibrated with the residuals they
+        # leave. Trees and wells leave steps and kinks of their own near the policy's dose.
+        model = Stack(ridge_pair(), seed=settings.seed)
     crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
     return crossfit.fit(log.context, log.treatment, log.outcome, first_row=log.first_row)
 
