@@ -1,36 +1,44 @@
-"""Every Python block of the README and the guides runs, and prints what the page shows.
+"""Every block of the README and the guides runs, and prints what the page shows.
 
 The blocks of a page run in order and share their names. A `text` block right after a
-Python block is that block's output.
+Python or shell block is that block's output; `python scripts/refresh_pages.py` writes it anew.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?",
-    flags=re.DOTALL | re.MULTILINE,
-)
+from pages.blocks import ROOT, blocks, commands, pages, printed
+
+PAGES = pages()
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_page
 def test_code_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = page.read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    for block in BLOCK.finditer(text):
-        line = text.count("\n", 0, block.start("code"))
-        code = compile("\n" * line + block["code"], str(page), "exec")
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, names)  # noqa: S102  (our own pages)
-        if block["output"] is not None:
-            assert printed.getvalue() == block["output"]
+    found = list(blocks(page.read_text(encoding="utf-8"), str(page)))
+    for block, output in printed(found):
+        if block.output is not None:
+            assert output == block.output, block.place
+
+
+@each_page
+def test_every_fence_is_of_a_kind_that_is_run_or_shown(page):
+    # A fence without a language, or in one that nothing runs, would rot unseen.
+    fences = re.findall(r"^```(\S*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(fences[::2]) <= {"python", "sh", "text", "json", "toml"}
+    assert set(fences[1::2]) <= {""}
+
+
+@each_page
+def test_commands_exist(page):
+    for block in blocks(page.read_text(encoding="utf-8"), str(page)):
+        if block.kind == "sh":
+            for words in commands(block.code):
+                known = words[0] in {"titrant", "git", "python", "pip"}
+                goals = [w for w in words[1:] if "=" not in w and w != "..."]
+                assert known or (words[0] == "make" and set(goals) <= TARGETS), (block.place, words)

@@ -1,0 +1,1 @@
+"""What makes the pages: blocks that run, the reference, schemas, figures, links."""
