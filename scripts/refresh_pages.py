@@ -1,6 +1,6 @@
 """Run the code blocks of pages and write what they print into the pages.
 
-Without arguments it does so for every page: ``python scripts/refresh_pages.py docs/tutorials/*.md``.
+Without arguments every page: ``python scripts/refresh_pages.py docs/tutorials/*.md``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from pages.blocks import ROOT, blocks, commands, pages, printed
 
 PAGES = pages()
