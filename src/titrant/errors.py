@@ -6,6 +6,7 @@
     ├── InvalidArgument    a parameter is outside what its formula allows  (also a ValueError)
     ├── DataError          the table cannot be used as it is               (also a ValueError)
     ├── PolicyFileError    a saved policy cannot be read                   (also a ValueError)
+    ├── ExecutionError     an engine did not return the result of a partition
     └── UntrustedEstimate  the data cannot answer the question
         └── NoOverlap      no logged dose lies near the doses asked about
 
@@ -27,6 +28,10 @@ class DataError(TitrantError, ValueError):
 
 class PolicyFileError(TitrantError, ValueError):
     """A saved policy cannot be read."""
+
+
+class ExecutionError(TitrantError):
+    """An engine did not return the result of a partition: it failed, died or took too long."""
 
 
 class UntrustedEstimate(TitrantError):

@@ -69,6 +69,6 @@ def _one_thread() -> Any:  # noqa: ANN401  (threadpoolctl has no types)
     """
     import scipy.linalg  # noqa: F401, PLC0415
     import sklearn  # noqa: F401, PLC0415
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
     return threadpool_limits(limits=1)

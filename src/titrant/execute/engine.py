@@ -1,0 +1,175 @@
+"""An ordered map-reduce over partitions, on any executor of `concurrent.futures`.
+
+Partitions are fixed before the work begins and their results are added in their order, with BLAS
+on one thread. So serial, threads, processes and a cluster give the same numbers, bit for bit, also
+after a worker has died and its partitions were done again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from titrant import _check
+from titrant.errors import ExecutionError
+from titrant.execute.pinning import pin_for_good, pinned, this_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
+
+P = TypeVar("P")
+S = TypeVar("S")
+
+AHEAD = 256
+"""Partitions handed out at a time: enough for any cluster, and not the memory of all of them."""
+_ENGINE = (OSError, TimeoutError, BrokenExecutor, CancelledError)
+"""Failures of an engine rather than of the task. The library wraps what it cannot read itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Where partitions are worked on, and how long to wait for them.
+
+    Parameters
+    ----------
+    executor : any `concurrent.futures.Executor`, such as threads, processes or Dask's
+        `client.get_executor()`; None works in this thread
+    timeout : seconds to wait for one partition once those before it are done; None waits forever
+    retries : how often a partition is handed out again after a worker failed; not after a timeout
+    progress : called with the partitions done and in all, in this thread
+    pin : whether BLAS is kept to one thread
+    """
+
+    executor: Executor | None = None
+    timeout: float | None = None
+    retries: int = 2
+    progress: Callable[[int, int], None] | None = None
+    pin: bool = True
+
+    def __post_init__(self) -> None:
+        given: object = self.executor
+        if given is not None and not isinstance(given, Executor):
+            rule = "a concurrent.futures.Executor or None"
+            raise _check.invalid("executor", "Engine", rule, given)
+        if self.timeout is not None:
+            _check.positive(self.timeout, "timeout", "Engine")
+        _check.count(self.retries, "retries", "Engine", at_least=0)
+
+    def add_up(self, task: Callable[[P], S], partitions: Sequence[P]) -> S:
+        """Return task(partition₁) + task(partition₂) + …, in this order.
+
+        For another process, ``task``, partitions and results must be picklable.
+        """
+        with pinned() if self.pin else nullcontext():
+            return reduce(add, self._reported(self._results(task, partitions), len(partitions)))
+
+    def _results(self, task: Callable[[P], S], partitions: Sequence[P]) -> Iterator[S]:
+        """Return the result of each partition, in order."""
+        if self.executor is None:
+            return map(task, partitions)
+        return Handed(self, self.executor, Task(task, self.pin)).results(partitions)
+
+    def _reported(self, results: Iterator[S], total: int) -> Iterator[S]:
+        for done, result in enumerate(results, start=1):
+            if self.progress is not None:
+                self.progress(done, total)
+            yield result
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[P, S]):
+    """A task as it travels: it keeps BLAS of a process it has been sent to to one thread."""
+
+    task: Callable[[P], S]
+    pin: bool
+    home: tuple[str, int] = field(default_factory=this_process)
+
+    def __call__(self, partition: P) -> S:
+        """Return the result of one partition."""
+        if self.pin and this_process() != self.home:
+            pin_for_good()
+        return self.task(partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Handed(Generic[P, S]):
+    """Partitions handed to an executor, a few ahead of the one that is waited for."""
+
+    engine: Engine
+    executor: Executor
+    task: Task[P, S]
+
+    def results(self, partitions: Sequence[P]) -> Iterator[S]:
+        """Yield the result of each partition, in order; cancel the rest when one fails."""
+        waiting: deque[tuple[int, P, Future[S]]] = deque()
+        with ExitStack() as cleanup:
+            cleanup.callback(_cancel, waiting)
+            for number, partition in enumerate(partitions):
+                waiting.append((number, partition, self._submit(number, partition)))
+                if len(waiting) >= AHEAD:
+                    yield self._result(waiting)
+            while waiting:
+                yield self._result(waiting)
+
+    def _result(self, waiting: deque[tuple[int, P, Future[S]]]) -> S:
+        """Return the result of the first partition, handing it out again if a worker failed."""
+        number, partition, future = waiting[0]
+        for left in range(self.engine.retries, -1, -1):
+            try:
+                result = future.result(self.engine.timeout)
+            except Exception as error:
+                if not _engines_own(error):
+                    raise
+                if not future.done():
+                    raise self._late(number) from None
+                # A broken executor stays broken.
+                if not left or isinstance(error, BrokenExecutor):
+                    raise self._failure(number, error) from error
+                future = self._submit(number, partition)
+                waiting[0] = (number, partition, future)
+            else:
+                waiting.popleft()
+                return result
+        raise AssertionError  # the last round returns or raises
+
+    def _submit(self, number: int, partition: P) -> Future[S]:
+        try:
+            return self.executor.submit(self.task, partition)
+        except (*_ENGINE, RuntimeError) as error:  # RuntimeError: it was shut down
+            raise self._failure(number, error) from error
+
+    def _late(self, number: int) -> ExecutionError:
+        return ExecutionError(
+            f"Partition {number + 1:,} gave no result within {self.engine.timeout:g} seconds on "
+            f"`{type(self.executor).__name__}`. Give the engine a longer `timeout`, smaller "
+            "partitions or more workers, and check that its workers stay alive."
+        )
+
+    def _failure(self, number: int, error: BaseException) -> ExecutionError:
+        return ExecutionError(
+            f"Partition {number + 1:,} failed on `{type(self.executor).__name__}` "
+            f"({type(error).__name__}: {_first_line(error)}). Check the memory and the logs of "
+            "the workers; smaller partitions need less of it."
+        )
+
+
+def _engines_own(error: BaseException) -> bool:
+    """Return whether an error is the engine's: a worker died, a connection broke, time ran out."""
+    # Dask's own errors (a killed worker, a lost connection) are known by where they come from.
+    return isinstance(error, _ENGINE) or type(error).__module__.startswith("distributed")
+
+
+def _cancel(waiting: deque[tuple[int, P, Future[S]]]) -> None:
+    for _, _, future in waiting:
+        future.cancel()
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "no reason given"
