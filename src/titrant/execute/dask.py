@@ -54,13 +54,15 @@ def dask_executor(
 
 
 def _local(distributed: ModuleType, workers: int) -> Any:  # noqa: ANN401  (untyped)
-    """Return a cluster on this machine, one thread a process, without a web page."""
+    """Return a cluster on this machine, one thread a process, without its web page."""
     return distributed.LocalCluster(
         n_workers=_check.count(workers, "workers", "dask_executor"),
         threads_per_worker=1,
         processes=True,
         host=_LOOPBACK,
-        dashboard_address=None,
+        # Port 0 is a free one: two runs side by side do not warn about each other.
+        dashboard_address=f"{_LOOPBACK}:0",
+        scheduler_kwargs={"dashboard": False},
         # A failure reaches the caller as an error; the log lines before it would only repeat it.
         silence_logs=logging.CRITICAL,
     )

@@ -1,0 +1,62 @@
+"""A Dask scheduler and workers as processes of their own, on this machine's loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.gates import wait_until
+
+LOOPBACK = "127.0.0.1"
+_NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    address: str
+    bare: tuple[int, ...]
+    """The process numbers of the workers without a nanny."""
+
+
+@contextmanager
+def cluster(folder, *, bare, nannied):
+    """Lend a cluster with workers that nobody starts anew, and workers that a nanny does."""
+    with ExitStack() as stack:
+        file = Path(folder, "scheduler.json")
+        _start(stack, folder, "scheduler", "--host", LOOPBACK, "--port", "0", *_NO_PAGES,
+               "--scheduler-file", file)  # fmt: skip
+        wait_until(lambda: file.exists() and file.read_text(), "no scheduler")
+        address = json.loads(file.read_text())["address"]
+        alone = [_worker(stack, folder, address, "--no-nanny") for _ in range(bare)]
+        for _ in range(nannied):
+            _worker(stack, folder, address, "--nanny")
+        yield Cluster(address, tuple(process.pid for process in alone))
+
+
+def _worker(stack, folder, address, *options):
+    return _start(stack, folder, "worker", address, "--host", LOOPBACK, *_NO_PAGES,
+                  "--nthreads", "1", "--local-directory", folder, *options)  # fmt: skip
+
+
+def _start(stack, folder, *command):
+    # Workers find titrant and the tasks of these tests where this process finds them.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    line = [sys.executable, "-m", "dask", *map(str, command)]
+    with Path(folder, "log.txt").open("a") as log:
+        process = subprocess.Popen(line, env=environment, stdout=log, stderr=log)
+    stack.callback(_stop, process)
+    return process
+
+
+def _stop(process):
+    process.terminate()  # a nanny ends its worker first
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
