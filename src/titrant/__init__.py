@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from titrant.curves import curve as curve
     from titrant.data import Columns as Columns
     from titrant.data import LoggedData as LoggedData
+    from titrant.data.scan import scan_parquet as scan_parquet
     from titrant.errors import DataError as DataError
+    from titrant.errors import ExecutionError as ExecutionError
     from titrant.errors import InvalidArgument as InvalidArgument
     from titrant.errors import NoOverlap as NoOverlap
     from titrant.errors import PolicyFileError as PolicyFileError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from titrant.evaluation import Estimate as Estimate
     from titrant.evaluation import compare as compare
     from titrant.evaluation import evaluate as evaluate
+    from titrant.execute import Engine as Engine
     from titrant.inference import EmpiricalBernstein as EmpiricalBernstein
     from titrant.inference import Normal as Normal
     from titrant.inference import PoissonBootstrap as PoissonBootstrap
@@ -102,8 +105,10 @@ _HOME = {
     "Discretized": "estimators",
     "DoublyRobust": "estimators",
     "EmpiricalBernstein": "inference",
+    "Engine": "execute",
     "Epanechnikov": "kernels",
     "Estimate": "evaluation",
+    "ExecutionError": "errors",
     "Fixed": "bandwidth",
     "Gaussian": "kernels",
     "GaussianMixture": "propensity",
@@ -155,6 +160,7 @@ _HOME = {
     "load_policy": "policies",
     "mean_dose": "learn.baselines",
     "median_regression": "learn.baselines",
+    "scan_parquet": "data.scan",
 }
 
 __all__ = list(_HOME)

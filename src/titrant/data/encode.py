@@ -72,7 +72,7 @@ def _unfit(column: pa.ChunkedArray) -> str | None:
     kind = column.type
     if pa.types.is_null(kind):
         return "it is empty"
-    if _is_number(kind):
+    if is_number(kind):
         return None
     if not _is_text(kind):
         return f"its values are of type {kind}"
@@ -108,7 +108,7 @@ def _check_new(made: Sequence[str], available: Collection[str]) -> None:
 
 def _with(table: pa.Table, source_table: pa.Table, features: Sequence[str]) -> pa.Table:
     for feature in features:
-        column, level = _split(feature, source_table.column_names)
+        column, level = split(feature, source_table.column_names)
         if column in source_table.column_names:
             table = table.append_column(feature, _indicator(source_table[column], column, level))
     return table
@@ -128,7 +128,7 @@ def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     return pc.cast(values, pa.string())
 
 
-def _split(feature: str, available: Collection[str]) -> tuple[str, str]:
+def split(feature: str, available: Collection[str]) -> tuple[str, str]:
     """Return column and level of an indicator's name; either may contain an equals sign."""
     cuts = [i for i, letter in enumerate(feature) if letter == "="]
     for i in cuts:
@@ -137,7 +137,8 @@ def _split(feature: str, available: Collection[str]) -> tuple[str, str]:
     return feature, ""
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether a column of this type is read as numbers."""
     is_a = pa.types
     return bool(
         is_a.is_floating(kind)

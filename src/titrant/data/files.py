@@ -66,7 +66,7 @@ def read_table(path: str, roles: Roles | None = None) -> pa.Table:
     if path == STDIN:
         piped = Format("CSV", (), partial(_open_piped, sys.stdin.buffer.read()))
         return _loaded("-", piped, roles, None)
-    paths = _paths(path)
+    paths = paths_of(path, _all_endings())
     first = _loaded(paths[0], _format(paths[0]), roles, None)
     rest = [_loaded(one, _format(one), roles, (paths[0], first)) for one in paths[1:]]
     return _joined(paths[0], [first, *rest]) if rest else first
@@ -105,13 +105,13 @@ def _joined(first: str, tables: list[pa.Table]) -> pa.Table:
 # Which files
 
 
-def _paths(path: str) -> list[str]:
+def paths_of(path: str, endings: tuple[str, ...]) -> list[str]:
     """Return the files meant by `path`: itself, those in a folder, or those that match."""
     here = Path(path)
     if here.is_file():
         return [path]  # also when its name contains a bracket
     if here.is_dir():
-        found = sorted(str(one) for one in here.rglob("*") if str(one).endswith(_all_endings()))
+        found = sorted(str(one) for one in here.rglob("*") if str(one).endswith(endings))
     elif glob.has_magic(path):
         # A pattern may be absolute, which Path.glob refuses.
         every = glob.glob(path, recursive=True)  # noqa: PTH207

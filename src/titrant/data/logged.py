@@ -117,6 +117,21 @@ class LoggedData:
         return len(self.outcome)
 
     @property
+    def has_propensity(self) -> bool:
+        """Whether the density of the logged doses is known."""
+        return self.propensity is not None
+
+    @property
+    def partitions(self) -> tuple[LoggedData]:
+        """The log itself: all rows are in memory."""
+        return (self,)
+
+    @property
+    def sample_rows(self) -> int:
+        """The number of rows: models are fitted on all of them."""
+        return len(self)
+
+    @property
     def dimension(self) -> int:
         """The dimension d of the treatment."""
         return 1 if self.treatment.ndim == 1 else self.treatment.shape[1]
@@ -237,6 +252,42 @@ class LoggedData:
         lower = self._lower if len(self._lower) == 1 else take(self._lower)
         upper = self._upper if len(self._upper) == 1 else take(self._upper)
         return _assembled(parts, self.names, (lower, upper), first_row)
+
+
+def checked_batch(
+    parts: Parts,
+    names: tuple[str, ...],
+    limits: tuple[Array, Array],
+    labels: Labels,
+    first_row: int,
+) -> LoggedData:
+    """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
+    validate.check_finite(validate.by_label(parts, labels))
+    if parts.propensity is not None:
+        validate.check_propensity(parts.propensity, labels.propensity)
+    validate.check_within(parts.doses, *limits, labels.treatment)
+    return _assembled(parts, names, limits, first_row)
+
+
+def joined(logs: Sequence[LoggedData]) -> LoggedData:
+    """Return the rows of several logs of one kind, one after the other, as a log of its own."""
+    if len(logs) == 1:
+        return logs[0]
+    shared = all(len(log._lower) == 1 for log in logs)  # noqa: SLF001
+    limits = logs[0]._limits  # noqa: SLF001
+    if not shared:
+        limits = (
+            np.concatenate([log.lower for log in logs]),
+            np.concatenate([log.upper for log in logs]),
+        )
+    q = [log.propensity for log in logs if log.propensity is not None]
+    parts = Parts(
+        context=np.concatenate([log.context for log in logs]),
+        treatment=np.concatenate([log.treatment for log in logs]),
+        outcome=np.concatenate([log.outcome for log in logs]),
+        propensity=np.concatenate(q) if q else None,
+    )
+    return _assembled(parts, logs[0].names, limits, 0)
 
 
 def _fill_checked(

@@ -320,6 +320,32 @@ def files_disagree(first: str, reason: object) -> DataError:
     )
 
 
+def in_file(path: str, error: DataError) -> DataError:
+    """Refuse a file for a reason that does not name it."""
+    return DataError(f"In `{path}`: {error}")
+
+
+def in_rows_of_file(path: str, first: int, error: DataError) -> DataError:
+    """Refuse a part of a file for a reason that counts the rows of this part."""
+    return DataError(f"In `{path}`, rows counted from row {first:,} of the file: {error}")
+
+
+def other_type(path: str, name: str, role: str, kind: object) -> DataError:
+    """Refuse a file whose column of that name does not hold numbers."""
+    return DataError(
+        f"In `{path}`: the {role} column `{name}` must be numeric; got type {kind}. "
+        "Convert the column to numbers, or leave the file out."
+    )
+
+
+def file_changed(path: str, before: int, now: int) -> DataError:
+    """Refuse a file that is no longer what it was when it was scanned."""
+    return DataError(
+        f"`{path}` must not change while it is in use; got {now:,} rows in a part that had "
+        f"{before:,} when it was scanned. Scan the files again."
+    )
+
+
 def _closest(name: str, names: Sequence[str]) -> str | None:
     """Return the entry of `names` nearest to `name`, ignoring case and outer spaces."""
     folded = {other.strip().casefold(): other for other in reversed(names)}

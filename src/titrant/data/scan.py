@@ -1,0 +1,251 @@
+"""Parquet files as a log that is read batch by batch, as often as needed, in flat memory."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from titrant import _check
+from titrant.data import encode, files, frames, validate, wording
+from titrant.data.columns import Columns
+from titrant.data.logged import LoggedData, checked_batch
+from titrant.data.source import SAMPLE
+from titrant.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from titrant._types import Array
+    from titrant.data.validate import Bounds
+
+PARTITION = 1 << 20
+"""Rows of a partition at least, where a file has more row groups than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetPartition:
+    """Consecutive row groups of one file: where they are, not what they hold."""
+
+    path: str
+    groups: tuple[int, ...]
+    n: int
+    first_row: int
+    """The number of its first row in the whole log."""
+    place: int
+    """The number of its first row in the file."""
+    columns: Columns
+    limits: tuple[Array, Array]
+    """The bounds of each dose, (1, d) each."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.n
+
+    def batches(self, size: int) -> Iterator[LoggedData]:
+        """Yield the rows, ``size`` at a time, checked like any log."""
+        done = 0
+        for table in _cut(self._tables(size), size):
+            yield self._log(table, done)
+            done += len(table)
+        if done != self.n:
+            raise wording.file_changed(self.path, self.n, done)
+
+    def _tables(self, size: int) -> Iterator[pa.Table]:
+        with _reading(self.path), pq.ParquetFile(self.path) as file:
+            stored = _stored(self.columns.needed, file.schema_arrow.names)
+            for batch in file.iter_batches(
+                size, row_groups=self.groups, columns=stored, use_threads=False
+            ):
+                yield pa.Table.from_batches([batch])
+
+    def _log(self, table: pa.Table, done: int) -> LoggedData:
+        try:
+            filled = encode.with_features(table, self.columns.needed)
+            parts, labels = frames.read(filled, self.columns)
+            first = self.first_row + done
+            return checked_batch(parts, self.columns.features, self.limits, labels, first)
+        except DataError as error:
+            raise wording.in_rows_of_file(self.path, self.place + done, error) from None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParquetSource:
+    """A log in Parquet files; see `scan_parquet`."""
+
+    paths: tuple[str, ...]
+    columns: Columns
+    limits: tuple[Array, Array]
+    partitions: tuple[ParquetPartition, ...]
+    sample_rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The context columns."""
+        return self.columns.features
+
+    @property
+    def dimension(self) -> int:
+        """The number of doses."""
+        return len(self.columns.doses)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any dose has a finite bound."""
+        return any(bool(np.isfinite(limit).any()) for limit in self.limits)
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether the log has a column of propensities."""
+        return self.columns.propensity is not None
+
+    @cached_property
+    def _rows(self) -> int:
+        return sum(map(len, self.partitions))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def __repr__(self) -> str:
+        """Return one readable line."""
+        files_ = "1 file" if len(self.paths) == 1 else f"{len(self.paths):,} files"
+        known = "propensity known" if self.has_propensity else "no propensity"
+        return (
+            f"ParquetSource({len(self):,} rows in {files_}; {self.dimension} dose(s); "
+            f"{len(self.names)} context(s); {known})"
+        )
+
+
+def scan_parquet(
+    path: str | Iterable[str],
+    columns: Columns,
+    *,
+    bounds: Bounds = None,
+    sample_rows: int = SAMPLE,
+    partition_rows: int = PARTITION,
+) -> ParquetSource:
+    """Return the log in Parquet files, to be read part by part wherever a `LoggedData` can be used.
+
+    Only the columns named are read. Nothing but each file's footer is read now: how many rows it
+    has, and whether it has the columns. All else is checked as it is read.
+
+    Parameters
+    ----------
+    path : a file, a folder, a pattern such as ``logs/*.parquet``, or several files
+    columns : which column plays which role; a context ``sex=male`` is the 0/1 indicator of the
+        value ``male`` of a text column ``sex``
+    bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
+        number, or d numbers; the same in all rows
+    sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
+        be fitted by adding up over rows
+    partition_rows : the least size of a part of a file that is worked on by itself
+
+    >>> scan_parquet("log.parquet", Columns(treatment="dose", outcome="loss", context="age"))
+    Traceback (most recent call last):
+    titrant.errors.DataError: There is no file at `log.parquet`. Check the path ...
+    """
+    owner = "scan_parquet"
+    least = _check.count(partition_rows, "partition_rows", owner)
+    sample = _check.count(sample_rows, "sample_rows", owner)
+    if not isinstance(columns, Columns):
+        raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
+    limits = _limits(bounds, len(columns.doses))
+    paths = _paths(path)
+    partitions: list[ParquetPartition] = []
+    for one in paths:
+        first = partitions[-1].first_row + partitions[-1].n if partitions else 0
+        partitions += _partitions(one, columns, limits, first, least)
+    source = ParquetSource(tuple(paths), columns, limits, tuple(partitions), sample)
+    validate.check_rows(len(source))
+    return source
+
+
+def _paths(path: str | Iterable[str]) -> list[str]:
+    if isinstance(path, str):
+        return files.paths_of(path, (".parquet", ".pq"))
+    several = [str(one) for one in path]
+    if not several:
+        raise wording.no_match("")
+    return several
+
+
+def _limits(bounds: Bounds, d: int) -> tuple[Array, Array]:
+    """Return the bounds of each dose, (1, d) each."""
+    lower, upper = validate.bound_arrays(bounds, 1, d)
+    return lower, upper
+
+
+def _partitions(
+    path: str, columns: Columns, limits: tuple[Array, Array], first_row: int, least: int
+) -> Iterator[ParquetPartition]:
+    """Yield the partitions of one file that has the columns: runs of row groups."""
+    with _reading(path), pq.ParquetFile(path) as file:
+        _check_columns(path, file.schema_arrow, columns)
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    place = 0
+    for run in _runs(sizes, least):
+        n = sum(sizes[i] for i in run)
+        yield ParquetPartition(path, run, n, first_row + place, place, columns, limits)
+        place += n
+
+
+def _runs(sizes: Sequence[int], least: int) -> Iterator[tuple[int, ...]]:
+    """Yield consecutive row groups together until they have ``least`` rows; none without rows."""
+    run: list[int] = []
+    rows = 0
+    for i, size in enumerate(sizes):
+        run.append(i)
+        rows += size
+        if rows >= least:
+            yield tuple(run)
+            run, rows = [], 0
+    if rows:
+        yield tuple(run)
+
+
+def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
+    """Refuse a file that lacks a column, or has one that does not hold numbers."""
+    made = {name for name in columns.needed if name not in schema.names}
+    texts = {name: encode.split(name, schema.names)[0] for name in columns.features}
+    for role, name in columns.roles:
+        indicator = role == "context" and name in made and texts[name] in schema.names
+        if name in made and not indicator:
+            raise wording.in_file(path, wording.missing_column(name, role, schema.names))
+        if not indicator and not encode.is_number(schema.field(name).type):
+            raise wording.other_type(path, name, role, schema.field(name).type)
+
+
+def _stored(needed: Iterable[str], available: Sequence[str]) -> list[str]:
+    """Return the columns of a file from which the needed ones are made."""
+    names = (name if name in available else encode.split(name, available)[0] for name in needed)
+    return list(dict.fromkeys(names))
+
+
+def _cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
+    """Yield tables of exactly ``size`` rows, the last one shorter: no row group shows through."""
+    held: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        held.append(table)
+        rows += len(table)
+        while rows >= size:
+            whole = pa.concat_tables(held)
+            yield whole.slice(0, size)
+            held, rows = [whole.slice(size)], rows - size
+    if rows:
+        yield pa.concat_tables(held)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the file in whatever goes wrong while it is read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as reason:
+        raise wording.unreadable(path, "Parquet", reason) from None

@@ -1,0 +1,61 @@
+"""What a log is to those who only add up over its rows: partitions, each giving batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from titrant.data.logged import LoggedData
+
+SAMPLE = 100_000
+"""Rows of a log too large for memory on which models are fitted, unless told otherwise."""
+
+
+class Partition(Protocol):
+    """Consecutive rows of a log, small enough to be sent to where they are worked on.
+
+    It holds no data, unless it is a log in memory itself: it says where to read them.
+    """
+
+    @property
+    def first_row(self) -> int:
+        """The number of its first row in the whole log."""
+
+    def __len__(self) -> int:
+        """Return the number of its rows."""
+
+    def batches(self, size: int) -> Iterator[LoggedData]:
+        """Yield its rows, ``size`` at a time, each with its place in the whole log."""
+
+
+class Source(Protocol):
+    """A log that can be read again and again: in memory, in files, or on a cluster."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The context columns."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of doses d."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any dose has a finite bound."""
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether the log has a column of propensities."""
+
+    @property
+    def partitions(self) -> Sequence[Partition]:
+        """All rows, in order."""
+
+    @property
+    def sample_rows(self) -> int:
+        """On how many rows models are fitted that cannot be fitted by adding up."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
