@@ -22,6 +22,18 @@ def test_residual_sd_is_that_of_ols():
     np.testing.assert_allclose(residual_sd(X, T[:, None]), [reference], rtol=1e-10)
 
 
+def test_a_stray_dose_does_not_set_the_unit():
+    rng = np.random.default_rng(3)
+    x, t = np.ones((300, 1)), rng.normal(0.0, 2.0, (300, 1))
+    assert residual_sd(x, t)[0] == pytest.approx(t.std(), rel=1e-12)
+    t[7] = 500.0
+    assert t.std() > 20.0
+    # 2 up to the noise of two tail quantiles of 300 rows
+    assert residual_sd(x, t)[0] == pytest.approx(2.0, rel=0.15)
+    lumps = np.repeat([0.0, 1.0], 150)[:, None]
+    assert residual_sd(x, lumps)[0] == pytest.approx(0.5, rel=1e-12)
+
+
 def test_predictions_are_a_binomial_average_of_the_forest():
     model = Trees(trees=9, seed=3).fit(X, T, Y)
     columns, outcome = Standard.of(np.column_stack([X, T])), Standard.of(Y[:, None])
