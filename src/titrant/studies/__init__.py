@@ -5,7 +5,7 @@ as they come (`running`, `notebook`), and ends as a table with verdicts (`result
 (`figures`). ``python -m titrant.studies figure-1 --quick`` runs one.
 """
 
-from titrant.studies import figure_1, figure_2, figure_4
+from titrant.studies import figure_1, figure_2, figure_4, theory
 from titrant.studies.result import Result, Row, Verdict
 from titrant.studies.study import Findings, Piece, Settings, Study, Task
 
@@ -17,6 +17,7 @@ STUDIES: dict[str, Study] = {
         figure_2.UNIFORM,
         figure_2.NORMAL,
         figure_4.STUDY,
+        theory.STUDY,
     )
 }
 """Every study by its name, in the order of the paper."""
