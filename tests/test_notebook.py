@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from html import escape
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import titrant as tt
 from titrant.curves import bandwidth_path, curve
 from titrant.data.simulate import DESIGNS
+from titrant.outcome import ridge_pair
 
 mpl.use("agg")
 from matplotlib import pyplot as plt
@@ -34,10 +36,17 @@ def results() -> dict[str, object]:
         "curve": curve(LOG, tt.Constant, [35.0, 30.0, 25.0, 74.0], **PLAIN),
         "path": bandwidth_path(LOG, tt.Constant(35.0), estimator=tt.SelfNormalized()),
         "diagnostics": compared["low"].diagnostics,
+        "honest value": learned().estimate_,
     }
 
 
-KINDS = ("estimate", "contrast", "comparison", "curve", "path", "diagnostics")
+@cache
+def learned() -> tt.PolicyLearner:
+    procedure = tt.StackedDR(models=ridge_pair())
+    return tt.PolicyLearner(procedure=procedure, against={"$5 <b>": tt.Constant(35.0)}).fit(LOG)
+
+
+KINDS = ("estimate", "contrast", "comparison", "curve", "path", "diagnostics", "honest value")
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +101,56 @@ def test_a_comparison_draws_each_interval_and_value():
     np.testing.assert_allclose(bar[:, 0], compared["low"].interval(0.8))
     np.testing.assert_allclose(dot, [[compared["low"].value, 1.0]])
     assert [text.get_text() for text in ax.texts] == [r"flat \$5 <b>", "low"]
+
+
+def test_an_honest_value_is_drawn_and_told_beside_what_it_is_compared_with():
+    honest = learned().estimate_
+    ax = honest.plot()
+    assert [text.get_text() for text in ax.texts] == [
+        *("learned", "status quo", "mean dose", r"\$5 <b>")
+    ]
+    bar, dot = drawn_lines(ax)[:2]
+    np.testing.assert_allclose(bar[:, 0], honest.interval())
+    np.testing.assert_allclose(dot, [[honest.value, 0.0]])
+    row = cells(honest._repr_html_())[2]
+    contrast = honest.comparison.contrast("learned", "status quo")
+    low, high = contrast.interval()
+    assert row == ["learned − status quo", f"{contrast.difference:.4g}", f"{low:.4g} … {high:.4g}"]
+    assert f"{-contrast.difference:.4g}" in honest.finding()
+
+
+def test_a_learned_policy_is_drawn_against_the_context_that_moves_it_most():
+    learner = learned()
+    doses = learner.predict(LOG.context)
+    moves = [abs(np.corrcoef(doses, x)[0, 1]) for x in LOG.context.T]
+    main = int(np.argmax(moves))
+    ax = learner.plot()
+    assert ax.get_xlabel() == LOG.names[main]
+    logged, ours = drawn_lines(ax)
+    np.testing.assert_array_equal(logged, np.column_stack([LOG.context[:, main], LOG.treatment]))
+    np.testing.assert_array_equal(ours, np.column_stack([LOG.context[:, main], doses]))
+    _, (left, right) = plt.subplots(1, 2)
+    assert learner.plot(right, context="age") is right
+    assert right.get_xlabel() == "age"
+    assert not left.has_data()
+    with pytest.raises(tt.InvalidArgument, match=r"one of the log's contexts, weight, age"):
+        learner.plot(context="height")
+
+
+def test_a_learned_policy_without_contexts_is_drawn_row_by_row():
+    log = tt.LoggedData(np.empty((400, 0)), LOG.treatment, LOG.outcome)
+    learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair()), honest=False).fit(log)
+    assert learner.plot().get_xlabel() == "row"
+
+
+def test_a_notebook_shows_what_was_learned_and_before_that_the_parameters():
+    learner = learned()
+    html = learner._repr_mimebundle_(include=None, exclude=None)["text/html"]
+    assert html == learner._repr_html_()
+    assert escape(learner.decision_) in html
+    assert learner.estimate_._repr_html_() in html
+    assert escape(repr(learner.policy_)) in html
+    assert "PolicyLearner" in tt.PolicyLearner()._repr_html_()
 
 
 def test_a_contrast_is_drawn_beside_zero():

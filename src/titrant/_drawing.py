@@ -22,6 +22,8 @@ ROW = 0.42
 """Inches that one row of a forest takes."""
 LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
 """Told apart without color, too."""
+MOST_DOTS = 2000
+"""Rows that are drawn one by one."""
 _LONGEST = 44
 _VERDICT_COLORS = {"ok": "#1c8a4b", "warn": "#b07700", "refuse": "#cc3333"}
 
@@ -106,6 +108,17 @@ def path(
     ax.set_xlim(h[0], h[-1])
     if chosen is not None:
         ax.axvline(chosen, color=ink(ax), lw=1.2, ls=(0, (2, 2)))
+    return ax
+
+
+def doses(ax: Axes, x: Array, logged: Array, learned: Array, context: str) -> Axes:
+    """Draw logged and learned doses (n,) against a context x (n,); of many rows evenly some."""
+    some = np.unique(np.linspace(0, len(x) - 1, MOST_DOTS).astype(np.intp))
+    ax.plot(x[some], logged[some], "o", color=ink(ax), alpha=0.25, ms=3, mew=0, label="logged")
+    ax.plot(x[some], learned[some], "o", color="C0", alpha=0.8, ms=3, mew=0, label="learned")
+    ax.set_xlabel(shown(context))
+    ax.set_ylabel("dose")
+    ax.legend(markerscale=2)
     return ax
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from titrant import _check
+from titrant import _check, _drawing
 from titrant.data import LoggedData
 from titrant.errors import InvalidArgument
 from titrant.estimators import DoublyRobust
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
+    from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
@@ -118,10 +120,44 @@ class PolicyLearner(BaseEstimator):
         check_is_fitted(self, "policy_")
         save_learned(self.policy_, TrainingRange.of(self.log_.context, self.log_.names), path)
 
+    def plot(self, ax: Axes | None = None, *, context: str | None = None, dose: int = 0) -> Axes:
+        """Draw logged doses and those of the learned policy against a context; return the axes.
+
+        The context is the one that the policy's dose goes with most, unless named; ``dose`` says
+        which, if there are several.
+        """
+        check_is_fitted(self, "policy_")
+        log, policy = self.log_, self.learned_.policy
+        learned = policy(log.context).reshape(len(log), -1)[:, dose]
+        drawn = _drawing.new_axes(ax)
+        if context is None and not log.names:
+            row = np.arange(0.0, len(log))
+            return _drawing.doses(drawn, row, log.doses[:, dose], learned, "row")
+        name = _main_context(log, learned) if context is None else context
+        if name not in log.names:
+            rule = f"one of the log's contexts, {', '.join(log.names) or 'of which it has none'}"
+            raise _check.invalid("context", "PolicyLearner.plot", rule, name)
+        x = log.context[:, log.names.index(name)]
+        return _drawing.doses(drawn, x, log.doses[:, dose], learned, name)
+
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
         check_is_fitted(self, "policy_")
         return self._compared(self.log_, {IN_SAMPLE: self.learned_.policy})[IN_SAMPLE]
+
+    def _repr_html_(self) -> str:
+        """Return the decision, the honest value and the policy; before `fit`, the parameters."""
+        if "policy_" not in vars(self):
+            from sklearn.utils import estimator_html_repr  # noqa: PLC0415
+
+            return str(estimator_html_repr(self))
+        grades = "" if self.estimate_ is None else self.estimate_._repr_html_()
+        rule = f"<p><code>{escape(repr(self.policy_))}</code></p>"
+        return f"<p>{escape(self.decision_)}</p>{grades}{rule}"
+
+    def _repr_mimebundle_(self, include: object, exclude: object) -> dict[str, str]:  # noqa: ARG002
+        """Return what a notebook shows, which asks for this before `_repr_html_`."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _check(self, log: LoggedData) -> None:
         """Refuse what cannot work before any work is done."""
@@ -202,6 +238,15 @@ class PolicyLearner(BaseEstimator):
         if progress is None:
             return silent
         return lambda stage, done, total: progress(f"{where}: {stage}", done, total)
+
+
+def _main_context(log: LoggedData, doses: Array) -> str:
+    """Return the context with the largest correlation with doses (n,)."""
+    x, t = log.context - log.context.mean(axis=0), doses - doses.mean()
+    size = np.sqrt(np.sum(x**2, axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(size > 0, np.abs(t @ x) / size, 0.0)
+    return log.names[int(np.argmax(share))]
 
 
 def default_procedure(log: LoggedData) -> Procedure:

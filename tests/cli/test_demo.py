@@ -1,27 +1,57 @@
-"""`titrant demo`: policies in the right order, beside their truth, and a page."""
+"""`titrant demo`: three policies and a learned one beside their truth, and a page."""
 
 from __future__ import annotations
 
 import json
 import re
 
-from titrant.cli.demo import rules, true_value
+import numpy as np
+import pytest
+
+from titrant.cli.demo import best_rule, rules, true_value
 from titrant.data.simulate import DESIGNS
+from titrant.policies import policy_from_dict
 from titrant.report.numbers import number
 
+DESIGN = DESIGNS["dosing"]
+ROWS, SEED = 400, 1
 
-def test_the_demo_shows_three_policies_beside_the_truth_and_writes_a_page(call, tmp_path):
-    said = call("demo", "-n", 400, "--seed", 1)
+
+@pytest.fixture(scope="module")
+def policies():
+    return rules(DESIGN.draw(ROWS, SEED, propensity=False))
+
+
+def test_the_best_rule_is_that_of_the_design():
+    x = DESIGN.draw(50, 0).context
+    np.testing.assert_allclose(best_rule()(x), DESIGN.best(x), rtol=1e-12)
+
+
+def test_the_demo_checks_evaluates_learns_and_writes_a_page(call, tmp_path, policies):
+    said = call("demo", "-n", ROWS, "--seed", SEED)
     assert said.code == 0, said.err
+    assert "Wrote report.html" in said.err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     data = json.loads(re.search(r'id="titrant-result">(.*?)</script>', page, re.DOTALL)[1])
-    design = DESIGNS["dosing"]
-    policies = rules(design.draw(400, 1, propensity=False))
-    assert data["truth"] == {name: true_value(design, policy) for name, policy in policies.items()}
-    values = {name: data["result"]["estimates"][name]["value"] for name in policies}
-    # The design's own best rule is among the three; its truth is 3 days, the others' 5.5 and 5.1.
-    assert sorted(policies, key=values.get) == sorted(policies, key=data["truth"].get)
+    # 1. The log is checked, and the overlap of each policy.
+    for word in ("stabilized weight", "propensity pit", "overlap", "largest weight"):
+        assert word in said.out
+    # 2. Three policies, in the right order: 6.2, 5.2 and 4.3 days in truth.
+    truth = {name: true_value(DESIGN, policy) for name, policy in policies.items()}
+    assert list(truth) == sorted(truth, key=truth.get, reverse=True)
     for name in policies:
-        assert number(values[name]) in said.out
-        assert number(data["truth"][name]) in said.out
-    assert "Wrote report.html" in said.err
+        assert name in said.out
+        assert number(truth[name]) in said.out
+    # 3. The learned one is better than all of them, by the log and in truth, which is 3 at best.
+    document = next(rule["document"] for rule in data["rules"] if rule["policy"] == "learned")
+    learned = true_value(DESIGN, policy_from_dict(document))
+    assert data["truth"] == {**truth, "learned": pytest.approx(learned)}
+    assert 3.0 < learned < 3.5
+    values = {name: e["value"] for name, e in data["result"]["estimates"].items()}
+    assert min(values, key=values.get) == "learned"
+    assert data["learned"]["honest"]["value"] == values["learned"]
+    assert number(values["learned"]) in said.out
+    # Each coefficient stands beside the true one.
+    for coefficient in (0.35, -0.2, -9.0, 19.0):
+        assert number(coefficient) in said.out
+    assert {"rows": ROWS, "seed": SEED}.items() <= data["settings"].items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -15,9 +14,8 @@ import pytest
 import titrant as tt
 from titrant.cli import recommend
 from titrant.cli.learn import CLASSES, MODELS
-from titrant.cli.terminal import bar
 from titrant.data import streams
-from titrant.outcome import Stack, ridge_pair
+from titrant.outcome import ridge_pair
 
 COLUMNS = (
     *("--treatment", "dose", "--outcome", "loss", "--propensity", "propensity"),
@@ -29,7 +27,7 @@ def api(log, **settings) -> tt.PolicyLearner:
     """The same by the Python interface."""
     return tt.PolicyLearner(
         procedure=tt.StackedDR(models=ridge_pair()),
-        grade=tt.DoublyRobust(outcome=Stack(ridge_pair())),
+        grade=tt.DoublyRobust(),
         **settings,
     ).fit(log)
 
@@ -137,8 +135,11 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
     said = call("learn", few, *COLUMNS)
     assert said.code == 1
     assert "Not to be trusted (learned)" in said.err
+    assert "policy.json was not written" in said.err
     assert not Path("policy.json").exists()
-    assert call("learn", few, *COLUMNS, "--allow-untrusted").code == 0
+    said = call("learn", few, *COLUMNS, "--allow-untrusted")
+    assert said.code == 0
+    assert "Wrote policy.json. Apply it with `titrant recommend policy.json TABLE`." in said.err
     assert Path("policy.json").exists()
 
 
@@ -242,21 +243,3 @@ def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, 
     assert said.code == 2
     assert "row 2000" in said.err
     assert not Path("other.csv").exists()
-
-
-class Terminal(io.StringIO):
-    """Standard error as a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_bar_on_a_terminal_and_none_elsewhere(monkeypatch):
-    with bar() as progress:
-        assert progress is None
-    screen = Terminal()
-    monkeypatch.setattr("sys.stderr", screen)
-    with bar() as progress:
-        progress("all rows: outcome models", 3, 15)
-        progress("all rows: outcome models", 15, 15)
-    assert "all rows: outcome models" in screen.getvalue()

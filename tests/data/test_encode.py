@@ -37,6 +37,30 @@ def test_known_answer():
     )
 
 
+def test_what_is_hardly_a_context_is_left_out_unless_named():
+    n = 30
+    table = pa.table(
+        {
+            "": range(n, 0, -1),  # what pandas writes in front of a table
+            "patient_id": [7 * i for i in range(n)],
+            "Propensity": [0.1] * n,
+            "age": [20 + 2 * i for i in range(n)],
+            "visits": [i % 3 for i in range(n)],
+        }
+    )
+    found = encode(table, None, ())
+    assert found.names == ("age", "visits")
+    numbers, key, density = found.notes
+    assert "it numbers the rows" in numbers
+    assert "it looks like a key" in key
+    assert "name it as the propensity to use it" in density
+    assert encode(table, ["patient_id", "Propensity", ""], ()).names[:2] == (
+        "patient_id",
+        "Propensity",
+    )
+    assert encode(table.slice(0, 5), None, ()).names == ("", "age", "visits")  # too few to tell
+
+
 def test_named_contexts_keep_their_order():
     found = encode(TABLE, ["ward", "age"], ["dose"])
     assert found.names == ("ward=b", "ward=c", "age")

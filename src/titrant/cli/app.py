@@ -11,7 +11,7 @@ import click
 from titrant import __version__
 
 COMMANDS = {
-    "demo": "Evaluate three policies on built-in data with known truth; leaves report.html.",
+    "demo": "Evaluate three policies, learn one, beside the known truth; leaves report.html.",
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",

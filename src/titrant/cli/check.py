@@ -64,13 +64,15 @@ def _checked(
 ) -> Diagnostics:
     from titrant import check  # noqa: PLC0415
     from titrant.cli import config, inputs, specs  # noqa: PLC0415
-    from titrant.cli.terminal import working  # noqa: PLC0415
+    from titrant.cli.progress import CHECKING, READING, bar  # noqa: PLC0415
 
     how = inputs.method(method)
-    log = inputs.read_log(log_options)
-    policy = next(iter(specs.policies(options.policy, log).values()), None)
-    config.save(click.get_current_context(), run.save_config)
-    with working(f"Checking {len(log):,} rows"):
+    with bar(READING, CHECKING) as steps:
+        steps.begin(READING)
+        log = inputs.read_log(log_options)
+        policy = next(iter(specs.policies(options.policy, log).values()), None)
+        config.save(click.get_current_context(), run.save_config)
+        steps.begin(CHECKING)
         return check(
             log,
             policy,

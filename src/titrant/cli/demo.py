@@ -12,10 +12,13 @@ from titrant.cli.options import option, seed, takes
 if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.simulate import Design
-    from titrant.evaluation import Comparison, Evaluation
-    from titrant.policies import Policy
+    from titrant.learning import PolicyLearner
+    from titrant.policies import Linear, Policy
 
 LEVEL = 0.95
+TREATMENT, OUTCOME = "weekly dose in mg", "days outside the target range"
+LEARNED, STATUS_QUO, MEAN_DOSE, BY_WEIGHT = "learned", "status quo", "mean dose", "0.42 mg per kg"
+"""The policies; all but the last have the names under which a learner compares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,13 @@ class DemoOptions:
     """How large the demo is, and where its page goes."""
 
     rows: int = option(
-        "-n", "--rows", type=click.IntRange(min=200), default=4000, show_default=True, metavar="N"
+        "-n",
+        "--rows",
+        type=click.IntRange(min=200),
+        default=3000,
+        show_default=True,
+        metavar="N",
+        help="Of the simulated log.",
     )
     seed: int = seed()
     html: str = option(
@@ -35,35 +44,24 @@ class DemoOptions:
 @click.command("demo")
 @takes(DemoOptions)
 def command(options: DemoOptions) -> None:
-    """Evaluate three dosing policies on a simulated log, beside the truth; write report.html."""
-    from titrant import check  # noqa: PLC0415
-    from titrant.cli import show  # noqa: PLC0415
-    from titrant.cli.terminal import note, working  # noqa: PLC0415
-    from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
+    """Evaluate three dosing policies on a simulated log, learn a fourth, beside the truth.
+
+    The report of it all goes to report.html.
+    """
+    from titrant.cli.terminal import note, show  # noqa: PLC0415
     from titrant.cli.writing import check_writable  # noqa: PLC0415
     from titrant.data.simulate import DESIGNS  # noqa: PLC0415
-    from titrant.evaluation import Evaluation  # noqa: PLC0415
 
     check_writable("--html", options.html)
     design = DESIGNS["dosing"]
     log = design.draw(options.rows, options.seed, propensity=False)
-    policies = rules(log)
-    to_terminal(
+    show(
         f"A simulated log of {len(log):,} patients: a weekly dose in mg, and the days that "
         "followed outside the target range.\nWhat if doses had followed another rule?\n"
     )
-    with working(f"Checking and evaluating {len(policies)} policies on {len(log):,} rows"):
-        trust = check(log)
-        evaluation = Evaluation.of(log, policies, None, None)
-        comparison = evaluation.compare()
-    truth = {name: true_value(design, policy) for name, policy in policies.items()}
-    to_terminal(show.checks(trust))
-    to_terminal(show.overlap(comparison.estimates))
-    to_terminal(show.values(comparison.estimates, LEVEL, truth))
-    to_terminal(show.differences(comparison, LEVEL, maximize=False))
-    to_terminal(show.reading(maximize=False))
-    show.cautions(comparison.estimates)
-    _write(options, comparison, evaluation, truth)
+    _evaluate(design, log)
+    learner = _learn(design, log, options)
+    _write(design, log, learner, options)
     note(f"Wrote {options.html}: open it in a browser.")
 
 
@@ -72,12 +70,19 @@ def rules(log: LoggedData) -> dict[str, Policy]:
     from titrant.policies import Clipped, Constant, Linear, StatusQuo  # noqa: PLC0415
 
     low, high = float(log.lower.min()), float(log.upper.max())
-    rule = Linear([0.35, -0.2, -9.0], 19.0, features=log.names)
+    by_weight = Linear([0.42, 0.0, 0.0], features=log.names)
     return {
-        "status quo": StatusQuo(),
-        "same dose for all": Constant(float(log.treatment.mean())),
-        "by weight, age, gene": Clipped(rule, low, high),
+        STATUS_QUO: StatusQuo(),
+        MEAN_DOSE: Constant(float(log.treatment.mean())),
+        BY_WEIGHT: Clipped(by_weight, low, high),
     }
+
+
+def best_rule() -> Linear:
+    """Return the rule that the design was made with."""
+    from titrant.policies import Linear  # noqa: PLC0415
+
+    return Linear([0.35, -0.2, -9.0], 19.0, features=("weight", "age", "carrier"))
 
 
 def true_value(design: Design, policy: Policy) -> float:
@@ -87,25 +92,70 @@ def true_value(design: Design, policy: Policy) -> float:
     return design.logged_value() if isinstance(policy, StatusQuo) else design.value(policy)
 
 
-def _write(
-    options: DemoOptions,
-    comparison: Comparison,
-    evaluation: Evaluation,
-    truth: dict[str, float],
-) -> None:
-    from titrant.cli.terminal import working  # noqa: PLC0415
-    from titrant.cli.writing import write_text  # noqa: PLC0415
-    from titrant.report import gather, render  # noqa: PLC0415
+def _evaluate(design: Design, log: LoggedData) -> None:
+    """Check the log, evaluate the three policies and print both."""
+    from titrant import check, compare  # noqa: PLC0415
+    from titrant.cli import show  # noqa: PLC0415
+    from titrant.cli.progress import CHECKING, ESTIMATING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
 
-    with working("Writing the report"):
-        report = gather(
-            comparison,
-            evaluation,
-            level=LEVEL,
-            settings={"rows": options.rows, "seed": options.seed},
-            truth=truth,
-            treatments=["weekly dose in mg"],
-            outcome="days outside the target range",
-            seed=options.seed,
-        )
-        write_text(options.html, render(report))
+    policies = rules(log)
+    with bar(CHECKING, ESTIMATING) as steps:
+        steps.begin(CHECKING)
+        trust = check(log)
+        steps.begin(ESTIMATING)
+        comparison = compare(log, policies)
+    truth = {name: true_value(design, policy) for name, policy in policies.items()}
+    to_terminal("1. Can this log be trusted, and does it speak about three policies?")
+    to_terminal(show.checks(trust))
+    to_terminal(show.overlap(comparison.estimates))
+    to_terminal("2. What would they have done? Estimates from the log alone, beside the truth.")
+    to_terminal(show.values(comparison.estimates, LEVEL, truth))
+    to_terminal(show.differences(comparison, LEVEL, maximize=False))
+    show.cautions(comparison.estimates)
+
+
+def _learn(design: Design, log: LoggedData, options: DemoOptions) -> PolicyLearner:
+    """Learn a policy with every choice left to the library, and print it beside the truth."""
+    from titrant.cli import learned, show  # noqa: PLC0415
+    from titrant.cli.progress import LEARNING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
+    from titrant.learning import PolicyLearner  # noqa: PLC0415
+
+    to_terminal("3. Which policy does the log teach?")
+    against = {name: p for name, p in rules(log).items() if name not in (STATUS_QUO, MEAN_DOSE)}
+    with bar(LEARNING) as steps:
+        steps.begin(LEARNING)
+        learner = PolicyLearner(against=against, seed=options.seed, progress=steps.learning)
+        learner.fit(log).set_params(progress=None)
+    honest = learned.honest_value(learner)
+    to_terminal(show.coefficients(learner.learned_.policy, best_rule()))
+    to_terminal("Its value, from rows it was not learned from:")
+    to_terminal(show.values(honest.comparison.estimates, LEVEL, _truth(design, log, learner)))
+    to_terminal(learned.differences(honest, LEVEL))
+    to_terminal(f"{show.reading(maximize=False)} {learner.decision_}")
+    show.cautions({LEARNED: honest.comparison[LEARNED]})
+    return learner
+
+
+def _truth(design: Design, log: LoggedData, learner: PolicyLearner) -> dict[str, float]:
+    """Return the true value of every policy in the report."""
+    known = {**rules(log), LEARNED: learner.learned_.policy}
+    return {name: true_value(design, policy) for name, policy in known.items()}
+
+
+def _write(design: Design, log: LoggedData, learner: PolicyLearner, options: DemoOptions) -> None:
+    from titrant.cli.learned import Telling, page  # noqa: PLC0415
+    from titrant.cli.progress import REPORTING, bar  # noqa: PLC0415
+    from titrant.cli.writing import write_text  # noqa: PLC0415
+
+    telling = Telling(
+        treatments=[TREATMENT],
+        outcome=OUTCOME,
+        level=LEVEL,
+        settings={"command": "titrant demo", "rows": options.rows, "seed": options.seed},
+        truth=_truth(design, log, learner),
+    )
+    with bar(REPORTING) as steps:
+        steps.begin(REPORTING)
+        write_text(options.html, page(learner, log, telling, steps.advance))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from titrant.cli import config, inputs, show, specs
+from titrant.cli.progress import ESTIMATING, FITTING, READING, REPORTING, bar
 from titrant.cli.terminal import show as to_terminal
-from titrant.cli.terminal import working
 from titrant.cli.writing import STDOUT, check_writable, write_text
 from titrant.evaluation import Evaluation
 
@@ -51,14 +51,16 @@ def compared(
         check_writable(option, getattr(output, option[2:]))
     check_writable("--save-config", run.save_config)
     how = inputs.method(method_options)
-    with working("Reading the log"):
-        log = inputs.read_log(log_options)
-    rules = specs.rules(policy_options.policy, log)
-    policies = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
     context = click.get_current_context()
-    config.save(context, run.save_config)
-    with working(f"Evaluating {len(policies)} policies on {len(log):,} rows"):
+    with bar(READING, FITTING, ESTIMATING) as steps:
+        steps.begin(READING)
+        log = inputs.read_log(log_options)
+        rules = specs.rules(policy_options.policy, log)
+        policies = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
+        config.save(context, run.save_config)
+        steps.begin(FITTING)
         evaluation = Evaluation.of(log, policies, how["estimator"], how["propensity"])
+        steps.begin(ESTIMATING)
         comparison = evaluation.compare(how["bandwidth"], allow_untrusted=how["allow_untrusted"])
     settings, text = config.settings(context), config.text(context)
     return comparison, Asked(evaluation, rules, how, log_options, settings, text)
@@ -84,7 +86,8 @@ def write_page(path: str, comparison: Comparison, output: OutputOptions, asked: 
     """Write the report page."""
     from titrant.report import gather, render  # noqa: PLC0415
 
-    with working("Writing the report"):
+    with bar(REPORTING) as steps:
+        steps.begin(REPORTING)
         report = gather(
             comparison,
             asked.evaluation,
@@ -96,5 +99,6 @@ def write_page(path: str, comparison: Comparison, output: OutputOptions, asked: 
             rules=asked.rules,
             treatments=inputs.columns(asked.columns.treatment),
             outcome=asked.columns.outcome,
+            progress=steps.advance,
         )
         write_text(path, render(report))

@@ -88,8 +88,9 @@ def command(log: LogOptions, options: LearnOptions, output: OutputOptions, run: 
     """
     from titrant.cli import config, inputs, specs  # noqa: PLC0415
     from titrant.cli.failures import REFUSED  # noqa: PLC0415
-    from titrant.cli.learned import finish  # noqa: PLC0415
-    from titrant.cli.terminal import bar, working  # noqa: PLC0415
+    from titrant.cli.learned import Telling, finish  # noqa: PLC0415
+    from titrant.cli.progress import LEARNING, READING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import note  # noqa: PLC0415
     from titrant.cli.writing import check_writable  # noqa: PLC0415
 
     files = {"--output": options.output, "--html": output.html, "--json": output.json}
@@ -97,18 +98,35 @@ def command(log: LogOptions, options: LearnOptions, output: OutputOptions, run: 
         check_writable(name, path)
     if options.output == "-":
         raise click.BadParameter("The policy goes to a file.", param_hint="'--output'")
-    with working("Reading the log"):
+    context = click.get_current_context()
+    with bar(READING, LEARNING) as steps:
+        steps.begin(READING)
         rows = inputs.read_log(log)
-    against = specs.policies(options.against, rows)
-    config.save(click.get_current_context(), run.save_config)
-    with bar() as progress:
+        against = specs.policies(options.against, rows)
+        config.save(context, run.save_config)
+        steps.begin(LEARNING)
         learner = _learner(options, output, rows, against)
-        learner.set_params(progress=progress).fit(rows).set_params(progress=None)
-    trusted = finish(learner, rows, output, log)
+        learner.set_params(progress=steps.learning).fit(rows).set_params(progress=None)
+    telling = Telling(
+        treatments=inputs.columns(log.treatment),
+        outcome=log.outcome,
+        level=output.level,
+        maximize=output.maximize,
+        settings=config.settings(context),
+        config=config.text(context),
+    )
+    trusted = finish(learner, rows, output, telling)
+    if output.html is not None:
+        note(f"Wrote {output.html}.")
     if trusted or options.safe or options.allow_untrusted:
         learner.save(options.output)
+        note(f"Wrote {options.output}. Apply it with `titrant recommend {options.output} TABLE`.")
         return
-    click.get_current_context().exit(REFUSED)
+    note(
+        f"Refused: {options.output} was not written, because the value of the policy cannot be "
+        "trusted. Mend what is objected to above, or pass `--allow-untrusted`."
+    )
+    context.exit(REFUSED)
 
 
 def _learner(
@@ -118,7 +136,7 @@ def _learner(
     from titrant.cli.names import propensity_model  # noqa: PLC0415
     from titrant.estimators import DoublyRobust  # noqa: PLC0415
     from titrant.learning import PolicyLearner  # noqa: PLC0415
-    from titrant.outcome import Stack, ridge_pair  # noqa: PLC0415
+    from titrant.outcome import ridge_pair  # noqa: PLC0415
 
     models = ridge_pair() if options.models == "ridge" else None
     return PolicyLearner(
@@ -128,7 +146,7 @@ def _learner(
         maximize=output.maximize,
         safe=options.safe,
         against=against,
-        grade=DoublyRobust(outcome=Stack(models, seed=options.seed), seed=options.seed),
+        grade=DoublyRobust(seed=options.seed),
         seed=options.seed,
     )
 

@@ -1,15 +1,14 @@
-"""What `titrant learn` says of a learned policy: on the terminal, as JSON and as a page."""
+"""What is said of a learned policy: on the terminal, as JSON and as a page."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from titrant.cli import config, inputs, show
+from titrant.cli import show
+from titrant.cli.progress import REPORTING, bar
 from titrant.cli.terminal import show as to_terminal
-from titrant.cli.terminal import working
 from titrant.cli.writing import STDOUT, write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation import Evaluation
@@ -18,33 +17,51 @@ from titrant.policies import Constant, StatusQuo
 from titrant.report.rules import rule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from rich.table import Table
 
-    from titrant.cli.options import LogOptions, OutputOptions
+    from titrant.cli.options import OutputOptions
     from titrant.data import LoggedData
+    from titrant.evaluation import AnyPolicy
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """How a result is told: names, the level of intervals, and what repeats the run."""
+
+    treatments: Sequence[str]
+    outcome: str
+    level: float = 0.95
+    maximize: bool = False
+    settings: Mapping[str, object] = field(default_factory=dict)
+    config: str | None = None
+    truth: Mapping[str, float] | None = None
+    """The true values of the policies, where the log was simulated."""
+
+
 def finish(
-    learner: PolicyLearner, log: LoggedData, output: OutputOptions, columns: LogOptions
+    learner: PolicyLearner, log: LoggedData, output: OutputOptions, telling: Telling
 ) -> bool:
     """Print and write what was learned; return whether its honest value can be trusted."""
     honest = honest_value(learner)
     show.cautions({LEARNED: honest.comparison[LEARNED]})
     if output.json != STDOUT:
-        to_terminal(formulas(learner, log, columns))
-        to_terminal(show.values(honest.comparison.estimates, output.level))
-        to_terminal(differences(honest, output))
+        to_terminal(formulas(learner, log, telling))
+        to_terminal(show.values(honest.comparison.estimates, telling.level))
+        to_terminal(differences(honest, telling.level, maximize=telling.maximize))
         if found := described(learner)["candidates"]:
-            to_terminal(show.candidates(found, maximize=output.maximize))
-        to_terminal(show.reading(maximize=output.maximize))
+            to_terminal(show.candidates(found, maximize=telling.maximize))
+        to_terminal(show.reading(maximize=telling.maximize))
         to_terminal(learner.decision_)
     if output.json is not None:
         write_text(output.json, json.dumps(plain(learner), indent=2, ensure_ascii=False) + "\n")
     if output.html is not None:
-        with working("Writing the report"):
-            write_text(output.html, page(learner, log, output, columns))
+        with bar(REPORTING) as steps:
+            steps.begin(REPORTING)
+            write_text(output.html, page(learner, log, telling, steps.advance))
     return honest.trusted
 
 
@@ -65,18 +82,27 @@ def plain(learner: PolicyLearner) -> dict[str, Any]:
     }
 
 
-def formulas(learner: PolicyLearner, log: LoggedData, columns: LogOptions) -> str:
+def policies(learner: PolicyLearner, log: LoggedData) -> dict[str, AnyPolicy]:
+    """Return the learned policy and all that it is compared with, as they are on all rows."""
+    return {
+        LEARNED: learner.learned_.policy,
+        STATUS_QUO: StatusQuo(),
+        MEAN_DOSE: Constant(log.treatment.mean(axis=0)),
+        **(learner.against or {}),
+    }
+
+
+def formulas(learner: PolicyLearner, log: LoggedData, telling: Telling) -> str:
     """Return the learned rule in words, on the user's scale."""
-    treatments = inputs.columns(columns.treatment)
     sd = log.context.std(axis=0)
-    found = rule(LEARNED, learner.learned_.policy, treatments, log.names, sd)
+    found = rule(LEARNED, learner.learned_.policy, telling.treatments, log.names, sd)
     return "The learned rule:\n" + "\n".join(f"  {formula}" for formula in found.formulas) + "\n"
 
 
-def differences(honest: HonestValue, output: OutputOptions) -> Table:
+def differences(honest: HonestValue, level: float, *, maximize: bool = False) -> Table:
     """Return the learned policy's honest differences to all others."""
     pairs = [(LEARNED, name) for name in honest.names]
-    return show.differences(honest.comparison, output.level, maximize=output.maximize, pairs=pairs)
+    return show.differences(honest.comparison, level, maximize=maximize, pairs=pairs)
 
 
 def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
@@ -116,28 +142,28 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
 
 
 def page(
-    learner: PolicyLearner, log: LoggedData, output: OutputOptions, columns: LogOptions
+    learner: PolicyLearner,
+    log: LoggedData,
+    telling: Telling,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> str:
     """Return the report: honest values, and what the policy does to the rows of the log."""
     from titrant.report import gather, render  # noqa: PLC0415
 
-    policies = {
-        LEARNED: learner.learned_.policy,
-        STATUS_QUO: StatusQuo(),
-        MEAN_DOSE: Constant(log.treatment.mean(axis=0)),
-        **(learner.against or {}),
-    }
-    context = click.get_current_context()
+    known = policies(learner, log)
     return render(
         gather(
             honest_value(learner).comparison,
-            Evaluation.of(log, policies, learner.grade, learner.propensity),
-            level=output.level,
-            maximize=output.maximize,
-            settings=config.settings(context),
-            config=config.text(context),
-            learned=described(learner, output.level),
-            treatments=inputs.columns(columns.treatment),
-            outcome=columns.outcome,
+            Evaluation.of(log, known, learner.grade, learner.propensity),
+            level=telling.level,
+            maximize=telling.maximize,
+            settings=telling.settings,
+            config=telling.config,
+            truth=telling.truth,
+            learned=described(learner, telling.level),
+            treatments=telling.treatments,
+            outcome=telling.outcome,
+            seed=learner.seed,
+            progress=progress,
         )
     )

@@ -13,12 +13,14 @@ from titrant.cli.phrases import as_typed
 from titrant.cli.terminal import note
 from titrant.inference import Verdict
 from titrant.report.numbers import number, percent, span
+from titrant.report.rules import linear_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from titrant.evaluation import Comparison, Contrast, Estimate
     from titrant.inference import Diagnostics
+    from titrant.policies import Linear, Policy
 
 _COLORS = {"ok": "green", "warn": "yellow", "refuse": "red"}
 
@@ -52,6 +54,18 @@ def differences(
         interval = span(*contrast.interval(level))
         better = _better(contrast, level, maximize=maximize)
         _add(table, f"{a} − {b}", number(contrast.difference), interval, better)
+    return table
+
+
+def coefficients(learned: Policy, truth: Linear) -> Table:
+    """Return the coefficients of a learned linear rule beside those of the best one."""
+    found = linear_part(learned)
+    table = _table(["rule: dose =", "learned", "truth"])
+    if found is None or found.coef is None or truth.coef is None:
+        return table
+    _add(table, "intercept", number(float(found.intercept)), number(float(truth.intercept)))
+    for name, ours, theirs in zip(truth.features or (), found.coef, truth.coef, strict=True):
+        _add(table, f"per unit of {name}", number(float(ours)), number(float(theirs)))
     return table
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from rich.console import RenderableType
 
@@ -54,24 +54,6 @@ def working(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
-
-
-@contextlib.contextmanager
-def bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Give a callback (stage, steps done, steps in all) that draws a bar; None off a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("")
-
-        def advance(stage: str, done: int, total: int) -> None:
-            progress.update(task, description=stage, completed=done, total=total)
-
-        yield advance
 
 
 def _warned(message: Warning | str, *_: object, **__: object) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_LEVELS = 20
 """A text column with more levels looks like a name or a key, not like a category."""
+FEWEST_NUMBERED = 20
+"""Rows from which on whole numbers one after another are no accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,20 @@ def _usable(table: pa.Table, taken: Collection[str]) -> tuple[list[str], list[st
     """Return the columns fit to be contexts, and a sentence about each that is not."""
     names, notes = [], []
     for name in table.column_names:
-        reason = None if name in taken else _unfit(table[name])
+        reason = None if name in taken else _by_name(name) or _unfit(table[name])
         if reason is not None:
             notes.append(f"Column `{name}` is left out of the context: {reason}.")
         elif name not in taken:
             names.append(name)
     return names, notes
+
+
+def _by_name(name: str) -> str | None:
+    """Return why a column of this name is no context unless the user says so, or None."""
+    word = name.strip().casefold()
+    if word == "propensity":
+        return "it looks like the density of the logged dose; name it as the propensity to use it"
+    return "it looks like a key" if word == "id" or word.endswith(("_id", " id")) else None
 
 
 def _unfit(column: pa.ChunkedArray) -> str | None:
@@ -73,13 +83,22 @@ def _unfit(column: pa.ChunkedArray) -> str | None:
     if pa.types.is_null(kind):
         return "it is empty"
     if is_number(kind):
-        return None
+        return "it numbers the rows" if _numbers_rows(column) else None
     if not _is_text(kind):
         return f"its values are of type {kind}"
     count = len(pc.unique(column))
     if count > MOST_LEVELS:
         return f"its texts take {count:,} different values, over {MOST_LEVELS}"
     return "all its values are the same" if count <= 1 else None
+
+
+def _numbers_rows(column: pa.ChunkedArray) -> bool:
+    """Return whether the values are whole numbers without a gap and without a repetition."""
+    if not pa.types.is_integer(column.type) or len(column) < FEWEST_NUMBERED or column.null_count:
+        return False
+    ends = pc.min_max(column).as_py()
+    no_gap = ends["max"] - ends["min"] == len(column) - 1
+    return no_gap and len(pc.unique(column)) == len(column)
 
 
 def _levels(column: pa.ChunkedArray, name: str) -> list[str]:

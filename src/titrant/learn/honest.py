@@ -15,6 +15,7 @@ from titrant.inference.base import StudentInterval, quantile
 from titrant.learn.pooling import pooled_comparison, student
 
 if TYPE_CHECKING:
+    from titrant._drawing import Axes
     from titrant.inference.diagnostics import Verdict
     from titrant.inference.results import Comparison
     from titrant.policies import Policy
@@ -95,7 +96,10 @@ class HonestValue:
 
     def finding(self, name: str = STATUS_QUO, level: float = 0.95) -> str:
         """Return what was found about the improvement over ``name``, in a sentence."""
-        gain, bound = self.gain(name, level)
+        bound = self.gain(name, level)[1]
+        # As estimated, like all values; the bound alone is corrected for smoothing.
+        difference = self.comparison.contrast(LEARNED, name).difference
+        gain = difference if self.maximize else -difference
         side = f"the one-sided {100 * level:.6g}% bound is {bound:.4g}"
         said = f"The improvement over the {name} is {gain:.4g}; {side}"
         if not self.trusted:
@@ -117,22 +121,26 @@ class HonestValue:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        difference = self.contrast()
-        d_low, d_high = difference.at(0.95)
+        contrast = self.comparison.contrast(LEARNED, STATUS_QUO)
+        d_low, d_high = contrast.interval()
         return (
             f"honest value {self.value:.4g}  95% CI {low:.4g} … {high:.4g}  "
-            f"against the status quo {difference.center:+.4g} ({d_low:.4g} … {d_high:.4g})  "
+            f"against the status quo {contrast.difference:+.4g} ({d_low:.4g} … {d_high:.4g})  "
             f"{self.verdict.value}"
         )
 
     def __repr__(self) -> str:
         return f"HonestValue({self})"
 
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the learned policy and what it is compared with; return the matplotlib axes."""
+        return self.comparison.plot(ax, level=level)
+
     def _repr_html_(self) -> str:
         rows = [("value", self.value, *self.interval())]
         for name in self.names:
-            difference = self.contrast(name)
-            rows.append((f"learned − {name}", difference.center, *difference.at(0.95)))
+            contrast = self.comparison.contrast(LEARNED, name)
+            rows.append((f"learned − {name}", contrast.difference, *contrast.interval()))
         cells = [(what, f"{v:.4g}", f"{low:.4g} … {high:.4g}") for what, v, low, high in rows]
         headings = ["honest", "estimate", "95% CI"]
         return _html.table(headings, cells, f"verdict: {self.verdict.value}")

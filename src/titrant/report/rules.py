@@ -29,7 +29,7 @@ def rule(
     name: str, policy: Policy, treatments: Sequence[str], names: Sequence[str], sd: Array
 ) -> Rule:
     """Return a policy in words; ``sd`` (p,) are those of the contexts ``names`` of the log."""
-    linear = _linear(policy)
+    linear = linear_part(policy)
     found = () if linear is None else _coefficients(linear, dict(zip(names, sd, strict=True)))
     return Rule(
         policy=name,
@@ -114,10 +114,10 @@ def _largest(found: tuple[Coefficient, ...]) -> tuple[Coefficient, ...]:
     return tuple(found[i] for i in sorted(kept))
 
 
-def _linear(policy: Policy) -> Linear | None:
+def linear_part(policy: Policy) -> Linear | None:
     """Return the linear rule inside a policy, if there is one."""
     if isinstance(policy, (Clipped, Rounded)):
-        return _linear(policy.policy)
+        return linear_part(policy.policy)
     return policy if isinstance(policy, Linear) and policy.coef is not None else None
 
 

@@ -22,7 +22,7 @@ from titrant.report.gather.subgroups import subgroups
 from titrant.report.rules import rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from titrant.report.content import Rule
 
 __all__ = ["gather"]
+
+CURVES_BEGIN, CURVES_END, CALIBRATION_END = (5, 100), (60, 100), (90, 100)
+"""How much of the time is over, in percent, as measured on 100,000 rows."""
 
 
 def gather(
@@ -51,6 +54,7 @@ def gather(
     treatments: Sequence[str] | None = None,
     outcome: str | None = None,
     seed: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
     """Return the report of a comparison and of the evaluation that it was made by.
 
@@ -71,7 +75,9 @@ def gather(
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
     treatments, outcome : what the doses and the outcome are called
     seed : draws the folds of the calibration, and rows for it where there are many
+    progress : called with what is at work, the share of the time that is over, and 100
     """
+    say = _silent if progress is None else progress
     both, whole = with_status_quo(comparison, evaluation, interval)
     log, base = whole.log, reference(whole)
     named = treatment_names(treatments, log.dimension)
@@ -79,8 +85,11 @@ def gather(
     chosen = drawn(both, base, first, maximize=maximize)
     tau = {n: doses_of(p, log) for n, p in zip(whole.names, whole.policies, strict=True)}
     seen = {name: tau[name] for name in chosen}
+    say("value over dose", *CURVES_BEGIN)
     found_curves, curve_notes = curves(whole, named, bandwidth)
+    say("calibration", *CURVES_END)
     calibrated, calibration_checks = calibration(whole, seed)
+    say("who gets what", *CALIBRATION_END)
     return Report(
         comparison=both,
         status_quo=base,
@@ -108,6 +117,10 @@ def gather(
         truth=truth,
         learned=learned,
     )
+
+
+def _silent(_: str, __: int, ___: int) -> None:
+    """Report progress to nobody."""
 
 
 def _rules(
