@@ -1,5 +1,5 @@
 # The commands of this project. Each sets up what it needs; a second run reuses it.
-.PHONY: help setup demo test lint format lock screenshots clean
+.PHONY: help setup demo test test-spark spark-tests lint format lock screenshots clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -15,15 +15,17 @@ help:
 	@echo "make setup   create .venv with everything for development"
 	@echo "make demo    run titrant on built-in data; leaves report.html"
 	@echo "make test    run all tests with coverage"
+	@echo "make test-spark  run the tests of Spark in .venv-spark (needs Java 17)"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make lock    resolve the dependencies anew (needs uv)"
 	@echo "make screenshots  take the pictures of the README anew (needs chromium)"
-	@echo "make clean   remove .venv, caches and report.html"
+	@echo "make clean   remove .venv, .venv-spark, caches and report.html"
 
 # ── environment ──────────────────────────────────────────────────────────────────────────────────
 # The pip of $(PYTHON) installs into .venv, so the venv needs neither ensurepip nor a pip of its own.
-PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet
+PIP_INTO := $(PYTHON) -m pip --disable-pip-version-check --python
+PIP := $(PIP_INTO) $(BIN)/python install --quiet
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
@@ -52,6 +54,22 @@ test: setup
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -W ignore::RuntimeWarning tests/optimize \
 	  --cov --cov-append --cov-report=term --cov-fail-under=95
 
+# Spark is 480 MB and needs an older pandas: it has an environment of its own.
+.venv-spark/done: requirements/spark.lock pyproject.toml
+	$(PYTHON) -m venv --clear --without-pip .venv-spark
+	@echo "Installing requirements/spark.lock into .venv-spark (a few minutes the first time)"
+	$(PIP_INTO) .venv-spark/bin/python install --quiet --require-hashes -r requirements/spark.lock
+	$(PIP_INTO) .venv-spark/bin/python install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+spark-tests: .venv-spark/done
+	.venv-spark/bin/pytest tests/spark
+
+test-spark:
+	@java=$$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+	if [ "$${java:-0}" -ge 17 ]; then $(MAKE) --no-print-directory spark-tests; else \
+	  echo "Skipped the Spark tests: they need Java 17 or newer; found $${java:-none}."; fi
+
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -71,10 +89,11 @@ COMPILE := uv pip compile pyproject.toml requirements/build.in --quiet --no-conf
 lock:
 	$(COMPILE) --upgrade -o requirements/run.lock
 	$(COMPILE) --upgrade --extra dask --extra dev -c requirements/run.lock -o requirements/dev.lock
+	$(COMPILE) requirements/spark.in --upgrade --extra spark -c requirements/run.lock -o requirements/spark.lock
 
 screenshots: setup
 	$(BIN)/python scripts/screenshots.py
 
 clean:
-	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-spark .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -f report.html

@@ -50,7 +50,7 @@ class ParquetPartition:
     def batches(self, size: int) -> Iterator[LoggedData]:
         """Yield the rows, ``size`` at a time, checked like any log."""
         done = 0
-        for table in _cut(self._tables(size), size):
+        for table in cut(self._tables(size), size):
             yield self._log(table, done)
             done += len(table)
         if done != self.n:
@@ -66,10 +66,7 @@ class ParquetPartition:
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
         try:
-            filled = encode.with_features(table, self.columns.needed)
-            parts, labels = frames.read(filled, self.columns)
-            first = self.first_row + done
-            return checked_batch(parts, self.columns.features, self.limits, labels, first)
+            return batch_of(table, self.columns, self.limits, self.first_row + done)
         except DataError as error:
             raise wording.in_rows_of_file(self.path, self.place + done, error) from None
 
@@ -227,7 +224,15 @@ def _stored(needed: Iterable[str], available: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
+def batch_of(
+    table: pa.Table, columns: Columns, limits: tuple[Array, Array], first_row: int
+) -> LoggedData:
+    """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
+    parts, labels = frames.read(encode.with_features(table, columns.needed), columns)
+    return checked_batch(parts, columns.features, limits, labels, first_row)
+
+
+def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
     """Yield tables of exactly ``size`` rows, the last one shorter: no row group shows through."""
     held: list[pa.Table] = []
     rows = 0
