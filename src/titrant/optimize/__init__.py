@@ -2,6 +2,7 @@
 
 from titrant.optimize.affine import affine_search, dose_limits, features
 from titrant.optimize.cccp import CCCP
+from titrant.optimize.checkpoint import Checkpoint
 from titrant.optimize.constraints import Ball, Box, Constraint, Free, paper_box
 from titrant.optimize.exact_line import exact_line
 from titrant.optimize.fused import AffineSearch, Second
@@ -17,6 +18,7 @@ __all__ = [
     "AffineSearch",
     "Ball",
     "Box",
+    "Checkpoint",
     "Constraint",
     "Free",
     "NumericalObjective",

@@ -8,16 +8,18 @@ projected onto the set, and receives its value; both halves are compiled.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from titrant import _check
+from titrant.optimize.checkpoint import Checkpoint
 from titrant.optimize.constraints import Constraint, Free
 from titrant.optimize.solution import Solution, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -49,6 +51,8 @@ class LBFGS:
     constraint: Constraint = field(default_factory=Free)
     progress: Callable[[int, float], None] | None = None
     """Called after each round with the round and the best value so far."""
+    checkpoint: Checkpoint | None = None
+    """Where the state is kept after each round; a search that finds its state there goes on."""
 
     def __post_init__(self) -> None:
         _check.count(self.steps, "steps", "LBFGS")
@@ -64,14 +68,28 @@ class LBFGS:
         limits, radius = self.constraint.limits(starts.shape[1])
         tolerances = (self.gradient_tolerance, self.value_tolerance, self.steps)
         state = (*runs.state, limits, radius)
-        rounds = evaluations = 0
+        done = np.zeros(2, dtype=np.int64)  # rounds and evaluations
+        file = self._resume(starts, limits, radius, (*runs.state, done))
         while active := propose(*state, runs.points, runs.index):
             f, g = map(np.ascontiguousarray, objective(runs.points[:active]))
             best = receive(*state, runs.index[:active], f, g, tolerances)
-            rounds, evaluations = rounds + 1, evaluations + active
+            done += 1, active
+            if file is not None:
+                Checkpoint.save(file, (*runs.state, done))
             if self.progress is not None:
-                self.progress(rounds, float(best))
-        return runs.solution(starts, evaluations)
+                self.progress(int(done[0]), float(best))
+        return runs.solution(starts, int(done[1]))
+
+    def _resume(
+        self, starts: Array, limits: Array, radius: float, state: tuple[NDArray[Any], ...]
+    ) -> Path | None:
+        """Fill the state with what was kept of this search, and return where it is kept."""
+        if self.checkpoint is None:
+            return None
+        numbers = (self.steps, self.memory, self.gradient_tolerance, self.value_tolerance, radius)
+        file = self.checkpoint.file(starts, f"{numbers} {limits.tolist()}")
+        Checkpoint.load(file, state)
+        return file
 
 
 @dataclass(frozen=True, slots=True)
