@@ -16,15 +16,17 @@ from titrant.inference import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
 
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
-    from titrant.data import LoggedData
+    from titrant.data.source import Source
     from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
+    from titrant.execute import Engine
     from titrant.inference.results import Comparison
     from titrant.propensity import PropensityModel
 
@@ -87,13 +89,14 @@ class Curve:
 
 
 def curve(
-    log: LoggedData,
+    log: Source,
     family: Callable[[float], AnyPolicy],
     parameters: ArrayLike,
     *,
     estimator: Estimator | None = None,
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
+    executor: Executor | Engine | None = None,
 ) -> Curve:
     """Return the value of ``family(p)`` at each parameter p, e.g. `Constant` over doses.
 
@@ -101,7 +104,8 @@ def curve(
     point is left out and its reason kept in ``refused``.
     """
     grid = _grid(parameters)
-    evaluation = Evaluation.of(log, {str(p): family(p) for p in grid}, estimator, propensity)
+    policies = {str(p): family(p) for p in grid}
+    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
     return _curve(evaluation, grid, bandwidth)
 
 
@@ -129,12 +133,8 @@ def _grid(parameters: ArrayLike) -> list[float]:
 def _curve(
     evaluation: Evaluation, grid: list[float], bandwidth: BandwidthSelector | ArrayLike | None
 ) -> Curve:
-    bandwidths, refused = {}, {}
-    for i, p in enumerate(grid):
-        try:
-            bandwidths[i] = evaluation.bandwidth(i, bandwidth)
-        except UntrustedEstimate as refusal:
-            refused[p] = str(refusal)
+    bandwidths, refusals = evaluation.bandwidths(bandwidth)
+    refused = {grid[i]: str(refusal) for i, refusal in refusals.items()}
     if bandwidths:
         comparison = evaluation.comparison(bandwidths, None)
         trusted = [name for name, e in comparison.estimates.items() if e.trusted]
@@ -150,12 +150,13 @@ def _curve(
 
 
 def bandwidth_path(
-    log: LoggedData,
+    log: Source,
     policy: AnyPolicy,
     *,
     estimator: SmoothedEstimator | None = None,
     propensity: PropensityModel | None = None,
     bandwidths: ArrayLike | None = None,
+    executor: Executor | Engine | None = None,
 ) -> BandwidthPath:
     """Return the estimate of ``policy`` over a grid of bandwidths, from one pass over the rows.
 
@@ -165,7 +166,7 @@ def bandwidth_path(
     chosen = DoublyRobust() if estimator is None else estimator
     if not isinstance(chosen, SmoothedEstimator):
         raise InvalidArgument(f"`{type(chosen).__name__}` has no bandwidth, so it has no path.")
-    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity)
+    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
     problem = evaluation.problem(0, chosen)
     if bandwidths is None:
         return path_of(problem, DEFAULT_FACTORS)

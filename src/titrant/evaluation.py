@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from titrant.bandwidth import AveragedBiasPath, as_selector
-from titrant.errors import InvalidArgument, NoOverlap
+from titrant.bandwidth import AveragedBiasPath, LeaveOneOut, Subsampled, as_selector
+from titrant.data import LoggedData
+from titrant.errors import InvalidArgument, NoOverlap, UntrustedEstimate
 from titrant.estimators import (
     Discretized,
     DoublyRobust,
@@ -21,29 +22,32 @@ from titrant.estimators import (
     SmoothedEstimator,
     ask,
 )
-from titrant.execute import BLOCK, add_up
+from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import RobustBiasCorrected
-from titrant.inference.balance import Contexts
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.trust_evidence import Ground, diagnose
 from titrant.inference.trust_support import Support
 from titrant.kernels import Scale
-from titrant.nuisance import Nuisances
+from titrant.lockstep import in_lockstep
+from titrant.nuisance import Nuisances, Shown
 from titrant.policies import StatusQuo, as_policy
+from titrant.survey import SEED, survey_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
     from titrant.bandwidth import Bandwidth, BandwidthSelector
-    from titrant.data import LoggedData
+    from titrant.data.source import Partition, Source
     from titrant.estimators import Rows
     from titrant.inference import IntervalMethod
     from titrant.nuisance import Prepared
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
+    from titrant.survey import Survey
 
     AnyPolicy = Policy | Callable[[Array], ArrayLike]
 
@@ -53,7 +57,7 @@ __all__ = ["Comparison", "Contrast", "Estimate", "Evaluation", "compare", "evalu
 
 
 def evaluate(
-    log: LoggedData,
+    log: Source,
     policy: AnyPolicy,
     *,
     estimator: Estimator | None = None,
@@ -61,12 +65,13 @@ def evaluate(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     allow_untrusted: bool = False,
+    executor: Executor | Engine | None = None,
 ) -> Estimate:
     """Return how good ``policy`` would have been on the contexts of ``log``.
 
     Parameters
     ----------
-    log : the logged rows
+    log : the logged rows, in memory or by `scan_parquet`
     policy : a policy of `titrant.policies`, or any function from contexts (n, p) to doses
     estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
     bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
@@ -74,6 +79,8 @@ def evaluate(
         else a mixture of linear-Gaussian models
     interval : `RobustBiasCorrected()` unless given
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
+    executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
+        `Engine`; unless given, threads for files and this thread for a log in memory
 
     Raises
     ------
@@ -88,12 +95,13 @@ def evaluate(
         propensity=propensity,
         interval=interval,
         allow_untrusted=allow_untrusted,
+        executor=executor,
     )
     return comparison[name]
 
 
 def compare(
-    log: LoggedData,
+    log: Source,
     policies: Mapping[str, AnyPolicy],
     *,
     estimator: Estimator | None = None,
@@ -101,13 +109,14 @@ def compare(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     allow_untrusted: bool = False,
+    executor: Executor | Engine | None = None,
 ) -> Comparison:
     """Return how good each policy would have been on the same rows, and all differences.
 
     The parameters are those of `evaluate`. Each policy has its own bandwidth; differences are
     paired, so that what the policies share does not widen their intervals.
     """
-    evaluation = Evaluation.of(log, policies, estimator, propensity)
+    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
 
@@ -115,31 +124,38 @@ def compare(
 class Evaluation:
     """Policies on a log, with the nuisances estimated: what every question is asked of."""
 
-    log: LoggedData
+    source: Source
     names: tuple[str, ...]
     policies: tuple[Policy, ...]
     estimator: Estimator
     nuisances: Nuisances
+    survey: Survey
+    engine: Engine = field(default_factory=lambda: Engine(pin=False))
 
     @classmethod
     def of(
         cls,
-        log: LoggedData,
+        log: Source,
         policies: Mapping[str, AnyPolicy],
         estimator: Estimator | None,
         propensity: PropensityModel | None,
+        executor: Executor | Engine | None = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs."""
         if not policies:
             raise InvalidArgument("There is no policy to evaluate; give at least one.")
-        chosen = _laid_out(DoublyRobust() if estimator is None else estimator, log)
         rules = tuple(as_policy(p) for p in policies.values())
-        return cls(log, tuple(policies), rules, chosen, Nuisances.of(log, chosen, propensity))
+        checked = _checked(DoublyRobust() if estimator is None else estimator)
+        engine = as_engine(executor, log)
+        survey = survey_of(log, engine)
+        chosen = _laid_out(checked, survey)
+        nuisances = Nuisances.of(log, chosen, propensity, survey)
+        return cls(log, tuple(policies), rules, chosen, nuisances, survey, engine)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
         rules = tuple(as_policy(p) for p in policies.values())
-        return Evaluation(self.log, tuple(policies), rules, self.estimator, self.nuisances)
+        return replace(self, names=tuple(policies), policies=rules)
 
     def compare(
         self,
@@ -149,40 +165,70 @@ class Evaluation:
         allow_untrusted: bool = False,
     ) -> Comparison:
         """Return the comparison of all policies, each at its own bandwidth; see `compare`."""
-        bandwidths = {i: self.bandwidth(i, bandwidth) for i in range(len(self.policies))}
-        comparison = self.comparison(bandwidths, interval)
+        chosen, refused = self.bandwidths(bandwidth)
+        for refusal in refused.values():
+            raise refusal
+        comparison = self.comparison(chosen, interval)
         if not allow_untrusted:
             for estimate in comparison.estimates.values():
                 estimate.diagnostics.require_trust()
         return comparison
 
-    @cached_property
-    def prepared(self) -> list[Prepared]:
-        """The blocks of the log with what does not depend on a policy."""
-        return [self.nuisances.prepare(block) for block in self.log.batches(BLOCK)]
+    @property
+    def log(self) -> LoggedData:
+        """The rows in memory: all of them, or the sample that stands for a larger log."""
+        return self.survey.sample.log
 
     @cached_property
-    def blocks(self) -> list[list[Rows]]:
-        """The rows of each block under each policy."""
-        return [
-            [self.nuisances.rows(block, policy) for policy in self.policies]
-            for block in self.prepared
-        ]
+    def prepared(self) -> list[Prepared]:
+        """The blocks of a log in memory with what does not depend on a policy."""
+        return [self.nuisances.prepare(block) for block in self.log.batches(BLOCK)]
+
+    @property
+    def blocks(self) -> Iterable[list[Rows]]:
+        """The rows of each block under each policy; read anew each time if not in memory."""
+        if self.held:
+            return self._held_blocks
+        return (rows for part in self.source.partitions for rows in self.shown.blocks(part))
+
+    @property
+    def held(self) -> bool:
+        """Whether all rows are in memory."""
+        return isinstance(self.source, LoggedData)
+
+    @property
+    def shown(self) -> Shown:
+        """The policies as they are shown to estimators."""
+        return Shown(self.nuisances, self.policies, BLOCK)
+
+    @cached_property
+    def _held_blocks(self) -> list[list[Rows]]:
+        return [self.shown.block(block) for block in self.prepared]
 
     def over_rows(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
         """Return the sum of a statistic over all blocks, in their order."""
-        return add_up(statistic, self.blocks)
+        if self.held:
+            return self.engine.add_up(statistic, self._held_blocks)
+        return self.engine.add_up(OverBlocks(self.shown, statistic), self.source.partitions)
 
     def problem(self, i: int, estimator: SmoothedEstimator) -> Problem:
         """Return the problem of choosing a bandwidth for policy number i."""
+        return Problem(
+            estimator,
+            self.nuisances.n,
+            self.nuisances.spread,
+            partial(self._over_rows_of, i),
+            partial(self.sampled_rows, i),
+        )
 
-        def over_rows(statistic: Callable[[Rows], S]) -> S:
-            return self.over_rows(lambda rows: statistic(rows[i]))
+    def _over_rows_of(self, i: int, statistic: Callable[[Rows], S]) -> S:
+        return self.over_rows(partial(of_policy, i, statistic))
 
-        def rows() -> Rows:
-            return self.nuisances.rows(self.nuisances.prepare(self.log), self.policies[i])
-
-        return Problem(estimator, self.nuisances.n, self.nuisances.spread, over_rows, rows)
+    def sampled_rows(self, i: int) -> Rows:
+        """Return all rows under policy i, or the sample of them that is in memory."""
+        sample = self.survey.sample
+        numbers = None if sample.whole else sample.numbers
+        return self.nuisances.rows(self.nuisances.prepare(sample.log, numbers), self.policies[i])
 
     def bandwidth(
         self, i: int, bandwidth: BandwidthSelector | ArrayLike | None
@@ -191,20 +237,57 @@ class Evaluation:
 
         Refused is a policy that no row is near.
         """
-        chosen = None
-        estimator = self._estimator(i)
-        if isinstance(estimator, SmoothedEstimator):
-            selector = as_selector(AveragedBiasPath() if bandwidth is None else bandwidth)
-            chosen = selector.select(self.problem(i, estimator))
-        answer = ask([self.question(i, chosen)], self.over_rows)
-        if not answer.tally.count[0]:
-            raise NoOverlap(self._no_overlap(i, chosen))
-        return chosen
+        chosen, refused = self.bandwidths(bandwidth, [i])
+        for refusal in refused.values():
+            raise refusal
+        return chosen[i]
+
+    def bandwidths(
+        self,
+        bandwidth: BandwidthSelector | ArrayLike | None,
+        policies: Sequence[int] | None = None,
+    ) -> tuple[dict[int, Bandwidth | None], dict[int, UntrustedEstimate]]:
+        """Return the bandwidths of the policies, and the refusals of those that no row is near.
+
+        All policies choose together, so that their number does not multiply the passes.
+        """
+        which = list(range(len(self.policies)) if policies is None else policies)
+        select = self._selector(bandwidth).select
+        problems = {
+            i: self.problem(i, estimator)
+            for i in which
+            if isinstance(estimator := self._estimator(i), SmoothedEstimator)
+        }
+        if self.held:
+            found = {i: _or_refusal(select, problem) for i, problem in problems.items()}
+        else:
+            found = in_lockstep(select, problems, self.over_rows)
+        refused = {i: h for i, h in found.items() if isinstance(h, UntrustedEstimate)}
+        chosen = {
+            i: None if (h := found.get(i)) is None or isinstance(h, UntrustedEstimate) else h
+            for i in which
+            if i not in refused
+        }
+        if chosen:
+            count = ask(
+                [self.question(i, h) for i, h in chosen.items()], self.over_rows
+            ).tally.count
+            for i, reached in zip(list(chosen), count, strict=True):
+                if not reached:
+                    refused[i] = NoOverlap(self._no_overlap(i, chosen.pop(i)))
+        return chosen, dict(sorted(refused.items()))
+
+    def _selector(self, bandwidth: BandwidthSelector | ArrayLike | None) -> BandwidthSelector:
+        """Return the selector; one that looks at every pair of rows looks at some rows only."""
+        selector = as_selector(AveragedBiasPath() if bandwidth is None else bandwidth)
+        if isinstance(selector, LeaveOneOut) and not self.survey.sample.whole:
+            return Subsampled(selector)
+        return selector
 
     def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
         """Return the question how good policy i is."""
         h = 1.0 if bandwidth is None else bandwidth.h
-        return Question(self._estimator(i), i, Scale.of(h, self.log.dimension))
+        return Question(self._estimator(i), i, Scale.of(h, self.source.dimension))
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
@@ -240,17 +323,26 @@ class Evaluation:
     @cached_property
     def floor_share(self) -> float:
         """The share of all rows whose propensity the floor raised."""
+        if not self.held:
+            return self.over_rows(raised_rows) / self.nuisances.n
         return sum(block.touched * len(block.log) for block in self.prepared) / self.nuisances.n
 
     @cached_property
     def ground(self) -> Ground:
         """What the trust checks of every policy take from the log."""
+        survey, model = self.survey, self.nuisances.propensity
         return Ground(
-            contexts=Contexts.of(self.log.context, self.log.names),
-            support=Support.of(self.log, self.nuisances.propensity, self.nuisances.floor),
+            contexts=survey.contexts,
+            support=Support.of(
+                survey.sample.log,
+                model,
+                self.nuisances.floor,
+                spread=survey.spread,
+                ends=survey.dose_ends,
+            ),
             floor=self.nuisances.floor,
             floor_share=self.floor_share,
-            bounded=self.log.bounded,
+            bounded=self.source.bounded,
         )
 
     def method(self, i: int) -> dict[str, Any]:
@@ -265,7 +357,16 @@ class Evaluation:
             "outcome_model": repr(outcome.model)
             if estimator.uses_outcome_model and outcome is not None
             else None,
+            **self._sampled(estimator),
         }
+
+    def _sampled(self, estimator: Estimator) -> dict[str, Any]:
+        """Return on how many rows models were fitted, where that was not on all."""
+        sample = self.survey.sample
+        models = self.nuisances.propensity is not None and estimator.uses_propensity
+        if sample.whole or not (models or estimator.uses_outcome_model):
+            return {}
+        return {"models_fitted_on": len(sample.log), "sample_seed": SEED}
 
     def _propensity_name(self) -> str:
         model = self.nuisances.propensity
@@ -277,7 +378,7 @@ class Evaluation:
                 f"No logged dose falls in the bin of the dose of policy {self.names[i]!r} in any "
                 f"of {self.nuisances.n:,} rows. Use fewer bins or check that doses share a unit."
             )
-        nearest = min(float(np.abs(b[i].tau - b[i].t).max(axis=1).min()) for b in self.blocks)
+        nearest = self.over_rows(partial(of_policy, i, nearest_dose)).distance
         return (
             f"No logged dose lies within h = {bandwidth.h} of the dose of policy "
             f"{self.names[i]!r} in any of {self.nuisances.n:,} rows (closest {nearest:.3g}). "
@@ -285,13 +386,68 @@ class Evaluation:
         )
 
 
-def _laid_out(estimator: Estimator, log: LoggedData) -> Estimator:
-    """Return the estimator with what it takes from the log's doses, such as bin edges."""
+@dataclass(frozen=True, slots=True)
+class OverBlocks(Generic[S]):
+    """A statistic of blocks under policies as a task of partitions: the sum over their blocks."""
+
+    shown: Shown
+    statistic: Callable[[Sequence[Rows]], S]
+
+    def __call__(self, partition: Partition) -> S:
+        """Return the sum over the blocks of one partition, in order."""
+        return add_up(self.statistic, self.shown.blocks(partition))
+
+
+def of_policy(i: int, statistic: Callable[[Rows], S], rows: Sequence[Rows]) -> S:
+    """Return a statistic of the rows under policy i."""
+    return statistic(rows[i])
+
+
+def raised_rows(rows: Sequence[Rows]) -> int:
+    """Return how many rows have a propensity that the floor raised."""
+    q = rows[0].q
+    return 0 if q is None else int(np.count_nonzero(q <= rows[0].floor))
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The least distance of a logged dose to the policy's."""
+
+    distance: float
+
+    def __add__(self, other: Nearest) -> Nearest:
+        """Return the least distance in both sets of rows."""
+        return Nearest(min(self.distance, other.distance))
+
+
+def nearest_dose(rows: Rows) -> Nearest:
+    """Return the least distance in some rows."""
+    return Nearest(float(np.abs(rows.tau - rows.t).max(axis=1).min()))
+
+
+def _or_refusal(
+    select: Callable[[Problem], Bandwidth], problem: Problem
+) -> Bandwidth | UntrustedEstimate:
+    try:
+        return select(problem)
+    except UntrustedEstimate as refusal:
+        return refusal
+
+
+def _checked(estimator: Estimator) -> Estimator:
+    """Refuse what is no estimator."""
     if not isinstance(estimator, Estimator):
         raise InvalidArgument(
             f"The `estimator` must be an estimator such as SelfNormalized(); got {estimator!r}."
         )
-    return estimator.on(log.treatment) if isinstance(estimator, Discretized) else estimator
+    return estimator
+
+
+def _laid_out(estimator: Estimator, survey: Survey) -> Estimator:
+    """Return the estimator with what it takes from the log's doses, such as bin edges."""
+    if isinstance(estimator, Discretized):
+        return estimator.on(survey.sample.log.treatment)
+    return estimator
 
 
 def _name(policy: object) -> str:

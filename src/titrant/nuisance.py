@@ -13,17 +13,26 @@ import numpy as np
 
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Rows
+from titrant.execute import Engine
+from titrant.moments import Moments
 from titrant.policies import StatusQuo, doses
+from titrant.survey import survey_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
     from titrant.outcome import CrossFit
+    from titrant.outcome.folds import Folds
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
+    from titrant.propensity.sums import LinearSums
+    from titrant.survey import Survey
 
 DEFAULT_FLOOR = 0.01
 """The default floor under q, in units of 1/sd(T): a hundredth of a flat density one sd wide."""
@@ -36,6 +45,8 @@ class Prepared:
     log: LoggedData
     q: Array | None
     r_logged: Array | None
+    fold: Folds | None
+    """Which outcome model has not seen each row (n,)."""
     touched: float
     """The share of these rows whose propensity the floor raised."""
 
@@ -56,32 +67,41 @@ class Nuisances:
 
     @classmethod
     def of(
-        cls, log: LoggedData, estimator: Estimator, propensity: PropensityModel | None
+        cls,
+        log: Source,
+        estimator: Estimator,
+        propensity: PropensityModel | None,
+        survey: Survey | None = None,
     ) -> Nuisances:
-        """Estimate from ``log`` what ``estimator`` needs."""
-        spread = log.doses.std(axis=0)
+        """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made."""
+        known = survey_of(log, Engine(pin=False)) if survey is None else survey
+        sample = known.sample
         return cls(
-            n=len(log),
-            center=float(log.outcome.mean()),
-            spread=spread,
-            floor=floor_of(estimator, spread),
-            propensity=fitted_propensity(log, estimator, propensity),
-            outcome=fitted_outcome(log, estimator),
+            n=known.n,
+            center=known.center,
+            spread=known.spread,
+            floor=floor_of(estimator, known.spread),
+            propensity=fitted_propensity(log, estimator, propensity, known),
+            outcome=fitted_outcome(sample.log, estimator, None if sample.whole else sample.numbers),
         )
 
-    def prepare(self, log: LoggedData) -> Prepared:
-        """Return a block with its propensities, floored, and model predictions."""
+    def prepare(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Prepared:
+        """Return a block with its propensities, floored, and model predictions.
+
+        ``numbers`` (n,) are the rows' numbers in the whole log, if they are not consecutive.
+        """
+        fold = self._fold(log, numbers)
+        r_logged = self._predict(log, fold, log.doses)
         q = self._density(log)
         if q is None:
-            return Prepared(log, None, self._predict(log, log.doses), 0.0)
+            return Prepared(log, None, r_logged, fold, 0.0)
         floored = np.maximum(q, self.floor)
         if not (floored > 0).all():
             raise DataError(
                 f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(log):,} rows. "
                 "Give the estimator a `clip` > 0 or check the propensity model."
             )
-        touched = float(np.mean(q < self.floor))
-        return Prepared(log, floored, self._predict(log, log.doses), touched)
+        return Prepared(log, floored, r_logged, fold, float(np.mean(q < self.floor)))
 
     def rows(self, prepared: Prepared, policy: Policy) -> Rows:
         """Return the block as an estimator sees it under ``policy``."""
@@ -96,7 +116,7 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=self._predict(log, tau),
+            r_tau=self._predict(log, prepared.fold, tau),
             r_logged=prepared.r_logged,
             probability=self._probability(log),
             floor=self.floor,
@@ -121,25 +141,59 @@ class Nuisances:
         low, high = _scalar(log.lower), _scalar(log.upper)
         return truncated_density(self.propensity, x, log.treatment, low, high)
 
-    def _probability(self, log: LoggedData) -> Callable[[Array, Array], Array] | None:
+    def _probability(self, log: LoggedData) -> Between | None:
         if self.propensity is None or log.dimension > 1:
             return None
-        model, x = self.propensity, contexts(log)
-        from titrant.propensity import truncated_cdf  # noqa: PLC0415
+        return Between(self.propensity, contexts(log), log.lower[:, 0], log.upper[:, 0])
 
-        lower, upper = log.lower[:, 0], log.upper[:, 0]
-
-        def between(low: Array, high: Array) -> Array:
-            above = truncated_cdf(model, x, high, lower, upper)
-            return np.maximum(above - truncated_cdf(model, x, low, lower, upper), 0.0)
-
-        return between
-
-    def _predict(self, log: LoggedData, at: Array) -> Array | None:
+    def _fold(self, log: LoggedData, numbers: NDArray[np.int64] | None) -> Folds | None:
         if self.outcome is None:
             return None
-        fold = self.outcome.fold(log.first_row, len(log))
+        if numbers is None:
+            return self.outcome.fold(log.first_row, len(log))
+        return self.outcome.fold_at(numbers)
+
+    def _predict(self, log: LoggedData, fold: Folds | None, at: Array) -> Array | None:
+        if self.outcome is None or fold is None:
+            return None
         return self.outcome.predict(fold, log.context, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """P(low < T ≤ high | x) of each row by a model, within the bounds of the dose."""
+
+    model: PropensityModel
+    x: Array
+    lower: Array
+    upper: Array
+
+    def __call__(self, low: Array, high: Array) -> Array:
+        """Return the probability (n,) between edges (n,)."""
+        from titrant.propensity import truncated_cdf  # noqa: PLC0415
+
+        above = truncated_cdf(self.model, self.x, high, self.lower, self.upper)
+        below = truncated_cdf(self.model, self.x, low, self.lower, self.upper)
+        return np.maximum(above - below, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Policies as they are shown to estimators on any partition of a log."""
+
+    nuisances: Nuisances
+    policies: tuple[Policy, ...]
+    size: int
+    """Rows of a block."""
+
+    def blocks(self, partition: Partition) -> Iterator[list[Rows]]:
+        """Yield the blocks of a partition, the rows of each under every policy."""
+        for block in partition.batches(self.size):
+            yield self.block(self.nuisances.prepare(block))
+
+    def block(self, prepared: Prepared) -> list[Rows]:
+        """Return the rows of one block under every policy."""
+        return [self.nuisances.rows(prepared, policy) for policy in self.policies]
 
 
 def floor_of(estimator: Estimator, spread: Array) -> float:
@@ -149,34 +203,77 @@ def floor_of(estimator: Estimator, spread: Array) -> float:
 
 
 def fitted_propensity(
-    log: LoggedData, estimator: Estimator, propensity: PropensityModel | None
+    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
 ) -> PropensityModel | None:
-    """Return a fitted copy of the user's model, of the default one, or None for the column."""
-    if not estimator.uses_propensity or (propensity is None and log.propensity is not None):
+    """Return a fitted copy of the user's model, of the default one, or None for the column.
+
+    On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows and
+    any other on the sample of rows.
+    """
+    if not estimator.uses_propensity or (propensity is None and log.has_propensity):
         return None
+    model = unfitted_propensity(propensity, log.dimension)
+    from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
+
+    sums = linear_sums(survey)
+    if sums is not None and type(model) in (LinearGaussian, MultivariateGaussian):
+        from titrant.propensity.sums import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
+
+        scalar = type(model) is LinearGaussian
+        return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
+    rows = survey.sample.log
+    return model.fit(contexts(rows), rows.treatment)
+
+
+def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> PropensityModel:
+    """Return a copy of the user's model, or of the default one, yet to be fitted."""
     from sklearn.base import clone  # noqa: PLC0415
 
     from titrant.propensity import GaussianMixture, Known, MultivariateGaussian  # noqa: PLC0415
 
     if propensity is None:
-        propensity = GaussianMixture() if log.dimension == 1 else MultivariateGaussian()
+        propensity = GaussianMixture() if dimension == 1 else MultivariateGaussian()
     if isinstance(propensity, type):
         raise InvalidArgument(
             f"The `propensity` must be a model, not its class: write `{propensity.__name__}()`."
         )
     try:
-        model: Any = propensity if isinstance(propensity, Known) else clone(propensity)
+        model: PropensityModel = propensity if isinstance(propensity, Known) else clone(propensity)
     except TypeError:
         raise InvalidArgument(
             "The `propensity` must be a model such as LinearGaussian(), or Known(function); got a "
             f"{type(propensity).__name__}. A column of propensities goes into the log."
         ) from None
-    fitted: PropensityModel = model.fit(contexts(log), log.treatment)
-    return fitted
+    return model
 
 
-def fitted_outcome(log: LoggedData, estimator: Estimator) -> CrossFit | None:
-    """Return the estimator's outcome model, cross-fitted on the log, or None if it has none."""
+def linear_sums(survey: Survey) -> LinearSums | None:
+    """Return the sums of doses and contexts that least squares needs; None if rows are at hand."""
+    from titrant.propensity.sums import LinearSums  # noqa: PLC0415
+
+    sums, d = survey.sums, len(survey.spread)
+    if sums is None:
+        return None
+    k = len(sums.low)
+    mean, comoment = sums.moments.mean, sums.moments.comoment
+    if k == d + 1:  # without contexts, one constant column as in `contexts`
+        mean = np.append(mean, 1.0)
+        comoment = np.pad(comoment, (0, 1))
+        largest = np.ones(1)
+    else:
+        largest = np.maximum(np.abs(sums.low), np.abs(sums.high))[d + 1 :]
+    keep = np.delete(np.arange(len(mean)), d)
+    moments = Moments(sums.moments.n, mean[keep], comoment[np.ix_(keep, keep)])
+    return LinearSums(moments, d, largest)
+
+
+def fitted_outcome(
+    log: LoggedData, estimator: Estimator, numbers: NDArray[np.int64] | None = None
+) -> CrossFit | None:
+    """Return the estimator's outcome model, cross-fitted on the log, or None if it has none.
+
+    ``numbers`` (n,) are the rows' numbers in a larger log of which they are a sample.
+    """
     if not estimator.uses_outcome_model:
         return None
     from titrant.outcome import CrossFit, Stack, ridge_pair  # noqa: PLC0415
@@ -188,7 +285,8 @@ def fitted_outcome(log: LoggedData, estimator: Estimator) -> CrossFit | None:
         # leave. Trees and wells leave steps and kinks of their own near the policy's dose.
         model = Stack(ridge_pair(), seed=settings.seed)
     crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
-    return crossfit.fit(log.context, log.treatment, log.outcome, first_row=log.first_row)
+    x, t, y = log.context, log.treatment, log.outcome
+    return crossfit.fit(x, t, y, first_row=log.first_row, numbers=numbers)
 
 
 def contexts(log: LoggedData) -> Array:

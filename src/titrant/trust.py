@@ -13,19 +13,24 @@ import numpy as np
 from titrant.errors import InvalidArgument, TitrantError, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation import Evaluation
+from titrant.execute import as_engine
 from titrant.inference import Diagnostics
 from titrant.inference.trust_rules import overlap, propensity_pit, stabilized_weight
 from titrant.nuisance import Nuisances, contexts
+from titrant.survey import survey_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
 
     from titrant.bandwidth import BandwidthSelector
     from titrant.data import LoggedData
+    from titrant.data.source import Source
     from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
+    from titrant.execute import Engine
     from titrant.inference import Check
     from titrant.propensity import Calibration, PropensityModel
 
@@ -34,7 +39,7 @@ CALIBRATION_ROWS = 20_000
 
 
 def check(
-    log: LoggedData,
+    log: Source,
     policy: AnyPolicy | None = None,
     *,
     estimator: Estimator | None = None,
@@ -42,6 +47,7 @@ def check(
     propensity: PropensityModel | None = None,
     folds: int = 5,
     seed: int = 0,
+    executor: Executor | Engine | None = None,
 ) -> Diagnostics:
     """Return the full trust report of a log and, if given, of a policy on it.
 
@@ -52,13 +58,14 @@ def check(
     chosen = DoublyRobust() if estimator is None else estimator
     if policy is None:
         # Nothing but the propensities is of interest, so no outcome model is fitted.
-        nuisances = Nuisances.of(log, SelfNormalized(), propensity)
-        return calibration_report(log, nuisances.propensity, folds, seed)
-    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity)
+        survey = survey_of(log, as_engine(executor, log))
+        nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
+        return calibration_report(survey.sample.log, nuisances.propensity, folds, seed)
+    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
     found = policy_report(evaluation, bandwidth)
     if not chosen.uses_propensity:
         return found
-    return found + calibration_report(log, evaluation.nuisances.propensity, folds, seed)
+    return found + calibration_report(evaluation.log, evaluation.nuisances.propensity, folds, seed)
 
 
 def policy_report(

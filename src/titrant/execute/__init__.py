@@ -1,6 +1,6 @@
 """Where the work runs: statistics of blocks of rows, added in their order."""
 
-from titrant.execute.engine import Engine
-from titrant.execute.reduce import BLOCK, add_up
+from titrant.execute.engine import Engine, as_engine
+from titrant.execute.reduce import BLOCK, OverBatches, add_up
 
-__all__ = ["BLOCK", "Engine", "add_up"]
+__all__ = ["BLOCK", "Engine", "OverBatches", "add_up", "as_engine"]

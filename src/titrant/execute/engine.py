@@ -7,8 +7,9 @@ after a worker has died and its partitions were done again.
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
@@ -16,12 +17,15 @@ from operator import add
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from titrant import _check
+from titrant.data import LoggedData
 from titrant.errors import ExecutionError
 from titrant.execute.pinning import pin_for_good, pinned, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
+
+    from titrant.data.source import Source
 
 P = TypeVar("P")
 S = TypeVar("S")
@@ -173,3 +177,19 @@ def _cancel(waiting: deque[tuple[int, P, Future[S]]]) -> None:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else "no reason given"
+
+
+def as_engine(executor: Executor | Engine | None, log: Source) -> Engine:
+    """Return where to work on a log: as told, else on threads for files, in this one for arrays."""
+    from titrant.execute.spark import OnSpark, SparkSource  # noqa: PLC0415  (which imports this)
+
+    if isinstance(log, SparkSource):
+        return OnSpark.of(log, executor)
+    if isinstance(executor, Engine):
+        return executor
+    if executor is not None:
+        return Engine(executor=executor)
+    if isinstance(log, LoggedData):
+        # Many small logs are evaluated in memory: finding BLAS to pin it would take longer.
+        return Engine(pin=False)
+    return Engine(executor=ThreadPoolExecutor(os.cpu_count()))

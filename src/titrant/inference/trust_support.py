@@ -40,18 +40,28 @@ class Support:
     """Whether the model was fitted for this purpose alone, beside a column of propensities."""
 
     @classmethod
-    def of(cls, log: LoggedData, model: PropensityModel | None, floor: float) -> Self | None:
+    def of(
+        cls,
+        log: LoggedData,
+        model: PropensityModel | None,
+        floor: float,
+        *,
+        spread: Array | None = None,
+        ends: tuple[Array, Array] | None = None,
+    ) -> Self | None:
         """Return the support by ``model``, or by a linear-Gaussian one; None if none can be fitted.
 
         A column of propensities says nothing of doses that were not logged: hence the surrogate.
+        Where ``log`` is a sample of a larger one, ``spread`` (d,) and ``ends`` (d,) are the sd of
+        all doses and the least and greatest of them.
         """
         doses = log.doses
-        spread = float(np.prod(doses.std(axis=0)))
+        unit = float(np.prod(doses.std(axis=0) if spread is None else spread))
         density = LinearSurrogate.of(_sample(log)) if model is None else model
-        if density is None or spread == 0.0:
+        if density is None or unit == 0.0:
             return None
-        level = max(floor, THINNEST / spread)
-        return cls(density, level, *extended_range(doses), surrogate=model is None)
+        level = max(floor, THINNEST / unit)
+        return cls(density, level, *extended_range(doses, ends), surrogate=model is None)
 
     def outside(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows (n,) have a policy dose outside the support."""
@@ -110,12 +120,15 @@ class LinearSurrogate:
         return np.asarray(np.exp(-0.5 * np.sum(z * z, axis=0)) / volume)
 
 
-def extended_range(doses: Array) -> tuple[Array, Array]:
+def extended_range(doses: Array, ends: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """Return the ends (d,) of the range of doses (n, d), extended by the width of its edges.
 
     With the least dose a and the 5 % quantile b the lower end is a − (b − a); so the upper one.
+    The least and greatest dose are ``ends``, if these doses are a sample.
     """
     low, inner_low, inner_high, high = np.quantile(doses, [0.0, EDGE, 1.0 - EDGE, 1.0], axis=0)
+    if ends is not None:
+        low, high = ends
     return low - (inner_low - low), high + (high - inner_high)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from titrant import _check
 from titrant.outcome.adapter import as_outcome_model
 from titrant.outcome.base import training
-from titrant.outcome.folds import fold_of, need_rows
+from titrant.outcome.folds import fold_at, fold_of, need_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,16 +39,25 @@ class CrossFit(BaseEstimator):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: Array, t: Array, y: Array, *, first_row: int = 0) -> Self:
+    def fit(
+        self,
+        X: Array,
+        t: Array,
+        y: Array,
+        *,
+        first_row: int = 0,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> Self:
         """Fit on contexts X (n, p), doses t (n,) or (n, d), outcomes y (n,).
 
-        `first_row` is the number of their first row in the whole log.
+        `first_row` is the number of their first row in the whole log; `numbers` (n,) are the
+        numbers of all of them, if they are not consecutive.
         """
         _check.count(self.folds, "folds", "CrossFit")
         _check.count(self.seed, "seed", "CrossFit", at_least=0)
         x, doses, outcome = training(X, t, y, "CrossFit")
         need_rows(len(x), self.folds, "CrossFit")
-        fold = self.fold(first_row, len(x))
+        fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
         model = as_outcome_model(self.model)
         self.models_: tuple[OutcomeModel, ...] = tuple(
             clone(model).fit(x[rows], doses[rows], outcome[rows])
@@ -59,6 +68,10 @@ class CrossFit(BaseEstimator):
     def fold(self, first_row: int, n: int) -> Folds:
         """Return the folds of rows first_row … first_row + n − 1 of the whole log (n,)."""
         return fold_of(first_row, n, self.folds, self.seed)
+
+    def fold_at(self, numbers: NDArray[np.int64]) -> Folds:
+        """Return the folds of rows with these numbers in the whole log (n,)."""
+        return fold_at(numbers, self.folds, self.seed)
 
     def predict(self, fold: Folds, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,), each by the model that did not see the row's fold."""

@@ -21,13 +21,24 @@ def fold_of(first_row: int, n: int, folds: int, seed: int) -> Folds:
     """
     start = first_row - first_row % folds
     stop = -(-(first_row + n) // folds) * folds
-    rows = np.arange(start, stop, dtype=np.uint64)
-    key = splitmix64(
-        splitmix64(np.array([seed % 2**64], dtype=np.uint64)) + rows * np.uint64(GOLDEN)
+    ranks = _ranks(np.arange(start, stop).reshape(-1, folds), seed).ravel()
+    return ranks[first_row - start : first_row - start + n]
+
+
+def fold_at(rows: NDArray[np.int64], folds: int, seed: int) -> Folds:
+    """Return the folds of rows with these numbers in the whole log (n,)."""
+    place = rows % folds
+    ranks = _ranks((rows - place)[:, None] + np.arange(folds), seed)
+    return ranks[np.arange(len(rows)), place]
+
+
+def _ranks(rows: NDArray[np.int64], seed: int) -> Folds:
+    """Return the order of the keys within each line of row numbers (m, folds)."""
+    state = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
+    order = splitmix64(state + rows.astype(np.uint64) * np.uint64(GOLDEN)).argsort(
+        axis=1, kind="stable"
     )
-    order = key.reshape(-1, folds).argsort(axis=1, kind="stable")
-    rank = order.argsort(axis=1, kind="stable").ravel()
-    return rank[first_row - start : first_row - start + n]
+    return order.argsort(axis=1, kind="stable")
 
 
 def need_rows(n: int, folds: int, owner: str) -> None:

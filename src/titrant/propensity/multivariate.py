@@ -38,7 +38,7 @@ class MultivariateGaussian(Propensity):
         rank = self.mean_.design.rank
         sds = [residual_sd(e[:, j], t[:, j], rank) for j in range(t.shape[1])]
         self.covariance_ = e.T @ e / (len(t) - rank)
-        self.cholesky_ = _cholesky(self.covariance_, np.array(sds), len(t))
+        self.cholesky_ = cholesky(self.covariance_, np.array(sds), len(t))
         return self
 
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
@@ -80,7 +80,8 @@ class MultivariateGaussian(Propensity):
         return values.reshape(n, d)
 
 
-def _cholesky(covariance: Array, sds: Array, n: int) -> Array:
+def cholesky(covariance: Array, sds: Array, n: int) -> Array:
+    """Return the factor of a residual covariance (d, d), refusing a singular one."""
     correlation = covariance / np.outer(sds, sds)
     smallest = float(np.linalg.eigvalsh(correlation)[0])
     if smallest < _SINGULAR:

@@ -1,0 +1,243 @@
+"""What is to be known of a log before anything is estimated, in one pass over its rows.
+
+Means, spreads and ranges, and for a log that does not fit in memory a sample of its rows, drawn
+by a hash of their numbers: the same rows however the log is cut into partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from titrant._hash import GOLDEN, splitmix64
+from titrant.data import LoggedData, wording
+from titrant.data.logged import joined
+from titrant.execute import BLOCK, OverBatches
+from titrant.inference.balance import Contexts
+from titrant.moments import Moments
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.data.source import Source
+    from titrant.execute import Engine
+
+SEED = 0
+"""Of the sample of rows."""
+_SALT = 0x5A17
+"""So that the sample is not drawn by the keys that draw folds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows of a log in memory: all of them, or some drawn by a hash of their numbers."""
+
+    log: LoggedData
+    numbers: NDArray[np.int64]
+    """The number of each row in the whole log (n,)."""
+    of: int
+    """The rows of the whole log."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows."""
+        return len(self.log) == self.of
+
+
+class Survey(Protocol):
+    """What is known of a log before anything is estimated."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+
+    @property
+    def center(self) -> float:
+        """The mean outcome."""
+
+    @property
+    def outcome_sd(self) -> float:
+        """sd(y)."""
+
+    @property
+    def spread(self) -> Array:
+        """sd(T) of each dose (d,)."""
+
+    @property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts."""
+
+    @property
+    def dose_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest logged dose (d,)."""
+
+    @property
+    def sample(self) -> Sample:
+        """Rows in memory."""
+
+    @property
+    def sums(self) -> Sums | None:
+        """The sums over all rows, where the rows themselves are not at hand."""
+
+
+@dataclass(frozen=True)
+class HeldSurvey:
+    """The survey of a log in memory, where everything is at hand."""
+
+    log: LoggedData
+    sums = None
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.log)
+
+    @cached_property
+    def center(self) -> float:
+        """The mean outcome."""
+        return float(self.log.outcome.mean())
+
+    @cached_property
+    def outcome_sd(self) -> float:
+        """sd(y)."""
+        return float(self.log.outcome.std())
+
+    @cached_property
+    def spread(self) -> Array:
+        """sd(T) of each dose (d,)."""
+        return np.asarray(self.log.doses.std(axis=0))
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts."""
+        return Contexts.of(self.log.context, self.log.names)
+
+    @cached_property
+    def dose_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest logged dose (d,)."""
+        return self.log.doses.min(axis=0), self.log.doses.max(axis=0)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """All rows."""
+        first = self.log.first_row
+        return Sample(self.log, np.arange(first, first + self.n), self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is kept of the rows; columns are d doses, the outcome and p contexts, in this order."""
+
+    moments: Moments
+    low: Array
+    """The least value of each column."""
+    high: Array
+    lower: Array
+    """The greatest lower bound of each dose (d,) in any row."""
+    upper: Array
+    """The least upper bound."""
+    logs: tuple[LoggedData, ...]
+    """The rows drawn, in parts."""
+    numbers: tuple[NDArray[np.int64], ...]
+
+    def __add__(self, other: Sums) -> Sums:
+        """Return the sums over both sets of rows."""
+        return Sums(
+            self.moments + other.moments,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            np.maximum(self.lower, other.lower),
+            np.minimum(self.upper, other.upper),
+            self.logs + other.logs,
+            self.numbers + other.numbers,
+        )
+
+
+@dataclass(frozen=True)
+class StreamSurvey:
+    """The survey of a log that is read part by part."""
+
+    names: tuple[str, ...]
+    dimension: int
+    sums: Sums
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.sums.moments.n
+
+    @property
+    def center(self) -> float:
+        """The mean outcome."""
+        return float(self.sums.moments.mean[self.dimension])
+
+    @property
+    def outcome_sd(self) -> float:
+        """sd(y)."""
+        return float(self._sd[self.dimension])
+
+    @property
+    def spread(self) -> Array:
+        """sd(T) of each dose (d,)."""
+        return self._sd[: self.dimension]
+
+    @property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts."""
+        first = self.dimension + 1
+        return Contexts(self.n, self.names, self.sums.moments.mean[first:], self._sd[first:])
+
+    @property
+    def dose_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest logged dose (d,)."""
+        return self.sums.low[: self.dimension], self.sums.high[: self.dimension]
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The rows drawn."""
+        return Sample(joined(self.sums.logs), np.concatenate(self.sums.numbers), self.n)
+
+    @cached_property
+    def _sd(self) -> Array:
+        return np.sqrt(np.diagonal(self.sums.moments.covariance))
+
+
+def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
+    """Return the survey of a log, in one pass over its rows if they are not in memory."""
+    if isinstance(log, LoggedData):
+        return HeldSurvey(log)
+    share = min(log.sample_rows / len(log), 1.0)
+    sums = engine.add_up(OverBatches(partial(sums_of, share), BLOCK), log.partitions)
+    for j in range(log.dimension):
+        if sums.low[j] == sums.high[j]:
+            raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+    return StreamSurvey(log.names, log.dimension, sums)
+
+
+def sums_of(share: float, log: LoggedData) -> Sums:
+    """Return the sums over some rows, with a ``share`` of the rows themselves."""
+    columns = np.column_stack([log.doses, log.outcome, log.context])
+    numbers = np.arange(log.first_row, log.first_row + len(log))
+    drawn = drawn_rows(numbers, share)
+    return Sums(
+        Moments.of(columns),
+        columns.min(axis=0),
+        columns.max(axis=0),
+        log.lower.max(axis=0),
+        log.upper.min(axis=0),
+        (log.rows(drawn),),
+        (numbers[drawn],),
+    )
+
+
+def drawn_rows(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
+    """Return which rows with these numbers (n,) belong to a sample of that share of all rows."""
+    if share >= 1.0:
+        return np.ones(len(numbers), dtype=bool)
+    state = splitmix64(np.array([SEED + _SALT], dtype=np.uint64))
+    key = splitmix64(state + numbers.astype(np.uint64) * np.uint64(GOLDEN))
+    return key < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
