@@ -51,7 +51,7 @@ test: setup
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report=
 # What numba compiles runs outside the tracer: its tests run again as plain Python, so that its lines count.
 # Compiled code divides by zero in silence; plain Python warns.
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -W ignore::RuntimeWarning tests/optimize \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -W ignore::RuntimeWarning tests/compiled tests/optimize \
 	  --cov --cov-append --cov-report=term --cov-fail-under=95
 
 # Spark is 480 MB and needs an older pandas: it has an environment of its own.

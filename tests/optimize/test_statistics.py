@@ -24,6 +24,7 @@ from optimize.problems import (
     log,
     with_boundary,
 )
+from titrant.compiled.decorators import SOURCES
 from titrant.estimators import IPW, DirectMethod, DoublyRobust, SelfNormalized
 from titrant.kernels import Boundary, Epanechnikov, Gaussian, Scale
 from titrant.optimize import (
@@ -42,7 +43,6 @@ from titrant.optimize import (
 from titrant.optimize import fused as fused_module
 from titrant.optimize import objective as objective_module
 from titrant.optimize.compiled import buckets, chain, line, pieces, polynomial, steps, sums, sweep
-from titrant.optimize.compiled.decorators import SOURCES
 from titrant.policies import Clipped, Constant, Linear, Rounded
 
 SAME = 1e-11  # relative: the same sums in another order

@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.estimators.weighted import WeightedEstimator, constant_baseline
+from titrant.estimators.weighted import WeightedEstimator
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -57,9 +57,10 @@ class Discretized(WeightedEstimator):
         cuts = np.quantile(doses, share) if self.quantiles else low + share * (high - low)
         return replace(self, edges=tuple(np.unique(cuts).tolist()))
 
-    def baseline(self, rows: Rows) -> tuple[Array, Array]:
-        """Return c and y − c when self-normalized, where c changes nothing; else 0 and y."""
-        return constant_baseline(rows, rows.center if self.self_normalized else 0.0)
+    def references(self, rows: Rows) -> tuple[float, float]:
+        """Return c and c when self-normalized, where c changes nothing; else 0 and 0."""
+        level = rows.center if self.self_normalized else 0.0
+        return level, level
 
     def baseline_slope(self, rows: Rows) -> Array:
         """Return 0 (n, d)."""

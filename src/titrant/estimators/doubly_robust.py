@@ -48,9 +48,9 @@ class DoublyRobust(SmoothedEstimator):
         """As the user asked."""
         return self.self_normalized
 
-    def baseline(self, rows: Rows) -> tuple[Array, Array]:
-        """Return r̂(τ, x) and y − r̂(t, x)."""
-        return rows.need("r_tau", "DoublyRobust"), rows.y - rows.need("r_logged", "DoublyRobust")
+    def references(self, rows: Rows) -> tuple[Array, Array]:
+        """Return r̂(τ, x) and r̂(t, x)."""
+        return rows.need("r_tau", "DoublyRobust"), rows.need("r_logged", "DoublyRobust")
 
     def baseline_slope(self, rows: Rows) -> Array:
         """Return ∂r̂/∂t at τ (n, d)."""

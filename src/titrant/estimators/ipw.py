@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.estimators.smoothed import SmoothedEstimator
-from titrant.estimators.weighted import constant_baseline
 from titrant.kernels import Boundary, Epanechnikov, Kernel
 
 if TYPE_CHECKING:
@@ -37,9 +36,10 @@ class IPW(SmoothedEstimator):
         """Never."""
         return False
 
-    def baseline(self, rows: Rows) -> tuple[Array, Array]:
-        """Return 0 and y, or ȳ and y − ȳ when centered."""
-        return constant_baseline(rows, rows.center if self.centered else 0.0)
+    def references(self, rows: Rows) -> tuple[float, float]:
+        """Return 0 and 0, or ȳ and ȳ when centered."""
+        level = rows.center if self.centered else 0.0
+        return level, level
 
     def baseline_slope(self, rows: Rows) -> Array:
         """Return 0 (n, d)."""

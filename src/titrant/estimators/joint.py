@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
+from titrant.estimators.fused import fused_statistics, fusible
 from titrant.estimators.tally import Tally
 from titrant.moments import Moments
 
@@ -84,6 +85,8 @@ def ask(questions: Sequence[Question], over_rows: JointPass) -> Joint:
 
 def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
     """Return the statistics of some rows; rows[j] are those of policy number j."""
+    if fusible(questions, rows):
+        return Statistics(*fused_statistics(questions, rows))
     terms = [q.estimator.terms(rows[q.policy], q.scale) for q in questions]
     weights = [q.estimator.weights(z) for q, z in zip(questions, terms, strict=True)]
     return Statistics(

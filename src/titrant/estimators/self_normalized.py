@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.estimators.smoothed import SmoothedEstimator
-from titrant.estimators.weighted import constant_baseline
 from titrant.kernels import Boundary, Epanechnikov, Kernel
 
 if TYPE_CHECKING:
@@ -32,9 +31,9 @@ class SelfNormalized(SmoothedEstimator):
         """Always."""
         return True
 
-    def baseline(self, rows: Rows) -> tuple[Array, Array]:
-        """Return c and y − c: the same value whatever the constant c."""
-        return constant_baseline(rows, rows.center)
+    def references(self, rows: Rows) -> tuple[float, float]:
+        """Return c and c: the same value whatever the constant c."""
+        return rows.center, rows.center
 
     def baseline_slope(self, rows: Rows) -> Array:
         """Return 0 (n, d)."""

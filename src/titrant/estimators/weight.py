@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.errors import InvalidArgument
+from titrant.estimators.fused_weight import fused_weight, has_loop
 from titrant.kernels import Boundary
 from titrant.kernels.boundary import local_kernel, local_kernel_slope
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
     """Return w (n,) of each row: how much it tells about the policy's dose."""
+    if has_loop(kernel, rows):
+        return fused_weight(rows, kernel, boundary, scale)
     v, low, high = _in_bandwidths(rows, boundary, scale)
     factors = [
         local_kernel(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(v.shape[1])

@@ -39,8 +39,8 @@ class WeightedEstimator(Estimator):
         """Whether the weighted residuals are divided by the mean weight."""
 
     @abstractmethod
-    def baseline(self, rows: Rows) -> tuple[Array, Array]:
-        """Return b and e, each (n,)."""
+    def references(self, rows: Rows) -> tuple[Array | float, Array | float]:
+        """Return b and r, with e = y − r: each (n,), or a number that all rows share."""
 
     @abstractmethod
     def baseline_slope(self, rows: Rows) -> Array:
@@ -53,6 +53,11 @@ class WeightedEstimator(Estimator):
     @abstractmethod
     def weight_slope(self, rows: Rows, scale: Scale) -> Array:
         """Return ∂w/∂τ (n, d)."""
+
+    def baseline(self, rows: Rows) -> tuple[Array, Array]:
+        """Return b and e, each (n,)."""
+        b, r = self.references(rows)
+        return np.broadcast_to(b, rows.y.shape), rows.y - r
 
     def terms(self, rows: Rows, scale: Scale) -> Array:
         """Return b, w·e, w (n, 3)."""
@@ -92,8 +97,3 @@ class WeightedEstimator(Estimator):
             second[..., 1, 2] = second[..., 2, 1] = -1.0 / mean[..., 2] ** 2
             second[..., 2, 2] = 2.0 * mean[..., 1] / mean[..., 2] ** 3
         return second
-
-
-def constant_baseline(rows: Rows, c: float) -> tuple[Array, Array]:
-    """Return b = c and e = y − c, each (n,)."""
-    return np.full_like(rows.y, c), rows.y - c

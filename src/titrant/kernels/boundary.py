@@ -91,7 +91,7 @@ def _cut_rows(kernel: Kernel, low: Array, high: Array) -> NDArray[np.intp]:
 def _coefficients(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
     """Return c (n, p+1) of each row; only rows near a bound need their own solution."""
     cut = _cut_rows(kernel, low, high)
-    everywhere = _far_from_bounds(kernel, boundary)
+    everywhere = far_from_bounds(kernel, boundary)
     if not cut.size:
         return np.broadcast_to(everywhere, (len(low), boundary + 1))
     c: Array = np.tile(everywhere, (len(low), 1))
@@ -100,7 +100,7 @@ def _coefficients(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -
 
 
 @cache
-def _far_from_bounds(kernel: Kernel, boundary: Boundary) -> Array:
+def far_from_bounds(kernel: Kernel, boundary: Boundary) -> Array:
     """Return c (1, p+1) of the whole line: the same for every row."""
     return _solve(kernel, boundary, np.array([-np.inf]), np.array([np.inf]))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.optimize.compiled.decorators import compiled, inlined
+from titrant.compiled.decorators import compiled, inlined
 from titrant.optimize.compiled.pieces import (
     add_inlined,
     ends,

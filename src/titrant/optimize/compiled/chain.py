@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.optimize.compiled.decorators import compiled
+from titrant.compiled.decorators import compiled
 
 if TYPE_CHECKING:
     from titrant._types import Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from titrant.optimize.compiled.decorators import compiled
+from titrant.compiled.decorators import compiled
 
 _NEAR, _FAR = 0.1, 0.9
 """A new step keeps this share of the bracket away from both of its ends."""

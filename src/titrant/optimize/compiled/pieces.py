@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.optimize.compiled.decorators import compiled, inlined
+from titrant.compiled.decorators import compiled, inlined
 from titrant.optimize.compiled.polynomial import shift
 
 if TYPE_CHECKING:

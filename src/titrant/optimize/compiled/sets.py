@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from titrant.optimize.compiled.decorators import compiled
+from titrant.compiled.decorators import compiled
 
 if TYPE_CHECKING:
     from titrant._types import Array

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.optimize.compiled.decorators import compiled, fast
+from titrant.compiled.decorators import compiled, fast
 from titrant.optimize.compiled.line import between, beyond
 from titrant.optimize.compiled.sets import (
     largest_move,

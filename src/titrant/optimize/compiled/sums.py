@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.optimize.compiled.decorators import compiled, fast
+from titrant.compiled.decorators import compiled, fast
 from titrant.optimize.compiled.terms import (
     add_product,
     add_up,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.compiled.decorators import compiled
 from titrant.optimize.compiled.buckets import freshen
-from titrant.optimize.compiled.decorators import compiled
 from titrant.optimize.compiled.pieces import add_piece, ends, least_excess, shift_sums
 from titrant.optimize.compiled.polynomial import at, derivative, product, roots
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.optimize.compiled.decorators import compiled, fast
+from titrant.compiled.decorators import compiled, fast
 from titrant.optimize.compiled.weights import baselines, correct_near_bounds, weights
 
 if TYPE_CHECKING:

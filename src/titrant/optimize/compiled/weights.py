@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from titrant.optimize.compiled.decorators import compiled, fast
+from titrant.compiled.decorators import compiled, fast
 
 if TYPE_CHECKING:
     from titrant._types import Array

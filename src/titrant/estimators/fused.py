@@ -1,0 +1,119 @@
+"""Joint statistics of many rows by compiled loops, where `fused_weight` says that there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.estimators.fused_weight import Columns, bandwidth, column, has_loop, smoothing
+from titrant.estimators.smoothed import SmoothedEstimator
+from titrant.estimators.tally import KEPT, Tally
+from titrant.estimators.weighted import WeightedEstimator
+from titrant.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant._types import Array
+    from titrant.estimators.base import Estimator
+    from titrant.estimators.fused_weight import Smoothing
+    from titrant.estimators.joint import Question
+    from titrant.estimators.rows import Rows
+
+_CELLS = 65_536
+"""Numbers in a chunk of terms of several questions: half a MiB stays in a core's cache."""
+_CHUNKS = (512, 4096)
+"""Fewest and most rows of such a chunk."""
+_TERMS = 3
+
+
+def fusible(questions: Sequence[Question], rows: Sequence[Rows]) -> bool:
+    """Whether compiled loops can answer all of these questions."""
+    return all(_fusible(q.estimator, rows[q.policy]) for q in questions)
+
+
+def _fusible(estimator: Estimator, rows: Rows) -> bool:
+    if not isinstance(estimator, SmoothedEstimator) or not has_loop(estimator.kernel, rows):
+        return False
+    # An estimator with terms or weights of its own is computed as it says.
+    own = type(estimator)
+    return own.terms is WeightedEstimator.terms and own.weight is SmoothedEstimator.weight
+
+
+def fused_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> tuple[Moments, Tally]:
+    """Return the joint moments of the terms and the tally of weights, in one pass."""
+    arguments = [_arguments(q, rows[q.policy]) for q in questions]
+    return _one(arguments[0]) if len(arguments) == 1 else _several(arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    columns: Columns
+    y: Array
+    b: Array
+    r: Array
+    smoothing: Smoothing
+
+
+def _arguments(question: Question, rows: Rows) -> _Arguments:
+    estimator = question.estimator
+    assert isinstance(estimator, SmoothedEstimator)  # noqa: S101  (asked by fusible)
+    b, r = estimator.references(rows)
+    settings = smoothing(estimator.kernel, estimator.boundary, bandwidth(question.scale))
+    return _Arguments(Columns.of(rows), column(rows.y), column(b), column(r), settings)
+
+
+def _one(arguments: _Arguments) -> tuple[Moments, Tally]:
+    from titrant.compiled.statistics import statistics  # noqa: PLC0415  (numba)
+
+    a, c = arguments, arguments.columns
+    mean, comoment, tally, pool = statistics(
+        c.t, c.tau, a.y, c.q, c.bounds, a.b, a.r, *a.smoothing, KEPT
+    )
+    n = len(a.y)
+    return Moments(n, mean, comoment), _tally(n, tally[:, None], [pool])
+
+
+def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
+    from titrant.compiled.joint import add_chunk, tally_weights  # noqa: PLC0415  (numba)
+
+    n, m = len(arguments[0].y), len(arguments)
+    k = _TERMS * m
+    size = int(np.clip(_CELLS // k, *_CHUNKS))
+    mean, comoment = np.zeros(k), np.zeros((k, k))
+    sums, own, terms = np.empty(k), np.zeros((k, k)), np.empty((k, size))
+    tally, pools = np.zeros((m, 5)), np.empty((m, 2 * size + KEPT + 1))
+    marks = [(0, 0.0)] * m
+    for start in range(0, n, size):
+        part = slice(start, min(start + size, n))
+        for j, a in enumerate(arguments):
+            w = _write_terms(a, part, terms[_TERMS * j : _TERMS * (j + 1)])
+            marks[j] = tally_weights(w, tally[j], pools[j], *marks[j], KEPT)
+        add_chunk(terms, part.stop - start, mean, comoment, start, sums, own)
+    moments = Moments(n, mean, np.tril(comoment) + np.tril(comoment, -1).T)
+    return moments, _tally(n, tally.T, [p[:s] for p, (s, _) in zip(pools, marks, strict=True)])
+
+
+def _write_terms(arguments: _Arguments, part: slice, out: Array) -> Array:
+    """Write b, w·e, w of some rows into out (3, ≥ rows); return w."""
+    from titrant.compiled.weights import all_weights  # noqa: PLC0415  (numba)
+
+    a, c, count = arguments, arguments.columns.part(part), part.stop - part.start
+    w = out[2, :count]
+    all_weights(c.t, c.tau, c.q, c.bounds, *a.smoothing, w)
+    out[0, :count] = a.b[part] if len(a.b) > 1 else a.b[0]
+    np.subtract(a.y[part], a.r[part] if len(a.r) > 1 else a.r[0], out=out[1, :count])
+    out[1, :count] *= w
+    return w
+
+
+def _tally(n: int, sums: Array, pools: Sequence[Array]) -> Tally:
+    """Return the tally of sums (5, m) and the largest weights."""
+    largest = np.zeros((len(pools), min(KEPT, n)))
+    for out, pool in zip(largest, pools, strict=True):
+        kept = np.sort(pool)[::-1][: len(out)]
+        out[: len(kept)] = kept
+    total, absolute, squares, fourths, count = sums
+    return Tally(n, total, absolute, squares, fourths, count, largest)
