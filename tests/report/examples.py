@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import titrant as tt
@@ -66,6 +67,12 @@ def report(**changed: object) -> Report:
 @cache
 def usual() -> Report:
     return report()
+
+
+@cache
+def usual_learned() -> Report:
+    # The best policy is the focus either way, so nothing else changes.
+    return replace(usual(), learned=LEARNED)
 
 
 def made(

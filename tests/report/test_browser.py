@@ -7,7 +7,7 @@ import json
 import chromium
 import pytest
 
-from report.examples import LEARNED, report
+from report.examples import usual_learned
 from titrant.report import render
 
 WIDTHS = (390, 1280)
@@ -49,7 +49,7 @@ COLORS = """
 
 @pytest.fixture(scope="module")
 def shown():
-    return report(learned=LEARNED)
+    return usual_learned()
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,34 @@ def test_the_curve_is_that_of_the_library():
     assert found.refused == wanted.refused
 
 
+def test_the_strength_of_a_rule_goes_from_the_mean_dose_to_the_rule():
+    found, mean = usual().strengths, LOG.treatment.mean()
+    at = dict(zip(found.parameters.tolist(), found.values.tolist(), strict=True))
+    rule = POLICIES[BEST]
+    flat, half, more = (
+        tt.Constant(mean),
+        lambda x: (rule(x) + mean) / 2,
+        lambda x: np.clip(mean + 1.25 * (rule(x) - mean), 5.0, 75.0),
+    )
+    for beta, policy in ((0.0, flat), (0.5, half), (1.0, rule), (1.25, more)):
+        wanted = tt.evaluate(LOG, policy, estimator=tt.SelfNormalized(), bandwidth=6.0)
+        assert at[beta] == pytest.approx(wanted.value, rel=1e-9)
+
+
+def test_rules_that_treat_all_alike_have_no_strength():
+    assert made(LOG, {"flat": tt.Constant(35.0)}).strengths is None
+    assert made(LOG, {"as logged": StatusQuo()}).strengths is None
+
+
+def test_progress_is_told_in_percent():
+    said = []
+    report(progress=lambda stage, done, total: said.append((stage, done, total)))
+    shares = [done / total for _, done, total in said]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] < 1
+    assert "calibration" in [stage for stage, _, _ in said]
+
+
 def test_unless_given_each_dose_of_the_curve_has_its_own_bandwidth():
     found = report(bandwidth=None).curves["dose"].comparison.estimates.values()
     assert len({float(one.bandwidth.h) for one in found}) > 1

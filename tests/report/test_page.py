@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import titrant as tt
-from report.examples import BEST, LEARNED, LOG, POLICIES, TRUTH, comparison, made, report, usual
+from report.examples import (
+    BEST,
+    LEARNED,
+    LOG,
+    POLICIES,
+    TRUTH,
+    comparison,
+    made,
+    report,
+    usual,
+    usual_learned,
+)
 from titrant import trust
 from titrant.data.simulate import DESIGNS
 from titrant.policies import StatusQuo
 from titrant.report import numbers, render, typeset
 from titrant.report.gather import estimates
+from titrant.report.page import prose
 from titrant.report.plain import plain
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log.
@@ -129,11 +142,28 @@ def test_the_answer_and_every_section_are_there_in_the_order_of_a_decision(text)
 def test_every_check_is_told_in_words(text):
     for name in (*POLICIES, "status quo"):
         for check in usual().comparison[name].diagnostics.checks:
-            assert check.message.replace("'", "&#39;").replace("<", "&lt;") in text
+            assert str(prose(check.message)) in text
+
+
+def test_every_number_of_the_answer_is_in_the_json():
+    for found in (usual(), usual_learned()):
+        text = render(found)
+        known = every_number(json.loads(Page(text).data))
+        written = {format_(abs(value)) for format_ in FORMATS for value in known}
+        answer = re.search(r'<div class="answer">\s*<p>(.*?)</p>', text, re.DOTALL)[1]
+        said = re.sub(r"&[^;]+;|90%|[Aa]ll \d+ checks|\d+ of \d+ checks", " ", answer)
+        numbers_said = re.findall(r"\d[\d,.]*\d", said)
+        assert len(numbers_said) >= 6
+        assert set(numbers_said) <= written, answer
+
+
+def test_code_in_a_sentence_is_set_as_code():
+    assert prose("Pass `a < b` or `c`.") == "Pass <code>a &lt; b</code> or <code>c</code>."
+    assert prose("An odd ` & no more") == "An odd ` &amp; no more"
 
 
 def test_a_learned_policy_has_its_section(text):
-    plain_text, text = text, render(report(learned=LEARNED))
+    plain_text, text = text, render(usual_learned())
     page = Page(text)
     assert "The honest value" in text
     assert 'id="learned-heading"' in text
@@ -142,6 +172,8 @@ def test_a_learned_policy_has_its_section(text):
     assert "−2.938" in cells
     assert "93.8%" in cells
     assert "Chosen: weighted average. It scored best." in text
+    assert text.count('<p class="formula">dose = 19 + 0.35 · weight') == 2  # here, and as a rule
+    assert "optimistic around 1" in text
     assert "The improvement is clear." in text
     assert "optimistic here" in text
     assert json.loads(page.data)["learned"] == plain(LEARNED)
@@ -152,13 +184,14 @@ def test_a_learned_policy_has_its_section(text):
 def test_honest_numbers_that_the_comparison_has_are_not_repeated():
     value = usual().comparison[BEST].value
     honest = {**LEARNED["honest"], "value": value}
-    text = render(report(learned={**LEARNED, "honest": honest, "deployed": False}))
+    learned = {**LEARNED, "honest": honest, "deployed": False}
+    text = render(replace(usual_learned(), learned=learned))
     assert "The honest value" not in text
     assert "the status quo is kept" in text
 
 
 def test_a_run_is_repeated_by_its_file_or_else_by_its_settings(text):
-    by_file, by_settings = text, render(report(config=None))
+    by_file, by_settings = text, render(replace(usual(), config=None))
     assert '<pre tabindex="0">seed = 0\n</pre>' in by_file
     assert "<span>Settings</span>" not in by_file
     assert "<span>Settings</span>" in by_settings
@@ -215,6 +248,7 @@ def test_the_page_is_the_same_every_time(text):
 
 def test_two_hundred_thousand_rows_make_no_larger_page(monkeypatch):
     monkeypatch.setattr(estimates, "GRID", 5)  # 25 doses on so many rows take 15 s
+    monkeypatch.setattr(estimates, "STRENGTHS", (0.0, 1.0))
     monkeypatch.setattr(trust, "CALIBRATION_ROWS", 1000)
     log = DESIGNS["dosing"].draw(200_000, 0)
     rules = {"flat": tt.Constant(35.0), "rule": POLICIES[BEST], "before": StatusQuo()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import titrant as tt
-from report.examples import BEST, LEARNED, LOG, comparison, made, report, usual
+from report.examples import BEST, LEARNED, LOG, comparison, made, report, usual, usual_learned
 from titrant.report.typeset import number, span
 from titrant.report.words import answer, drawn_note, verdict
 
@@ -61,7 +63,7 @@ def test_the_verdict_counts_warnings_and_refusals():
 
 @pytest.mark.parametrize("deployed", [True, False])
 def test_a_learned_policy_is_judged_on_rows_it_was_not_learned_from(deployed):
-    said = answer(report(learned={**LEARNED, "deployed": deployed}))
+    said = answer(replace(usual_learned(), learned={**LEARNED, "deployed": deployed}))
     assert said.startswith(
         f"On rows it was not learned from, “{BEST}” has an estimated mean loss of 3.312 "
         "(90% interval 3.062\xa0…\xa03.562). That is 2.938 less than the status quo "

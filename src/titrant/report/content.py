@@ -206,6 +206,8 @@ class Report:
     curves: Mapping[str, Curve]
     """The value of the same dose for all, by treatment."""
     curve_notes: tuple[str, ...]
+    strengths: Curve | None
+    """The value of the focus applied to part, from the mean dose for all (0) to itself (1)."""
     profiles: tuple[Profile, ...]
     subgroups: tuple[Subgroup, ...]
     overlap: tuple[OverlapMap, ...]
@@ -250,6 +252,7 @@ class Report:
             "truth": plain(self.truth),
             "curves": {name: self._curve(curve) for name, curve in self.curves.items()},
             "curve_notes": list(self.curve_notes),
+            "strengths": None if self.strengths is None else self._curve(self.strengths),
             "doses": plain(self.doses),
             "dose_summaries": plain(self.dose_summaries),
             "profiles": plain(self.profiles),

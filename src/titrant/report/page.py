@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from titrant.inference import Verdict
 from titrant.report import tables, words
 from titrant.report.figures import doses, trust, values
-from titrant.report.typeset import count, percent, share
+from titrant.report.typeset import count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from markupsafe import Markup
 
     from titrant.report.content import Report, Rule
 
@@ -34,6 +36,7 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = prose
     return environment.get_template("page.html.j2").render(
         report=report,
         level=percent(report.level),
@@ -42,6 +45,7 @@ def render(report: Report) -> str:
         answer=_answer(report),
         compared=_compared(report),
         curves=_curves(report),
+        strengths=_strengths(report),
         who=_who(report),
         trust=_trust(report),
         learned=_learned(report),
@@ -49,6 +53,20 @@ def render(report: Report) -> str:
         method=_method(report),
         data=embedded(report),
     )
+
+
+def prose(text: str) -> Markup:
+    """Return a sentence with what stands in backticks set as code.
+
+    >>> str(prose("Write `a < b`."))
+    'Write <code>a &lt; b</code>.'
+    """
+    from markupsafe import Markup, escape  # noqa: PLC0415  (it comes with jinja2)
+
+    parts = [str(escape(part)) for part in text.split("`")]
+    if len(parts) % 2 == 0:  # a backtick without its partner stays what it is
+        return escape(text)
+    return Markup("".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts)))  # noqa: S704
 
 
 def embedded(report: Report) -> str:
@@ -90,6 +108,13 @@ def _curves(report: Report) -> list[dict[str, Any]]:
         }
         for k, (treatment, found) in enumerate(report.curves.items())
     ]
+
+
+def _strengths(report: Report) -> dict[str, Any] | None:
+    found = report.strengths
+    if found is None:
+        return None
+    return {"figure": values.strengths(report, found), "table": tables.strengths(report, found)}
 
 
 def _who(report: Report) -> dict[str, Any]:
@@ -156,16 +181,16 @@ def _learned(report: Report) -> dict[str, Any] | None:
     learned = report.learned
     if learned is None:
         return None
-    models = {name: share(w) for name, w in learned.get("outcome_models", {}).items()}
     said = learned["honest"]["value"] == report.comparison[report.focus].value
     return {
         "honest": None if said else tables.honest(report, learned),
         "verdict": learned["honest"].get("verdict"),
         "chosen": learned.get("chosen"),
-        "because": learned.get("because"),
+        "because": words.sentence(learned.get("because")),
+        "formulas": next((r.formulas for r in report.rules if r.policy == report.focus), ()),
         "decision": learned.get("decision"),
         "candidates": tables.candidates(learned),
-        "models": tables.mapping("Outcome models", models) if models else None,
+        "models": tables.outcome_models(learned),
         "deployed": learned.get("deployed", True),
     }
 

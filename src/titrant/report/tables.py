@@ -12,6 +12,7 @@ from titrant.report.words import UNCLEAR, better
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from titrant.curves import Curve
     from titrant.evaluation import Contrast, Estimate
     from titrant.report.content import Balance, LogSummary, Profile, Report, Rule
 
@@ -71,15 +72,27 @@ def rivals(report: Report) -> Table | None:
 
 def curve(report: Report, treatment: str, every: int = 1) -> Table:
     """Return the value of the same dose for all, at doses that the log answers."""
-    found = report.curves[treatment]
+    rows = _points(report, report.curves[treatment])[::every]
+    return Table(f"The same {treatment} for everyone", _headings(report, treatment), rows, ())
+
+
+def strengths(report: Report, found: Curve) -> Table:
+    """Return the value of the focus over the strength with which it is applied."""
+    rows = _points(report, found)
+    return Table(f"“{report.focus}” by its strength", _headings(report, "β"), rows, ())
+
+
+def _headings(report: Report, parameter: str) -> tuple[str, ...]:
     level = percent(report.level)
+    return (parameter, "value", f"{level} interval", f"{level} for all at once")
+
+
+def _points(report: Report, found: Curve) -> tuple[tuple[str, ...], ...]:
     bands = found.band(report.level, simultaneous=False), found.band(report.level)
-    rows = tuple(
+    return tuple(
         (number(p), number(v), span(*alone), span(*together))
         for p, v, alone, together in zip(found.parameters, found.values, *bands, strict=True)
-    )[::every]
-    headings = (treatment, "value", f"{level} interval", f"{level} for all at once")
-    return Table(f"The same {treatment} for everyone", headings, rows, ())
+    )
 
 
 def doses(report: Report, treatment: str) -> Table:
@@ -276,6 +289,13 @@ def candidates(learned: Mapping[str, Any]) -> Table | None:
     )
     headings = ("candidate", "held-out loss", "behind the best", "weight")
     return Table("Candidates", headings, rows)
+
+
+def outcome_models(learned: Mapping[str, Any]) -> Table | None:
+    """Return how much say each outcome model had."""
+    models = learned.get("outcome_models", {})
+    rows = tuple((str(name), share(weight)) for name, weight in models.items())
+    return Table("Outcome models", ("model", "weight"), rows) if rows else None
 
 
 def mapping(caption: str, values: Mapping[str, object]) -> Table:

@@ -98,6 +98,17 @@ def drawn_note(report: Report) -> str | None:
     return f"Figures show {drawn}; {left} more are in this table."
 
 
+def sentence(text: str | None) -> str | None:
+    """Return a text with a capital at its beginning and a full stop at its end.
+
+    >>> sentence("it scored best")
+    'It scored best.'
+    """
+    if not text:
+        return text
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
 def quoted(name: str) -> str:
     """Return the name of a policy as it stands in a sentence."""
     return f"“{name}”"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
+    from titrant.curves import Curve
     from titrant.report.content import Report
 
 MOST_ROWS = 12
@@ -84,7 +85,21 @@ def differences(report: Report) -> str:
 
 def curve(report: Report, treatment: str, name: str) -> str:
     """Return the value of the same dose for all, with both bands, beside what the others reach."""
-    found = report.curves[treatment]
+    label = f"{treatment}, the same for everyone"
+    title = f"Value of the same {treatment} for everyone"
+    return _curve(report, report.curves[treatment], (name, title, label))
+
+
+def strengths(report: Report, found: Curve) -> str:
+    """Return the value of the focus over the strength with which it is applied."""
+    title = f"Value of “{report.focus}” over the strength β with which it is applied"
+    label = "β: 0 the mean dose for all, 1 the rule itself"
+    return _curve(report, found, ("strengths", title, label))
+
+
+def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
+    """Return a curve with both bands beside what the status quo and the focus reach."""
+    name, title, label = words
     bands = [found.band(report.level, simultaneous=both) for both in (True, False)]
     lines = dict.fromkeys([report.status_quo, report.focus])
     with styled():
@@ -98,16 +113,16 @@ def curve(report: Report, treatment: str, name: str) -> str:
             axes.axhline(value, color=color, lw=1.4, ls=style, label=_drawing.shown(policy))
         lines_at = [report.comparison[policy].value for policy in lines]
         axes.set_ylim(*_in_sight(np.append(found.values, lines_at), bands[0]))
-        axes.set_xlabel(_drawing.shown(f"{treatment}, the same for everyone"))
+        axes.set_xlabel(_drawing.shown(label))
         axes.set_ylabel(upright(f"mean {report.log.outcome}"))
         figure.legend(loc="outside upper left", ncols=1)
         best = int((np.argmax if report.maximize else np.argmin)(found.values))
         described = (
             f"From {number(found.parameters.min())} to {number(found.parameters.max())}; best at "
             f"{number(found.parameters[best])} with {number(found.values[best])}. The inner band "
-            f"holds at each dose, the outer one at all doses at once ({percent(report.level)})."
+            f"holds at each point, the outer one at all at once ({percent(report.level)})."
         )
-        return svg(figure, name, f"Value of the same {treatment} for everyone", described)
+        return svg(figure, name, title, described)
 
 
 def _in_sight(values: Array, band: Array) -> tuple[float, float]:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
 from titrant.report.content import Report
-from titrant.report.gather.estimates import balance, calibration, curves, paths, weights
+from titrant.report.gather.estimates import (
+    balance,
+    calibration,
+    curves,
+    paths,
+    strengths,
+    weights,
+)
 from titrant.report.gather.log import (
     dose_counts,
     dose_summaries,
@@ -34,7 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["gather"]
 
-CURVES_BEGIN, CURVES_END, CALIBRATION_END = (5, 100), (60, 100), (90, 100)
+CURVES_BEGIN, STRENGTHS_BEGIN, CURVES_END, CALIBRATION_END = (
+    (percent, 100) for percent in (5, 45, 65, 90)
+)
 """How much of the time is over, in percent, as measured on 100,000 rows."""
 
 
@@ -87,6 +96,8 @@ def gather(
     seen = {name: tau[name] for name in chosen}
     say("value over dose", *CURVES_BEGIN)
     found_curves, curve_notes = curves(whole, named, bandwidth)
+    say("value over the strength of the rule", *STRENGTHS_BEGIN)
+    found_strengths = strengths(whole, first, bandwidth)
     say("calibration", *CURVES_END)
     calibrated, calibration_checks = calibration(whole, seed)
     say("who gets what", *CALIBRATION_END)
@@ -102,6 +113,7 @@ def gather(
         dose_summaries=dose_summaries(log, tau, named, base),
         curves=found_curves,
         curve_notes=curve_notes,
+        strengths=found_strengths,
         profiles=profiles(log, seen, named, first),
         subgroups=subgroups(whole, both, (first, base), tau[first], level),
         overlap=overlap(both, log, seen, named),

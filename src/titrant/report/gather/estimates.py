@@ -13,7 +13,7 @@ from titrant.estimators import SmoothedEstimator, ask
 from titrant.inference import Diagnostics
 from titrant.inference.balance import Contexts, balance_sums, imbalance
 from titrant.inference.pareto import tail_index
-from titrant.policies import Constant
+from titrant.policies import Constant, Function, StatusQuo, doses
 from titrant.report.content import Balance, Weights
 from titrant.report.gather.log import DOSES
 from titrant.trust import calibrated, calibration_checks, sample
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
     from titrant.curves import Curve
     from titrant.data import LoggedData
@@ -34,6 +35,8 @@ GRID = 25
 """Doses at which the value of the same dose for all is estimated."""
 GRID_ENDS = 0.02, 0.98
 """Quantiles of the logged doses between which they lie: beyond, hardly a row could speak."""
+STRENGTHS = tuple(k / 8 for k in range(11))
+"""Of a rule, from the mean dose for everyone (0) over the rule as it is (1) to more than it."""
 BALANCED = 12
 """Contexts in a table of balance."""
 LARGEST = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -68,6 +71,35 @@ def _family(log: LoggedData, j: int) -> Callable[[float], Policy]:
         return Constant(np.where(np.arange(log.dimension) == j, dose, mean))
 
     return constant
+
+
+def strengths(
+    whole: Evaluation, focus: str, bandwidth: BandwidthSelector | ArrayLike | None
+) -> Curve | None:
+    """Return the value of t̄ + β·(τ(x) − t̄) over β, for a rule τ that treats rows differently.
+
+    None for other rules, and where the log does not answer.
+    """
+    log, rule = whole.log, whole.policies[whole.names.index(focus)]
+    if isinstance(rule, StatusQuo):
+        return None
+    mean = log.doses.mean(axis=0)
+    low, high = log.lower.max(axis=0), log.upper.min(axis=0)
+    if not np.ptp(doses(rule, log.context, log.dimension), axis=0).any():
+        return None
+
+    def part_of(beta: float) -> Policy:
+        def dose(x: Array) -> Array:
+            tau = mean + beta * (doses(rule, x, log.dimension) - mean)
+            kept: Array = np.clip(tau, low, high)
+            return kept[:, 0] if log.dimension == 1 else kept
+
+        return Function(dose)
+
+    try:
+        return curve_on(whole, part_of, STRENGTHS, bandwidth=bandwidth)
+    except UntrustedEstimate:
+        return None
 
 
 def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:

@@ -27,7 +27,10 @@ def summary(
     """Return the log in a few words."""
     return LogSummary(
         rows=len(log),
-        text=repr(log).removeprefix("LoggedData(").removesuffix(")"),
+        text=repr(log)
+        .removeprefix("LoggedData(")
+        .removesuffix(")")
+        .replace("; no propensity", "; no propensity column"),
         contexts=len(log.names),
         treatments=tuple(treatments),
         outcome=outcome or ("reward" if maximize else "loss"),
