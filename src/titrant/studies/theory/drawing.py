@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BLUE, RED, GREEN, PURPLE = COLORS[:4]
 SMALL = 6.5
+TICKS = (0.05, 0.1, 0.2, 0.4)
 
 
 def draw(figure: Figure, series: dict[str, Any]) -> None:
@@ -56,6 +57,8 @@ def _variance(axes: Axes, found: dict[str, Any]) -> None:
         found["h"], found["variance"]["IPW"]["printed"], "--", color=RED, label="as printed"
     )
     axes.set(title="Theorem 1: n·Var", xlabel="h", xlim=(0.035, 0.65), ylim=(0.3, 70.0))
+    axes.minorticks_off()
+    axes.set_xticks(TICKS, [str(h) for h in TICKS])
 
 
 def _best(axes: Axes, found: dict[str, Any]) -> None:
