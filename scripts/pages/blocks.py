@@ -12,8 +12,10 @@ import contextlib
 import io
 import re
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def blocks(text: str, page: str) -> Iterator[Block]:
 
 def printed(given: list[Block]) -> Iterator[tuple[Block, str]]:
     """Run the blocks of one page in the current folder and yield what each prints."""
-    names: dict[str, object] = {"__name__": "__main__"}
+    names = _module().__dict__
     for block in given:
         if block.why_not is not None:
             continue
@@ -83,6 +85,13 @@ def printed(given: list[Block]) -> Iterator[tuple[Block, str]]:
             else:
                 _run_shell(block)
         yield block, "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def _module() -> ModuleType:
+    """Return a module for the names of a page: a dataclass looks its annotations up in one."""
+    module = ModuleType("page")
+    sys.modules["page"] = module
+    return module
 
 
 def _run_python(block: Block, names: dict[str, object]) -> None:

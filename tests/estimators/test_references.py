@@ -52,7 +52,7 @@ def rows_at(tau, t, y) -> Rows:
     return Rows(tau=np.broadcast_to(tau, (n, d)).astype(float), t=t, y=y, q=np.ones(n))
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", NAMES, ids=lambda k: k.__name__)
 def test_density_by_kdepy(kernel):
     # KDEpy scales its kernels to unit variance, so its bandwidth is h·√κ₂.
     t, y = sample(1)

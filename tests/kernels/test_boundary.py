@@ -18,6 +18,10 @@ QUADRATURE = 1e-9  # as above: rounding times the size of the boundary kernel's 
 DIFFERENCE = 1e-6  # central differences, step 1e-5, of functions with third derivatives ≤ 1e4
 
 each_kernel = pytest.mark.parametrize("kernel", [k() for k in KERNELS], ids=lambda k: str(k)[:-2])
+# The loops of the oracle know the kernels whose formula they hold.
+with_formula = pytest.mark.parametrize(
+    "kernel", [k() for k in KERNELS if k.__name__ in naive.KERNELS], ids=lambda k: str(k)[:-2]
+)
 each_boundary = pytest.mark.parametrize("boundary", list(Boundary), ids=lambda b: b.name)
 corrected = pytest.mark.parametrize(
     "boundary", [Boundary.MASS, Boundary.LINEAR, Boundary.QUADRATIC], ids=lambda b: b.name
@@ -55,7 +59,7 @@ def at(f, kernel, boundary, v, interval):
     return f(kernel, boundary, v, np.full(v.shape, low), np.full(v.shape, high))
 
 
-@each_kernel
+@with_formula
 @each_boundary
 def test_is_the_loop_of_the_oracle(kernel: Kernel, boundary: Boundary):
     rng = np.random.default_rng(1)
@@ -198,7 +202,7 @@ def test_order_of_the_bias_at_a_bound(kernel, boundary):
     assert order == pytest.approx(BIAS_ORDERS[boundary], abs=0.12)
 
 
-@each_kernel
+@with_formula
 def test_only_linear_and_quadratic_have_second_order_bias_where_it_matters(kernel):
     # Bias at t = lo, h = .2, of m = 5 + 3t: none loses about half of 5, mass is off by 3h·a₁/a₀.
     def estimate(boundary):

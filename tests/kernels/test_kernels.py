@@ -23,7 +23,7 @@ from titrant.kernels import (
 ROUNDING = 1e-14  # a handful of operations on numbers of order one
 QUADRATURE = 1e-12  # Gauss–Legendre with 20 nodes a panel is exact to rounding here
 DIFFERENCE = 1e-8  # central differences with step 1e-6: rounding 1e-16/1e-6, curvature 1e-12
-GRID = 1e-4  # a maximum over 4,001 points is off by half a step times the slope there
+GRID = 2e-4  # a maximum over 4,001 points is off by half a step times the slope there
 
 EDGE = 8.0  # beyond it every kernel of the list has less mass than 2e-15
 
@@ -46,6 +46,8 @@ TABLE = {
 }
 
 each_kernel = pytest.mark.parametrize("kernel", [k() for k in KERNELS], ids=lambda k: str(k)[:-2])
+# A kernel of the list obeys the laws; one that somebody else has computed too is held to that.
+with_reference = pytest.mark.parametrize("kernel", [k() for k in TABLE], ids=lambda k: str(k)[:-2])
 
 
 def integral(f):
@@ -85,7 +87,7 @@ def test_constants_are_the_integrals_they_name(kernel: Kernel):
         assert steepest == pytest.approx(kernel.lipschitz, abs=10 * GRID)
 
 
-@each_kernel
+@with_reference
 def test_constants_are_those_of_the_specification(kernel: Kernel):
     stated = kernel.second_moment, kernel.roughness, kernel.bound, kernel.lipschitz
     assert stated == pytest.approx(TABLE[type(kernel)], rel=ROUNDING)
@@ -102,7 +104,7 @@ def test_vanishes_outside_its_support_and_not_inside(kernel: Kernel):
     assert not kernel.derivative(np.array([outside, -outside, 1e300, np.inf, -np.inf])).any()
 
 
-@each_kernel
+@with_reference
 def test_value_is_the_formula(kernel: Kernel):
     u = np.linspace(-2.5, 2.5, 401)
     expected = [FORMULAS[type(kernel).__name__](v) for v in u.tolist()]
@@ -123,7 +125,7 @@ def test_derivative_is_odd_and_zero_at_zero(kernel: Kernel):
     assert kernel.derivative(np.zeros(1))[0] == 0
 
 
-@each_kernel
+@with_reference
 def test_cdf_is_that_of_scipy(kernel: Kernel):
     u = np.array([-np.inf, -1e300, -40, -3, -1, -0.7, -0.2, 0, 0.3, 0.999, 1, 2.5, 40, np.inf])
     reference = REFERENCES[type(kernel)]
@@ -151,7 +153,7 @@ INTERVALS = [
 ]
 
 
-@each_kernel
+@with_reference
 @pytest.mark.parametrize("j", range(5))
 def test_moments_over_an_interval_are_the_integrals(kernel: Kernel, j: int):
     low, high = np.array(INTERVALS).T

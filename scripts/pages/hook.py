@@ -1,0 +1,74 @@
+"""What mkdocs is told while it builds: pages and figures that are made and not written.
+
+The reference comes from the code, the figures from their scripts, and the files at the root of the
+project appear as pages. A page that a part of the project has yet to bring leaves its place in the
+navigation until it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.structure.files import File
+
+from pages import api, commands, figures, schemas
+from pages.blocks import ROOT
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Files at the root of the project, and the pages they become."""
+AT_ROOT = {**ROOT_PAGES, "README.md": "index.md"}
+LINK = re.compile(r"(?<=\]\()(?P<target>[\w./-]+\.(?:md|png|svg))(?=[#)])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what is made to what is written."""
+    made: dict[str, str | bytes] = {
+        "reference/api.md": api.page(),
+        "reference/cli.md": commands.page(),
+        "reference/config.md": commands.config_page(),
+        "reference/schemas.md": schemas.page(),
+        **{f"reference/schemas/{name}": text for name, text in schemas.files().items()},
+        **{f"images/{name}": drawn for name, drawn in figures.drawn().items()},
+        **{to: (ROOT / name).read_text("utf-8") for name, to in ROOT_PAGES.items()},
+    }
+    for uri, content in made.items():
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Point links between docs/ and the root of the project to the pages of the site."""
+    del config, files
+    uri = page.file.src_uri
+    origin = {v: k for k, v in ROOT_PAGES.items()}.get(uri, f"docs/{uri}")
+
+    def moved(found: re.Match[str]) -> str:
+        target = os.path.normpath(os.path.join(os.path.dirname(origin), found["target"]))  # noqa: PTH118, PTH120
+        place = AT_ROOT.get(target, target.removeprefix("docs/"))
+        return os.path.relpath(place, os.path.dirname(uri) or ".")  # noqa: PTH120
+
+    return LINK.sub(moved, markdown)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Leave out of the navigation the pages that are not there yet."""
+    made = {*ROOT_PAGES.values(), "api.md", "cli.md", "config.md", "schemas.md"}
+    config.nav = _present(config.nav, made)
+    return config
+
+
+def _present(nav: Any, made: set[str]) -> Any:  # noqa: ANN401  (lists and dicts of YAML)
+    if isinstance(nav, list):
+        return [kept for item in nav if (kept := _present(item, made))]
+    if isinstance(nav, dict):
+        kept = {title: _present(below, made) for title, below in nav.items()}
+        return {title: below for title, below in kept.items() if below}
+    known = (ROOT / "docs" / nav).is_file() or nav.rpartition("/")[2] in made
+    return nav if known else None

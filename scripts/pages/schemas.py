@@ -1,0 +1,231 @@
+"""JSON schemas of results and of saved policies.
+
+Objects are closed and all their entries required: a result with an entry more or less is not what
+its schema says, and a test that holds real results against it fails. The schema of a policy is
+made from the fields of the policies' dataclasses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from titrant.inference import Verdict
+from titrant.optimize import Status
+from titrant.policies.loading import POLICIES
+from titrant.policies.saving import FORMAT, VERSION
+from titrant.policies.status_quo import StatusQuo
+
+Schema = dict[str, Any]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+NUMBER: Schema = {"type": "number"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+ANYTHING: Schema = {}
+
+
+def closed(**properties: Schema) -> Schema:
+    """Return the schema of an object with exactly these entries."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def named(value: Schema) -> Schema:
+    """Return the schema of an object from names to values of one kind."""
+    return {"type": "object", "additionalProperties": value}
+
+
+def listed(value: Schema) -> Schema:
+    """Return the schema of a list of values of one kind."""
+    return {"type": "array", "items": value}
+
+
+def nullable(value: Schema) -> Schema:
+    """Return the schema of a value or null."""
+    return {"anyOf": [value, {"type": "null"}]}
+
+
+def one_of(*values: str) -> Schema:
+    """Return the schema of one of a few words."""
+    return {"enum": list(values)}
+
+
+def ref(name: str) -> Schema:
+    """Return a reference to a definition of the same schema."""
+    return {"$ref": f"#/$defs/{name}"}
+
+
+PAIRS = listed({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
+NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
+VERDICT = one_of(*(v.value for v in Verdict))
+
+DEFINITIONS: dict[str, Schema] = {
+    "interval": closed(
+        method=TEXT, center=NUMBER, se=NUMBER, low_95=NUMBER, high_95=NUMBER, note=nullable(TEXT)
+    ),
+    "bandwidth": closed(
+        h=NUMBERS,
+        selector=TEXT,
+        reason=TEXT,
+        bias=nullable(NUMBER),
+        se=nullable(NUMBER),
+        flag=nullable(TEXT),
+    ),
+    "diagnostics": closed(
+        verdict=VERDICT,
+        checks=named(closed(value=nullable(NUMBER), verdict=VERDICT, message=TEXT)),
+        notes=listed(TEXT),
+    ),
+    "method": closed(
+        estimator=TEXT,
+        propensity=nullable(TEXT),
+        floor=nullable(NUMBER),
+        floor_share=nullable(NUMBER),
+        outcome_model=nullable(TEXT),
+    ),
+    "estimate": closed(
+        policy=TEXT,
+        value=NUMBER,
+        se=NUMBER,
+        interval=ref("interval"),
+        rows=COUNT,
+        effective_sample_size=NUMBER,
+        bandwidth=nullable(ref("bandwidth")),
+        method=ref("method"),
+        diagnostics=ref("diagnostics"),
+    ),
+    "contrast": closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
+    "comparison": closed(estimates=named(ref("estimate")), contrasts=listed(ref("contrast"))),
+    "curve": closed(
+        parameters=listed(NUMBER),
+        values=listed(NUMBER),
+        pointwise_95=PAIRS,
+        simultaneous_95=PAIRS,
+        refused=named(TEXT),
+    ),
+    "honest": closed(
+        value=NUMBER,
+        se=NUMBER,
+        interval=ref("interval"),
+        verdict=VERDICT,
+        maximize=FLAG,
+        improves=FLAG,
+        contrasts=named(ref("interval")),
+        halves=listed(ref("comparison")),
+    ),
+    "search": closed(
+        params=listed(NUMBER),
+        value=NUMBER,
+        status=one_of(*(s.name.lower() for s in Status)),
+        advice=TEXT,
+        values=listed(NUMBER),
+        evaluations=COUNT,
+        bound=nullable(NUMBER),
+    ),
+    "learned": closed(policy=ref("policy"), search=ref("search"), report={"type": "object"}),
+    "learning": closed(deployed=FLAG, decision=TEXT, honest=ref("honest"), learned=ref("learned")),
+}
+
+FIELDS: dict[str, Schema] = {
+    "float": NUMBER,
+    "float | Array": {"anyOf": [nullable(NUMBER), listed(nullable(NUMBER))]},
+    "Array": {"anyOf": [listed(NUMBER), listed(listed(NUMBER))]},
+    "Array | None": nullable({"anyOf": [listed(NUMBER), listed(listed(NUMBER))]}),
+    "tuple[str, ...] | None": nullable(listed(TEXT)),
+    "Policy": ref("rule"),
+}
+"""The annotations of policies' fields; JSON has no infinity, so an absent bound is null."""
+
+
+def rule(cls: Any) -> Schema:  # noqa: ANN401  (a dataclass)
+    """Return the schema of the fields of a policy, without the header of its file."""
+    fields = {f.name: FIELDS[str(f.type)] for f in dataclasses.fields(cls)}
+    return closed(**{"class": {"const": cls.__name__}}, **fields)
+
+
+def policy() -> dict[str, Schema]:
+    """Return the definitions of a policy's file and of a policy inside another."""
+    rules = [rule(cls) for cls in (*POLICIES, StatusQuo)]
+    context = named({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
+    header = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
+    training = closed(version=COUNT, rows=COUNT, context=context)
+    return {
+        "rule": {"anyOf": rules},
+        "policy": {
+            "anyOf": [
+                {
+                    **closed(**header, **r["properties"]),
+                    "properties": {**header, **r["properties"], "training": training},
+                }
+                for r in rules
+            ]
+        },
+    }
+
+
+TITLES = {
+    "estimate": "What `Estimate.to_dict()` and `titrant evaluate --json` give.",
+    "comparison": "What `Comparison.to_dict()` and `titrant compare --json` give.",
+    "contrast": "What `Contrast.to_dict()` gives.",
+    "diagnostics": "What `check(...).to_dict()` and `titrant check --json` give.",
+    "curve": "What `Curve.to_dict()` gives.",
+    "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",
+    "learning": "What `titrant learn --json` gives.",
+    "policy": "What `policy.save(...)`, `PolicyLearner.save(...)` and `titrant learn -o` write.",
+}
+"""The schemas that are published, each with what it describes."""
+
+
+def schema(name: str) -> Schema:
+    """Return one schema, with the definitions it needs and no others."""
+    known = {**DEFINITIONS, **policy()}
+    used = _used(name, known)
+    body = ref(name) if name in used else known[name]
+    definitions = {key: value for key, value in known.items() if key in used}
+    made = {"$schema": DRAFT, "title": f"titrant {name}", **body}
+    return {**made, "$defs": definitions} if definitions else made
+
+
+def _used(name: str, known: dict[str, Schema]) -> set[str]:
+    """Return the definitions that a definition refers to, directly or not."""
+    used: set[str] = set()
+    waiting = [name]
+    while waiting:
+        text = json.dumps(known[waiting.pop()])
+        found = {key for key in known if f'"#/$defs/{key}"' in text} - used
+        used |= found
+        waiting += found
+    return used
+
+
+def files() -> dict[str, str]:
+    """Return the published schemas as files by name."""
+    return {f"{n}.schema.json": json.dumps(schema(n), indent=2) + "\n" for n in TITLES}
+
+
+def page() -> str:
+    """Return the page that lists the schemas."""
+    parts = [INTRODUCTION]
+    for name, title in TITLES.items():
+        content = json.dumps(schema(name), indent=2)
+        parts += [
+            f"## {name}",
+            f"{title} As a file: [{name}.schema.json](schemas/{name}.schema.json).",
+            f"<details markdown><summary>Schema</summary>\n\n```json\n{content}\n```\n\n</details>",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+INTRODUCTION = """# JSON schemas
+
+Everything that titrant computes turns into plain JSON by `to_dict()` or `--json`; saved policies
+are JSON files. These schemas are made from the code, and the tests hold real results against them.
+Objects are closed: they have the entries named here and no others. A number that is not finite is
+written as `null`."""

@@ -1,0 +1,128 @@
+"""Real results are what the published schemas say, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from pages.schemas import TITLES, schema
+
+import titrant as tt
+from titrant.cli import run
+from titrant.data.simulate import DESIGNS, Quadratic
+from titrant.outcome import ridge_pair
+from titrant.policies.loading import POLICIES
+
+LOG = Quadratic().draw(400, 0)
+RULE = tt.Linear([1.0, -0.5], 0.2)
+
+
+def holds(name, result):
+    """The result, as JSON has it, is what the schema says."""
+    plain = json.loads(json.dumps(result, allow_nan=False))
+    jsonschema.Draft202012Validator(schema(name)).validate(plain)
+    return plain
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_schemas_are_schemas(name):
+    jsonschema.Draft202012Validator.check_schema(schema(name))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [tt.DoublyRobust(), tt.SelfNormalized(), tt.IPW(), tt.DirectMethod()],
+    ids=lambda e: type(e).__name__,
+)
+def test_estimates(estimator):
+    holds("estimate", tt.evaluate(LOG, RULE, estimator=estimator).to_dict())
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        tt.RobustBiasCorrected(),
+        tt.Normal(),
+        tt.PoissonBootstrap(draws=100),
+        tt.EmpiricalBernstein(),
+    ],
+    ids=lambda i: type(i).__name__,
+)
+def test_intervals(interval):
+    holds("estimate", tt.evaluate(LOG, RULE, interval=interval).to_dict())
+
+
+@pytest.mark.parametrize("bandwidth", [None, 0.4, [0.4, 0.5], [[0.3, 0.1], [0.1, 0.3]]])
+def test_bandwidths_of_one_and_of_two_doses(bandwidth):
+    two = not np.isscalar(bandwidth) and bandwidth is not None
+    log = Quadratic(dimension=2).draw(400, 0) if two else LOG
+    rule = tt.Constant([0.5, 0.9]) if two else RULE
+    estimate = tt.evaluate(log, rule, bandwidth=bandwidth, allow_untrusted=True)
+    holds("estimate", estimate.to_dict())
+
+
+def test_comparisons_contrasts_and_reports():
+    comparison = tt.compare(LOG, {"rule": RULE, "status quo": tt.StatusQuo()})
+    holds("comparison", comparison.to_dict())
+    holds("contrast", comparison.contrast("rule", "status quo").to_dict())
+    holds("diagnostics", tt.check(LOG, RULE).to_dict())
+    holds("diagnostics", tt.check(LOG, tt.Constant(50.0)).to_dict())
+
+
+def test_curves():
+    holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
+
+
+def test_learning(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair())).fit(LOG)
+    holds("honest", learner.estimate_.to_dict())
+    learner.save("learned.json")
+    holds("policy", json.loads((tmp_path / "learned.json").read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        tt.Constant(3.0),
+        tt.Constant([1.0, 2.0]),
+        RULE,
+        tt.Linear([[1.0, 2.0]], [0.0, 1.0], features=["age"]),
+        tt.RBF([[0.0, 1.0]], [0.5], scale=2.0),
+        tt.Clipped(tt.Rounded(RULE, 0.5), 0.0, None),
+        tt.StatusQuo(),
+    ],
+    ids=repr,
+)
+def test_policies(policy):
+    plain = holds("policy", policy.to_dict())
+    with pytest.raises(jsonschema.ValidationError):
+        holds("policy", {**plain, "comment": "edited"})
+    with pytest.raises(jsonschema.ValidationError):
+        holds("policy", {key: value for key, value in plain.items() if key != "version"})
+
+
+def test_every_policy_has_a_schema():
+    rules = schema("policy")["anyOf"]
+    named = {rule["properties"]["class"]["const"] for rule in rules}
+    assert named == {cls.__name__ for cls in POLICIES} | {"StatusQuo"}
+
+
+def test_results_of_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["simulate", "dosing", "-n", "400", "-o", "log.csv"]) == 0
+    assert DESIGNS["dosing"].names == ("weight", "age", "carrier")
+    log = ["log.csv", "--treatment", "dose", "--outcome", "loss", "--propensity", "propensity"]
+    flat, mean = ["--policy", "constant:35"], ["--policy", "logged-mean"]
+    calls = {
+        "estimate": ["evaluate", *log, *flat],
+        "comparison": ["compare", *log, *flat, *mean],
+        "diagnostics": ["check", *log, *flat],
+        "learning": ["learn", *log, "--models", "ridge"],
+    }
+    for name, call in calls.items():
+        assert run([*call, "--json", "out.json"]) == 0, name
+        holds(name, json.loads((tmp_path / "out.json").read_text("utf-8")))
+    holds("policy", json.loads((tmp_path / "policy.json").read_text("utf-8")))
