@@ -174,6 +174,23 @@ def test_every_class_learns(kind):
     assert QUADRATIC.value(found.policy_) < 1.66
 
 
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_search_that_begins_where_another_ended_does_not_end_worse(kind):
+    settings = {"bandwidth": 0.6, "restarts": 1, "clipped": False}
+    first = learned(LOG, CLASSES[kind], **settings)
+    again = learned(LOG, CLASSES[kind], start=first.policy_, **settings)
+    # Through least squares the same parameters come back, up to rounding.
+    assert again.solution_.value <= first.solution_.value + 1e-9
+
+
+def test_the_search_goes_on_from_a_start():
+    # The best policy is x0 − x1/2; one start at the mean dose and one at the best find its value.
+    best = tt.Linear([1.0, -0.5])
+    found = learned(LOG, bandwidth=0.6, restarts=1, start=best)
+    assert QUADRATIC.value(found.policy_) < 1.6
+    assert found.learned_.report["start"] == repr(best)
+
+
 def test_the_report_repeats_the_settings():
     procedure = tt.CPO(bandwidth=0.5, ridge=0.1, seed=3, constraint=Free())
     report = procedure.learn(LOG, LOG.propensity, CLASSES["linear"], silent).report

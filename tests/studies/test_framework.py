@@ -124,7 +124,7 @@ def test_a_line_cut_off_by_the_interruption_is_measured_again(tmp_path):
     assert CALLS == [0, 1, 2, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"fresh": True}, {"simulated": True}])
+@pytest.mark.parametrize("change", [{"seed": 1}, {"fresh": True}, {"data": "another.csv"}])
 def test_another_kind_of_run_begins_anew(tmp_path, change):
     with pytest.raises(Interrupted):
         TOY.run(folder=tmp_path, progress=stop_after(4))

@@ -18,6 +18,7 @@ COMMANDS = {
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
     "simulate": "Write a log of a built-in design, with its truth beside it.",
+    "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
 }
 """Each command with its line in the list; its module has the same name."""
 

@@ -20,14 +20,20 @@ from titrant.learn.search import Problem, statistics_of
 from titrant.learn.setting import cut, dose_range, dose_sd, outcome_sd
 from titrant.optimize import LBFGS, Constraint, Free, PolicyObjective
 from titrant.optimize.fused import Second
+from titrant.policies import Constant
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.classes import PolicyClass
+    from titrant.learn.classes import FittedClass, PolicyClass
     from titrant.learn.procedure import Progress
+    from titrant.learn.search import Ranges
+    from titrant.optimize import SearchStatistics
+    from titrant.policies import Policy
 
     Searched = IPW | SelfNormalized | DoublyRobust | DirectMethod
 
@@ -47,7 +53,8 @@ class CPO(Procedure):
     bandwidth : in units of the dose, one number or one a dose; None is s·n^(−1/(4+d)), s the sd
         of the dose given the context
     se_weight, ridge, ess_floor : penalties; the ridge is on (β/s)²
-    restarts, spread : random starts around the mean dose, and how far they go in units of s
+    restarts, spread : random starts around the first, and how far they go in units of s
+    start : a policy; the one of the class nearest to it is the first start. None is the mean dose
     constraint : a `Box` or `Ball` on the parameters of the class
     clipped : keep doses in the range that was logged (.5 to 99.5 %)
     seed : draws the starts
@@ -60,6 +67,7 @@ class CPO(Procedure):
     ess_floor: float = 0.0
     restarts: int = 32
     spread: float = 1.0
+    start: Policy | None = None
     constraint: Constraint = field(default_factory=Free)
     clipped: bool = True
     seed: int = 0
@@ -82,7 +90,7 @@ class CPO(Procedure):
         self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
         """Return the policy with the least penalized estimate found."""
-        center = self._center(log)
+        center = self.center(float(log.outcome.mean()))
         losses = log.with_outcome(log.outcome - center)
         fitted, sd = policy_class.on(log), dose_sd(log)
         low, high = dose_range(log, policy_class.limits, tails=self.clipped)
@@ -91,31 +99,47 @@ class CPO(Procedure):
             log=losses,
             q=self._floored(log, q),
             phi=phi,
-            unit=self._unit(sd, phi.shape[1]),
-            h=self._bandwidths(sd, len(log)),
+            unit=self.unit(sd, phi.shape[1]),
+            h=self.bandwidths(sd, len(log)),
             low=low,
             high=high,
         )
         progress("search", 0, 1)
-        objective = PolicyObjective(
-            statistics=statistics_of(problem, self.estimator, self._second()),
-            estimator=self.estimator,
-            se_weight=self.se_weight,
-            ridge=self.ridge * np.repeat(fitted.penalized, log.dimension),
-            ess_floor=self.ess_floor,
-            scale=outcome_sd(losses),
-        )
-        within = Scaled(self.constraint, np.tile(problem.unit, problem.phi.shape[1]))
+        statistics = statistics_of(problem, self.estimator, self.second)
+        objective = self.objective(statistics, fitted, problem, outcome_sd(losses))
+        within = self.within(problem, phi.shape[1])
         starts = within.project(self._starts(problem))
         solution = LBFGS(constraint=within).minimize(objective, starts)
         progress("search", 1, 1)
         policy = cut(fitted.policy(problem.params(solution.params)), *problem.limits)
-        return Learned(policy=policy, solution=solution, report=self._report(problem, center))
+        report = self.report(problem, center, outcome_sd(problem.log))
+        return Learned(policy=policy, solution=solution, report=report)
 
-    def _center(self, log: LoggedData) -> float:
+    def objective(
+        self,
+        statistics: Callable[[Array], SearchStatistics],
+        fitted: FittedClass,
+        ranges: Ranges,
+        outcome_unit: float,
+    ) -> PolicyObjective:
+        """Return the penalized estimate as a function of the parameters."""
+        return PolicyObjective(
+            statistics=statistics,
+            estimator=self.estimator,
+            se_weight=self.se_weight,
+            ridge=self.ridge * np.repeat(fitted.penalized, len(ranges.unit)),
+            ess_floor=self.ess_floor,
+            scale=outcome_unit,
+        )
+
+    def within(self, ranges: Ranges, size: int) -> Scaled:
+        """Return the constraint in the units of the search, for P = ``size`` features."""
+        return Scaled(self.constraint, np.tile(ranges.unit, size))
+
+    def center(self, mean_outcome: float) -> float:
         """Return what outcomes are counted from: their mean, but for plain IPW, which needs 0."""
         plain = isinstance(self.estimator, IPW) and not self.estimator.centered
-        return 0.0 if plain else float(log.outcome.mean())
+        return 0.0 if plain else mean_outcome
 
     def _floored(self, log: LoggedData, q: Array) -> Array:
         """Return the propensities (n,), floored; 1 for the direct method, which needs none."""
@@ -131,12 +155,12 @@ class CPO(Procedure):
             )
         return floored
 
-    def _unit(self, sd: Array, size: int) -> Array:
+    def unit(self, sd: Array, size: int) -> Array:
         """Return the units (d,) of the parameters: each dose's own, or one for all in a ball."""
         in_a_ball = np.isfinite(self.constraint.limits(size * len(sd))[1])
         return np.full_like(sd, np.exp(np.mean(np.log(sd)))) if in_a_ball else sd
 
-    def _bandwidths(self, sd: Array, n: int) -> Array:
+    def bandwidths(self, sd: Array, n: int) -> Array:
         """Return the bandwidth of each dose (d,)."""
         if self.bandwidth is None:
             return np.asarray(sd * n ** (-1.0 / (4 + len(sd))))
@@ -145,34 +169,47 @@ class CPO(Procedure):
             raise _check.invalid("bandwidth", "CPO", f"one number or {len(sd)}", self.bandwidth)
         return np.broadcast_to(h, sd.shape)
 
-    def _second(self) -> Second:
+    @property
+    def second(self) -> Second:
+        """Which second moments the penalties need."""
         if self.se_weight:
             return Second.ALL
         return Second.WEIGHTS if self.ess_floor else Second.NONE
 
     def _starts(self, problem: Problem) -> Array:
-        """Return the mean dose and random starts around it (restarts, P·d), in the units."""
-        phi, doses = problem.phi, problem.log.doses
-        mean = np.linalg.lstsq(phi, np.full(doses.shape, doses.mean(axis=0)), rcond=None)[0]
-        size = np.sqrt(np.mean(phi**2, axis=0) * phi.shape[1])
-        noise = np.random.default_rng(self.seed).standard_normal((self.restarts, *mean.shape))
+        """Return the first start and random ones around it (restarts, P·d), in the units."""
+        phi, log = problem.phi, problem.log
+        policy = Constant(log.doses.mean(axis=0)) if self.start is None else self.start
+        doses = policy(log.context).reshape(log.doses.shape)
+        first: Array = np.asarray(np.linalg.lstsq(phi, doses, rcond=None)[0])
+        return self.around(first, np.mean(phi**2, axis=0), problem.unit)
+
+    def around(self, first: Array, squares: Array, unit: Array) -> Array:
+        """Return a start (P, d) and random ones around it (restarts, P·d), in the units.
+
+        ``squares`` (P,) are the mean squares of the features.
+        """
+        size = np.sqrt(squares * len(squares))
+        noise = np.random.default_rng(self.seed).standard_normal((self.restarts, *first.shape))
         noise[0] = 0.0
         around = self.spread * noise / np.where(size > 0, size, 1.0)[:, None]
-        return np.asarray(mean / problem.unit + around).reshape(self.restarts, -1)
+        return np.asarray(first / unit + around).reshape(self.restarts, -1)
 
-    def _report(self, problem: Problem, center: float) -> dict[str, object]:
+    def report(self, ranges: Ranges, center: float, outcome_unit: float) -> dict[str, object]:
+        """Return every choice as plain values."""
         return {
             "procedure": "continuous policy optimizer",
             "objective": repr(self.estimator),
-            "bandwidth": problem.h.tolist() if len(problem.h) > 1 else float(problem.h[0]),
+            "bandwidth": ranges.h.tolist() if len(ranges.h) > 1 else float(ranges.h[0]),
             "se_weight": self.se_weight,
             "ridge": self.ridge,
             "ess_floor": self.ess_floor,
             "constraint": repr(self.constraint),
             "restarts": self.restarts,
+            "start": "mean dose" if self.start is None else repr(self.start),
             "seed": self.seed,
-            "dose_range": [problem.low.tolist(), problem.high.tolist()],
-            "dose_unit": problem.unit.tolist(),
+            "dose_range": [ranges.low.tolist(), ranges.high.tolist()],
+            "dose_unit": ranges.unit.tolist(),
             "outcome_center": center,
-            "outcome_unit": outcome_sd(problem.log),
+            "outcome_unit": outcome_unit,
         }

@@ -2,10 +2,10 @@
 
 A study is made of independent pieces of work (`study`), which are measured side by side and kept
 as they come (`running`, `notebook`), and ends as a table with verdicts (`result`) and a figure
-(`figures`). ``python -m titrant.studies figure-1 --quick`` runs one.
+(`figures`). ``titrant reproduce figure-1 --quick`` runs one.
 """
 
-from titrant.studies import figure_1, figure_2, figure_4, theory
+from titrant.studies import figure_1, figure_2, figure_4, figure_5, table_1, theory
 from titrant.studies.result import Result, Row, Verdict
 from titrant.studies.study import Findings, Piece, Settings, Study, Task
 
@@ -17,6 +17,9 @@ STUDIES: dict[str, Study] = {
         figure_2.UNIFORM,
         figure_2.NORMAL,
         figure_4.STUDY,
+        figure_5.STUDY,
+        table_1.FIGURE_6,
+        table_1.TABLE_1,
         theory.STUDY,
     )
 }

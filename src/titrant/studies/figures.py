@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -54,3 +56,38 @@ def ribbon(
     low = [m - a for m, a in zip(mean, half, strict=True)]
     high = [m + a for m, a in zip(mean, half, strict=True)]
     axes.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
+
+
+def boxes(axes: Axes, losses: dict[str, Any], *, label: str, most: float | None = None) -> None:
+    """Draw 5, 25, 50, 75 and 95 % of losses as one box a rule, the mean printed beside its name.
+
+    ``losses`` maps a rule to its "mean" and "quartiles" (5); ``most`` ends the axis.
+    """
+    for place, one in enumerate(losses.values()):
+        least, low, middle, high, greatest = one["quartiles"]
+        axes.plot([least, greatest], [place, place], color="#5a6b7b", lw=0.8, zorder=1)
+        axes.barh(place, high - low, left=low, height=0.6, color="#b7d1ea", zorder=2)
+        axes.plot([middle, middle], [place - 0.3, place + 0.3], color=COLORS[0], zorder=3)
+        axes.plot(one["mean"], place, marker="D", ms=3, color=COLORS[1], zorder=4)
+    names = [f"{name}  {one['mean']:.2f}" for name, one in losses.items()]
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel(label)
+    if most is not None:
+        axes.set_xlim(0.0, most)
+
+
+def dots(axes: Axes, values: dict[str, dict[str, list[float]]], *, label: str) -> None:
+    """Draw the mean ± 2 SE of values (group → name → numbers), one row a name."""
+    for k, (group, by_name) in enumerate(values.items()):
+        numbers = [np.asarray(one) for one in by_name.values()]
+        error = [2.0 * one.std() / max(len(one) - 1, 1) ** 0.5 for one in numbers]
+        places = [place + 0.25 * k for place in range(len(numbers))]
+        means = [one.mean() for one in numbers]
+        axes.errorbar(means, places, xerr=error, fmt="o", ms=3, color=COLORS[k], label=group)
+    axes.set_yticks(range(len(by_name)), list(by_name), fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xscale("symlog", linthresh=1.0)
+    axes.axvline(0.0, color="black", lw=0.8)
+    axes.set_xlabel(label)
+    axes.legend(fontsize=7)

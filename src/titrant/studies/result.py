@@ -93,8 +93,8 @@ class Result:
     def of(cls, study: Study, settings: Settings, findings: Findings) -> Result:
         """Put the findings under the study's name."""
         return cls(
-            name=study.name,
-            title=study.title,
+            name=f"{study.name}-simulated" if settings.simulated else study.name,
+            title=f"{study.title} (MADE-UP PATIENTS)" if settings.simulated else study.title,
             claim=study.claim,
             command=command(study.name, settings),
             settings=asdict(settings) | {"data": None},  # a path says nothing on another machine
@@ -123,7 +123,17 @@ class Result:
         plain = self.to_dict()
         text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
         (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
-        saved(folder / self.name, lambda figure: draw(figure, plain["series"]))
+        saved(folder / self.name, lambda figure: self._draw(figure, plain["series"], draw))
+
+    def _draw(
+        self,
+        figure: Figure,
+        series: dict[str, Any],
+        draw: Callable[[Figure, dict[str, Any]], None],
+    ) -> None:
+        draw(figure, series)
+        if self.settings["simulated"]:
+            figure.suptitle("made-up patients", color="#b00020")
 
     def as_text(self) -> str:
         """Return the table, the explanations and the notes for a terminal."""

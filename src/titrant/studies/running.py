@@ -28,7 +28,8 @@ def measured(
     """Return each task of a study with its measurement, in the order of the tasks."""
     count = _check.count(workers, "workers", "Study.run")
     tasks = list(study.tasks(settings))
-    path = folder / f"{study.name}.partial.jsonl"
+    made_up = "-simulated" if settings.simulated else ""
+    path = folder / f"{study.name}{made_up}.partial.jsonl"
     notebook = Notebook.opened(path, study.name, settings, fresh=fresh)
     to_do = [task for task in tasks if key(task) not in notebook.found]
     done = len(tasks) - len(to_do)

@@ -79,6 +79,8 @@ class Study:
     summarize: Callable[[Sequence[Piece]], Findings]
     draw: Callable[[Figure, dict[str, Any]], None]
     """Draws the series of the findings."""
+    patients: bool = False
+    """Whether it needs the warfarin table, or made-up patients in its place."""
 
     def run(
         self,
@@ -95,6 +97,8 @@ class Study:
     ) -> Result:
         """Run the study and write NAME.json, NAME.svg and NAME.png into `folder`.
 
+        With made-up patients the name ends in ``-simulated``.
+
         Parameters
         ----------
         quick : a reduced run, for a first look and for continuous integration
@@ -110,7 +114,7 @@ class Study:
             quick=quick,
             seed=seed,
             data=data,
-            simulated=simulated,
+            simulated=simulated and self.patients,
         )
         where = Path(folder)
         answers = measured(self, settings, workers, where, fresh=fresh, progress=progress)
