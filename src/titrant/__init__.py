@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from titrant.evaluation import compare as compare
     from titrant.evaluation import evaluate as evaluate
     from titrant.execute import Engine as Engine
+    from titrant.execute.dask import dask_executor as dask_executor
+    from titrant.execute.spark import scan_spark as scan_spark
     from titrant.inference import EmpiricalBernstein as EmpiricalBernstein
     from titrant.inference import Normal as Normal
     from titrant.inference import PoissonBootstrap as PoissonBootstrap
@@ -154,6 +156,7 @@ _HOME = {
     "compare": "evaluation",
     "curve": "curves",
     "direct_argmin": "learn.baselines",
+    "dask_executor": "execute.dask",
     "direct_linear": "learn.baselines",
     "discretized_policy": "learn.baselines",
     "evaluate": "evaluation",
@@ -161,6 +164,7 @@ _HOME = {
     "mean_dose": "learn.baselines",
     "median_regression": "learn.baselines",
     "scan_parquet": "data.scan",
+    "scan_spark": "execute.spark",
 }
 
 __all__ = list(_HOME)

@@ -1,0 +1,1 @@
+"""Logs larger than memory: time and memory beside those of the same rows in memory."""
