@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files at the root of the project, and the pages they become."""
+RESULTS = ROOT / "results"
+"""The figures of the studies, which their page shows from where they lie."""
 AT_ROOT = {**ROOT_PAGES, "README.md": "index.md"}
 LINK = re.compile(r"(?<=\]\()(?P<target>[\w./-]+\.(?:md|png|svg))(?=[#)])")
 
@@ -37,6 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         **{f"reference/schemas/{name}": text for name, text in schemas.files().items()},
         **{f"images/{name}": drawn for name, drawn in figures.drawn().items()},
         **{to: (ROOT / name).read_text("utf-8") for name, to in ROOT_PAGES.items()},
+        **{f"results/{path.name}": path.read_bytes() for path in RESULTS.glob("*.svg")},
     }
     for uri, content in made.items():
         files.append(File.generated(config, uri, content=content))

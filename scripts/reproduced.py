@@ -1,0 +1,157 @@
+"""Write the page "The paper, reproduced" from results/*.json: ``python scripts/reproduced.py``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from titrant.studies.result import HEADINGS, Row, Verdict
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PAGE = ROOT / "docs" / "explanation" / "reproduced.md"
+
+INTRODUCTION = """\
+Kallus and Zhou, [Policy Evaluation and Optimization with Continuous
+Treatments](https://proceedings.mlr.press/v84/kallus18a.html) (AISTATS 2018): every figure, the
+table and the theorems, run again with titrant's public functions. This page is written from
+`results/` by `python scripts/reproduced.py`; no number on it was typed.
+
+Each number stands beside the paper's, where the paper prints one, and beside the band in which an
+honest implementation lands: the spread of independent runs, or what theory predicts. The verdicts:
+*inside*; *inside ± 2 SE*, but for the Monte-Carlo error of our own number; *outside, explained*,
+with the explanation below the table; *reported*, where there is nothing to compare with. What the
+paper gets wrong is collected on the page [errata](errata.md), the theorems in plain words on
+[theorems](theorems.md)."""
+
+PLACES = {
+    "figure-1": "Figure 1",
+    "figure-1-uniform": "Figure 1 with doses logged at random",
+    "figure-2": "Figure 2",
+    "figure-3": "Figure 3",
+    "figure-4": "Figure 4",
+    "figure-5": "Figure 5",
+    "figure-6": "Figure 6",
+    "table-1": "Table 1",
+    "theory": "The theorems",
+}
+"""Every experiment, in the order of the paper."""
+SIMULATED = "**Made-up patients** stand in for the warfarin table in this run."
+FOUND = {
+    "figure-1": (
+        "The kernel estimate converges; discretizing keeps a bias that more rows do not remove. "
+        "Its variance is no larger."
+    ),
+    "figure-1-uniform": "As above, with a smaller bias of the discretized estimate.",
+    "figure-2": "So it is, for every kernel estimate.",
+    "figure-3": "So it is, for every kernel estimate.",
+    "figure-4": "So it does, if slopes stay where there are doses.",
+    "theory": (
+        "The rates hold, with constants that the paper has wrong in places: see the column of the "
+        "paper, which is its formula evaluated, and [errata](errata.md)."
+    ),
+}
+"""What the numbers say about the claim, in a sentence."""
+AGAIN = (
+    "Again: `{command}` (seed {seed}, {replications:,} replications; each draws its log from the "
+    "seed and its own number)."
+)
+MISSING = "Not run yet. Again: `titrant reproduce {name}`"
+
+
+def page(results: dict[str, dict[str, Any]]) -> str:
+    """Return the page as Markdown; every number comes from ``results``."""
+    places = PLACES | {name: name for name in results if name not in PLACES}
+    sections = [_section(name, place, results.get(name)) for name, place in places.items()]
+    parts = ["# The paper, reproduced", INTRODUCTION, _summary(places, results), *sections]
+    return "\n\n".join(parts) + "\n"
+
+
+def committed() -> dict[str, dict[str, Any]]:
+    """Return every result in results/ by its name."""
+    read = (json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json")))
+    return {result["name"]: result for result in read}
+
+
+def _summary(places: dict[str, str], results: dict[str, dict[str, Any]]) -> str:
+    """Return one line for each experiment: what the paper claims, and how many numbers agree."""
+    verdicts = list(Verdict)
+    head = ["", "the paper says", *(verdict.value for verdict in verdicts)]
+    lines = []
+    for name, place in places.items():
+        if name not in results:
+            lines.append([place, "not run yet", *("" for _ in verdicts)])
+            continue
+        counted = Counter(_row(entry).verdict for entry in results[name]["rows"])
+        counts = [str(counted[verdict] or "") for verdict in verdicts]
+        lines.append([f"[{place}](#{_anchor(place)})", results[name]["claim"], *counts])
+    return _table(head, lines)
+
+
+def _section(name: str, place: str, result: dict[str, Any] | None) -> str:
+    """Return an experiment: claim, figure, table, explanations, command and seeds."""
+    if result is None:
+        return f"## {place}\n\n{MISSING.format(name=name)}"
+    rows = [_row(entry) for entry in result["rows"]]
+    judged = [row for row in rows if row.band is not None or row.paper is not None]
+    others = [row for row in rows if row.band is None and row.paper is None]
+    settings = result["settings"]
+    parts = [
+        f"## {place}",
+        f"{result['title']}. **The paper says:** {result['claim']}",
+        f"**We find:** {FOUND[name]}" if name in FOUND else "",
+        SIMULATED if settings["simulated"] else "",
+        f"![{place}: {result['title']}](../../results/{name}.svg)",
+        _rows(judged),
+        _explanations(rows),
+        *result["notes"],
+        _folded(others) if judged else _rows(others),
+        AGAIN.format(command=result["command"], **settings),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _explanations(rows: list[Row]) -> str:
+    """Return every note once, with the rows that it is about."""
+    about: dict[str, list[str]] = {}
+    for row in rows:
+        if row.note and row.label not in about.setdefault(row.note, []):
+            about[row.note].append(row.label)
+    return "\n".join(f"- *{'; '.join(labels)}*: {note}" for note, labels in about.items())
+
+
+def _folded(rows: list[Row]) -> str:
+    """Return the rows that nothing is held against, folded up."""
+    if not rows:
+        return ""
+    title = f"<summary>{len(rows)} more numbers, with nothing to hold them against</summary>"
+    return f'<details markdown="1">\n{title}\n\n{_rows(rows)}\n\n</details>'
+
+
+def _rows(rows: list[Row]) -> str:
+    return _table(list(HEADINGS), [list(row.cells()) for row in rows]) if rows else ""
+
+
+def _row(entry: dict[str, Any]) -> Row:
+    """Return a row of a table from its plain values."""
+    fields = {name: value for name, value in entry.items() if name != "verdict"}
+    return Row(**fields | {"band": None if entry["band"] is None else tuple(entry["band"])})
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in line] for line in (head, *rows)]
+    lines = [escaped[0], ["---"] * len(head), *escaped[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _anchor(place: str) -> str:
+    """Return the anchor of a heading, as GitHub and the site make it."""
+    return place.lower().replace(",", "").replace(" ", "-")
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(page(committed()), encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)} has been written.")
