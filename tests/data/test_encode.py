@@ -59,6 +59,8 @@ def test_what_is_hardly_a_context_is_left_out_unless_named():
         "Propensity",
     )
     assert encode(table.slice(0, 5), None, ()).names == ("", "age", "visits")  # too few to tell
+    few = pa.table({"name": [f"P-{i}" for i in range(12)], "ward": ["a", "b", "c"] * 4})
+    assert encode(few, None, ()).names == ("ward=b", "ward=c")
 
 
 def test_named_contexts_keep_their_order():

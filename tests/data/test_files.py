@@ -165,12 +165,17 @@ BROKEN = {
     ),
     "semicolons.csv": (
         b"dose;loss;bmi\n1;2;3\n",
-        ("`{path}` has a single column named `dose;loss;bmi`: its columns seem to be separated by "
+        ("`{path}` has a column named `dose;loss;bmi`: its columns seem to be separated by "
+        "';'. Save it separated by commas, or by tabs with the ending .tsv."),
+    ),
+    "semicolons-and-a-comma.csv": (
+        b'dose;loss;"weight, kg"\n1;2;3\n',
+        ("`{path}` has a column named `dose;loss;\"weight`: its columns seem to be separated by "
         "';'. Save it separated by commas, or by tabs with the ending .tsv."),
     ),
     "commas.tsv": (
         b"dose,loss,bmi\n1,2,3\n",
-        ("`{path}` has a single column named `dose,loss,bmi`: its columns seem to be separated by "
+        ("`{path}` has a column named `dose,loss,bmi`: its columns seem to be separated by "
         "','. Save it separated by commas, or by tabs with the ending .tsv."),
     ),
     "short row.csv": (

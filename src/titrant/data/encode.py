@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_LEVELS = 20
 """A text column with more levels looks like a name or a key, not like a category."""
+FEWEST_TEXTS = 8
+"""Rows from which on texts that hardly ever repeat look like names, too."""
 FEWEST_NUMBERED = 20
 """Rows from which on whole numbers one after another are no accident."""
 
@@ -89,6 +91,8 @@ def _unfit(column: pa.ChunkedArray) -> str | None:
     count = len(pc.unique(column))
     if count > MOST_LEVELS:
         return f"its texts take {count:,} different values, over {MOST_LEVELS}"
+    if len(column) >= FEWEST_TEXTS and 2 * count > len(column):
+        return f"its texts take {count:,} different values in {len(column):,} rows"
     return "all its values are the same" if count <= 1 else None
 
 

@@ -154,8 +154,8 @@ def _open_piped(content: bytes, path: str) -> Opened:
 def _csv(path: str, content: bytes, delimiter: str) -> Opened:
     if not content.strip():
         raise wording.empty_file(path)
+    _check_separator(path, content.lstrip().split(b"\n", 1)[0].decode(errors="replace"), delimiter)
     table = _parsed(content, delimiter)
-    _check_separator(path, table.column_names, delimiter)
     return Opened(table.column_names, lambda names: table if names is None else table.select(names))
 
 
@@ -169,11 +169,13 @@ def _parsed(content: bytes, delimiter: str) -> pa.Table:
         return pa_csv.read_csv(io.BytesIO(content), read_options=one, parse_options=options)
 
 
-def _check_separator(path: str, names: Sequence[str], delimiter: str) -> None:
-    if len(names) == 1:
-        for other in _OTHER_SEPARATORS:
-            if other != delimiter and other in names[0]:
-                raise wording.wrong_separator(path, names[0], other)
+def _check_separator(path: str, header: str, delimiter: str) -> None:
+    names = header.strip().split(delimiter)
+    for other in _OTHER_SEPARATORS:
+        # A column name may hold a comma itself, and then there seem to be a few columns.
+        often = sum(name.count(other) for name in names) > 2 * (len(names) - 1)
+        if other != delimiter and often:
+            raise wording.wrong_separator(path, names[0], other)
 
 
 def _open_parquet(path: str) -> Opened:

@@ -298,7 +298,7 @@ def empty_file(path: str) -> DataError:
 def wrong_separator(path: str, header: str, separator: str) -> DataError:
     """Refuse a CSV that is separated by something else than its name says."""
     return DataError(
-        f"`{path}` has a single column named `{header}`: its columns seem to be separated by "
+        f"`{path}` has a column named `{header}`: its columns seem to be separated by "
         f"{separator!r}. Save it separated by commas, or by tabs with the ending .tsv."
     )
 
