@@ -1,18 +1,20 @@
 """The bandwidth path: value, standard error and joint covariance over a grid of bandwidths.
 
-One pass over the data: the terms of all bandwidths stand side by side and their moments merge.
+One pass over the data: the terms of all bandwidths stand side by side and their moments merge;
+many rows are dropped into bins instead (:mod:`titrant.bandwidth.binned`), with the same result.
 A bandwidth is a factor g times sd(T) of each dose, so a path has no units.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _drawing, _html
+from titrant.bandwidth.binned import Grid, binned, has_bins
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -113,11 +115,25 @@ def _product(factor: float, spread: Array) -> str:
     return ", ".join(f"{factor * s:.4g}" for s in spread)
 
 
-def path_of(problem: Problem, factors: Array = DEFAULT_FACTORS) -> BandwidthPath:
-    """Return the estimates of a problem at the bandwidths ``factors`` × sd(T), in one pass."""
-    scales = [problem.scale(g) for g in factors]
-    statistics = problem.over_rows(partial(path_statistics, problem.estimator, scales))
-    return _path(problem, np.asarray(factors), statistics)
+def path_of(
+    problem: Problem, factors: Array = DEFAULT_FACTORS, *, joint: bool = True
+) -> BandwidthPath:
+    """Return the estimates of a problem at the bandwidths ``factors`` × sd(T), in one pass.
+
+    Without ``joint`` the covariance is nan but for the variances. Over many rows all bandwidths
+    cost about as much as five of them; only the joint covariance of rows near a bound takes time
+    in proportion to the square of their number.
+    """
+    g, estimator = np.asarray(factors, dtype=np.float64), problem.estimator
+    if has_bins(problem, g):
+        grid = Grid(estimator.kernel, g * problem.spread[0])
+        sums = problem.over_rows(partial(binned, estimator, grid, joint=joint))
+        statistics = PathStatistics(*sums.finish())
+    else:
+        scales = [problem.scale(factor) for factor in g]
+        statistics = problem.over_rows(partial(path_statistics, estimator, scales))
+    path = _path(problem, g, statistics)
+    return path if joint else replace(path, covariance=_variances(path.covariance))
 
 
 def path_statistics(
@@ -138,19 +154,40 @@ def _path(problem: Problem, factors: Array, statistics: PathStatistics) -> Bandw
     moments, m = statistics.moments, len(factors)
     mean_w = moments.mean[2::2]
     mean_w2 = np.diagonal(moments.covariance)[2::2] + mean_w**2
-    values, g = np.full(m, np.nan), np.zeros((m, len(moments.mean)))
-    for j in np.flatnonzero(mean_w2 > 0):
-        columns = np.array([0, 1 + 2 * j, 2 + 2 * j])
-        values[j] = problem.estimator.value(moments.mean[columns])
-        g[j, columns] = problem.estimator.gradient(moments.mean[columns])
+    values, g = np.full(m, np.nan), np.zeros((m, 3))
+    seen = mean_w2 > 0
+    means = np.column_stack([np.full(m, moments.mean[0]), moments.mean[1::2], moments.mean[2::2]])[
+        seen
+    ]
+    values[seen], g[seen] = problem.estimator.values(means), problem.estimator.gradient(means)
     ess = np.divide(moments.n * mean_w**2, mean_w2, out=np.zeros(m), where=mean_w2 > 0)
     return BandwidthPath(
         n=moments.n,
         factors=factors,
         spread=problem.spread,
         values=values,
-        covariance=g @ moments.covariance @ g.T / moments.n,
+        covariance=_covariance(g, moments.covariance) / moments.n,
         ess=ess,
         count=statistics.count,
         baseline_variance=float(moments.covariance[0, 0] / moments.n),
     )
+
+
+def _covariance(g: Array, c: Array) -> Array:
+    """Return the covariance (m, m) of values with gradients g (m, 3) in b, wⱼe and wⱼ.
+
+    c is the covariance of b, w₁e, w₁, …, w_m e, w_m. Only three of them matter to each value, so
+    this is g c gᵀ without its zeros.
+    """
+    by_b, by_e, by_w = g.T
+    with_b = np.outer(by_b, by_e * c[0, 1::2] + by_w * c[0, 2::2])
+    crossed = np.outer(by_e, by_w) * c[1::2, 2::2]
+    own = np.outer(by_e, by_e) * c[1::2, 1::2] + np.outer(by_w, by_w) * c[2::2, 2::2]
+    return np.asarray(
+        np.outer(by_b, by_b) * c[0, 0] + with_b + with_b.T + crossed + crossed.T + own
+    )
+
+
+def _variances(covariance: Array) -> Array:
+    """Return a covariance (m, m) with nan off its diagonal."""
+    return np.where(np.eye(len(covariance), dtype=bool), covariance, np.nan)

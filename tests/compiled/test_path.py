@@ -1,0 +1,198 @@
+"""The path from bins against the path of all terms side by side, and where that loses digits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+
+from compiled.rows import BOUNDS, rows
+from titrant.bandwidth import binned as binned_module
+from titrant.bandwidth import path_of
+from titrant.bandwidth.binned import Grid, binned
+from titrant.compiled import path as loops
+from titrant.estimators import IPW, DoublyRobust, Problem, SelfNormalized
+from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Triangular, Uniform
+
+SAME = 1e-12  # relative: the same sums in another order
+ADVERSARIAL = 1e-10  # relative: rows at the edges, offsets of 1e8, weights over 12 decades
+
+FACTORS = np.geomspace(0.05, 2.0, 9)
+KERNELS = (Epanechnikov(), Triangular(), Uniform(), Biweight())
+
+
+def problem(estimator, some, parts=1):
+    blocks = [some.take(i) for i in np.array_split(np.arange(len(some.y)), parts)]
+
+    def over_rows(statistic):
+        return reduce(add, map(statistic, blocks))
+
+    return Problem(estimator, len(some.y), some.t.std(axis=0), over_rows, lambda: some)
+
+
+@pytest.fixture
+def from_bins(monkeypatch):
+    """The path of few rows, from bins as if they were many."""
+
+    def path(task, factors=FACTORS, *, joint=True):
+        with monkeypatch.context() as patched:
+            patched.setattr(binned_module, "MANY", 1)
+            return path_of(task, factors, joint=joint)
+
+    return path
+
+
+def assert_same(actual, expected, rtol=SAME):
+    np.testing.assert_allclose(actual.values, expected.values, rtol=rtol)
+    np.testing.assert_allclose(actual.se, expected.se, rtol=rtol)
+    sizes = np.outer(expected.se, expected.se)
+    assert (np.abs(actual.covariance - expected.covariance) <= rtol * sizes).all()
+    np.testing.assert_allclose(actual.ess, expected.ess, rtol=rtol)
+    np.testing.assert_array_equal(actual.count, expected.count)
+    assert actual.n == expected.n
+    assert actual.baseline_variance == pytest.approx(expected.baseline_variance, rel=rtol)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_every_kernel(kernel, bounds, from_bins):
+    task = problem(SelfNormalized(kernel=kernel), rows(600, bounds=bounds))
+    # Bounds of each row make weights of both signs, which cancel a few digits.
+    rtol = 1e-11 if bounds == "of each row" else SAME
+    assert_same(from_bins(task), path_of(task, FACTORS), rtol)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [IPW(), IPW(centered=True), DoublyRobust(), DoublyRobust(self_normalized=False)],
+    ids=repr,
+)
+@pytest.mark.parametrize("bounds", [None, "shared"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_every_estimator(estimator, bounds, parts, from_bins):
+    task = problem(estimator, rows(600, bounds=bounds), parts)
+    assert_same(from_bins(task), path_of(task, FACTORS))
+
+
+@pytest.mark.parametrize("boundary", [Boundary.NONE, Boundary.MASS])
+def test_other_corrections_at_a_bound(boundary, from_bins):
+    task = problem(SelfNormalized(boundary=boundary), rows(600, bounds="shared"))
+    assert_same(from_bins(task), path_of(task, FACTORS))
+
+
+def test_three_rows_by_hand(from_bins):
+    # a = |t − τ| = 0, 1, 2, q = 1, y = 4, 8, 100. At h = 2: w = 3/8, 9/32, 0, Σwy/Σw = 40/7.
+    # At h = 4: w = K/4 with K = 3/4, 45/64, 9/16: 48, 45, 36 in 1/256 each;
+    # Σwy/Σw = (192 + 360 + 3600)/129 = 1384/43.
+    some = replace(
+        rows(3, tau=np.zeros(3)),
+        t=np.array([[0.0], [1.0], [2.0]]),
+        y=np.array([4.0, 8.0, 100.0]),
+        q=np.ones(3),
+    )
+    task = problem(SelfNormalized(), some)
+    path = from_bins(task, np.array([2.0, 4.0]) / task.spread[0])
+    np.testing.assert_allclose(path.values, [40 / 7, 1384 / 43], rtol=1e-14)
+    assert path.count.tolist() == [2, 3]
+
+
+def test_the_variances_alone(from_bins):
+    task = problem(SelfNormalized(), rows(600, bounds="shared"))
+    both, alone = from_bins(task), from_bins(task, joint=False)
+    np.testing.assert_array_equal(alone.se, both.se)
+    np.testing.assert_array_equal(alone.values, both.values)
+    off_diagonal = ~np.eye(len(FACTORS), dtype=bool)
+    assert np.isnan(alone.covariance[off_diagonal]).all()
+    plain = path_of(task, FACTORS, joint=False)
+    np.testing.assert_array_equal(np.isnan(plain.covariance), off_diagonal)
+
+
+def test_bandwidths_out_of_reach(from_bins):
+    task = problem(SelfNormalized(), rows(600, tau=np.full(600, 1.5)))
+    path, expected = from_bins(task), path_of(task, FACTORS)
+    assert (expected.count == 0).any()
+    np.testing.assert_array_equal(path.count, expected.count)
+    np.testing.assert_allclose(path.values, expected.values, rtol=SAME)
+
+
+def test_a_row_at_a_bandwidth_and_cells_with_many():
+    # Rows exactly at bandwidths, bandwidths closer than the cells of the table, and far apart.
+    for kernel in (Epanechnikov(), Uniform()):
+        h = np.array([0.125, 0.1250001, 0.1250002, 0.25, 0.2501, 8.0])
+        a = np.array([0.0, 0.125, 0.25, 0.2501, 0.1250001, 0.3, 9.0, 0.05])
+        some = replace(rows(8, tau=np.zeros(8)), t=a[:, None])
+        sums = binned(SelfNormalized(kernel=kernel), Grid(kernel, h), some)
+        inside = a[:, None] < h if isinstance(kernel, Epanechnikov) else a[:, None] <= h
+        np.testing.assert_array_equal(sums.finish()[1], inside.sum(axis=0))
+
+
+# ── adversarial rows ─────────────────────────────────────────────────────────────────────────────
+
+
+def exact(kernel, a, q, y, h):
+    """Value and SE of the self-normalized estimate in extended precision."""
+    a, q, y = (np.asarray(x, dtype=np.longdouble) for x in (a, q, y))
+    r = (h - a) * (h + a) / (np.longdouble(h) * h) if power(kernel) == 2 else (h - a) / h
+    w = np.where(r > 0, r * r if isinstance(kernel, Biweight) else r, 0) / q
+    value = (w * y).sum() / w.sum()
+    return float(value), float(np.sqrt((w * w * (y - value) ** 2).sum()) / w.sum())
+
+
+def power(kernel):
+    return 1 if isinstance(kernel, Triangular) else 2
+
+
+@pytest.mark.parametrize("kernel", [Epanechnikov(), Triangular(), Biweight()], ids=repr)
+def test_rows_at_the_edges_and_weights_over_twelve_decades(kernel, from_bins):
+    n, h = 600, np.geomspace(0.1, 1.0, 25)
+    rng = np.random.default_rng(0)
+    a = rng.choice(h, n) * (1 - 1e-9 * rng.uniform(0.1, 1, n))
+    q = 10.0 ** rng.uniform(-6, 6, n)
+    some = replace(rows(n, tau=np.zeros(n)), t=a[:, None], q=q)
+    task = problem(SelfNormalized(kernel=kernel), some)
+    path = from_bins(task, h / task.spread[0])
+    used = path.bandwidths
+    expected = np.array([exact(kernel, a, q, some.y, x) for x in used])
+    np.testing.assert_allclose(path.values, expected[:, 0], rtol=ADVERSARIAL)
+    np.testing.assert_allclose(path.se, expected[:, 1], rtol=ADVERSARIAL)
+
+
+@pytest.mark.parametrize("estimator", [SelfNormalized(), DoublyRobust()], ids=repr)
+def test_outcomes_far_from_zero(estimator, from_bins):
+    some, names = rows(600), ("y", "center", "r_tau", "r_logged")
+    far = replace(some, **{name: getattr(some, name) + 1e8 for name in names})
+    back = replace(far, **{name: getattr(far, name) - 1e8 for name in names})
+    shifted, plain = from_bins(problem(estimator, far)), path_of(problem(estimator, back), FACTORS)
+    np.testing.assert_allclose(shifted.values - 1e8, plain.values, atol=1e8 * 1e-15 * 4)
+    np.testing.assert_allclose(shifted.se, plain.se, rtol=ADVERSARIAL)
+
+
+# ── what it costs ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_more_bandwidths_are_no_more_passes_and_enter_no_row_twice(monkeypatch, from_bins):
+    calls, loop = [], loops.add_rows
+    monkeypatch.setattr(loops, "add_rows", lambda *a: (calls.append(len(a[0])), loop(*a))[1])
+    for count in (3, 60):
+        calls.clear()
+        path = from_bins(problem(SelfNormalized(), rows(600)), np.geomspace(0.05, 2, count))
+        assert calls == [600]
+    # Each row in reach of the widest bandwidth is in one bin.
+    some = rows(600)
+    grid = Grid(Epanechnikov(), path.bandwidths)
+    sums = binned(SelfNormalized(), grid, some)
+    assert sums.bins[:, -1].sum() == path.count[-1]
+
+
+def test_kernels_without_bins_and_unordered_grids_go_term_by_term(monkeypatch):
+    monkeypatch.setattr(binned_module, "MANY", 1)
+    some = rows(300)
+    ordered = np.array([0.3, 0.7])
+    for estimator in (SelfNormalized(kernel=Gaussian()), SelfNormalized(boundary=Boundary(2))):
+        assert not binned_module.has_bins(problem(estimator, some), ordered)
+    assert binned_module.has_bins(problem(SelfNormalized(), some), ordered)
+    back, forth = (path_of(problem(SelfNormalized(), some), ordered[::k]) for k in (-1, 1))
+    np.testing.assert_allclose(back.values[::-1], forth.values, rtol=SAME)
