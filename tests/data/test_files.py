@@ -170,7 +170,7 @@ BROKEN = {
     ),
     "semicolons-and-a-comma.csv": (
         b'dose;loss;"weight, kg"\n1;2;3\n',
-        ("`{path}` has a column named `dose;loss;\"weight`: its columns seem to be separated by "
+        ('`{path}` has a column named `dose;loss;"weight`: its columns seem to be separated by '
         "';'. Save it separated by commas, or by tabs with the ending .tsv."),
     ),
     "commas.tsv": (
