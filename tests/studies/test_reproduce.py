@@ -59,7 +59,7 @@ def call(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(STUDIES, "ill", toy("ill", patients=True))
 
     def called(*arguments):
-        code = run(["reproduce", *arguments])
+        code = run(["reproduce", "--workers", "1", *arguments])
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return code, out, err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ ALL = "all"
 _EXAMPLE = """\b
 Examples:
   titrant reproduce all --quick
-  titrant reproduce figure-1 figure-4 --workers 2
+  titrant reproduce figure-1 figure-4 --workers 1
   titrant reproduce table-1 --data iwpc.csv
 """
 
@@ -39,13 +40,11 @@ class ReproduceOptions:
         help="How many logs, draws or splits.  [default: each experiment has its own number]",
     )
     seed: int = seed()
-    workers: int = option(
+    workers: int | None = option(
         "--workers",
         type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
         metavar="N",
-        help="Processes side by side; the numbers do not depend on them.",
+        help="Processes side by side; the numbers do not depend on them.  [default: one a core]",
     )
     data: str | None = option(
         "--data",
@@ -74,8 +73,8 @@ def command(options: ReproduceOptions) -> None:
     """Run experiments of the paper again: figure-1 … figure-6, table-1, theory, or all.
 
     Each prints a table with the paper's number, the one found here, the band in which it should
-    land, and a verdict. An interrupted run goes on where it ended. Exit code 1 means: a number is
-    outside its band without an explanation.
+    land, and a verdict. An interrupted run goes on where it ended. Exit code 1 means: a number of a
+    whole run is outside its band without an explanation.
     """
     from titrant.cli.failures import REFUSED  # noqa: PLC0415
     from titrant.cli.terminal import show  # noqa: PLC0415
@@ -123,7 +122,7 @@ def _run(study: Study, options: ReproduceOptions) -> Result:
             quick=options.quick,
             replications=options.replications,
             seed=options.seed,
-            workers=options.workers,
+            workers=options.workers or os.cpu_count() or 1,
             folder=options.out,
             data=options.data,
             simulated=options.simulated,
