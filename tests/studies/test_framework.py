@@ -11,7 +11,6 @@ import pytest
 
 from titrant.errors import InvalidArgument
 from titrant.studies import STUDIES, Findings, Row, Study, Verdict
-from titrant.studies.__main__ import main
 from titrant.studies.result import command, contradictions
 from titrant.studies.study import Settings
 from titrant.studies.summaries import mean_row, rmse_row, standard_error
@@ -291,39 +290,7 @@ def test_one_replication_has_no_error():
     assert rmse_row("a", np.zeros(2), None).se == 0.0
 
 
-# ── The command ──────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_command_runs_a_study_and_says_by_its_status_whether_all_is_well(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setitem(STUDIES, "toy", TOY)
-    assert main(["toy", "--quick", "--out", str(tmp_path), "--seed", "3"]) == 0
-    shown = capsys.readouterr()
-    assert shown.out.startswith("toy: Squares\n")
-    assert "$ titrant reproduce toy --replications 3 --quick --seed 3\n" in shown.out
-    assert shown.err == ""
-    off = Study(**fields(TOY) | {"summarize": off_band})
-    monkeypatch.setitem(STUDIES, "toy", off)
-    assert main(["toy", "--out", str(tmp_path)]) == 1
-
-
-def off_band(_):
-    row = Row(label="a", quantity="b", ours=1.0, band=(2.0, 3.0))
-    return Findings(rows=(row,), series={"k": [], "square": []})
-
-
-def test_the_command_shows_progress_on_a_terminal(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(STUDIES, "toy", TOY)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    main(["toy", "--quick", "--out", str(tmp_path)])
-    assert capsys.readouterr().err == "\rtoy 1 of 3\rtoy 2 of 3\rtoy 3 of 3\n"
-
-
-def test_an_unknown_study_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["figure-99"])
-    assert "figure-1" in capsys.readouterr().err
+# ── The list ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_study_says_what_it_is():
