@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 2_000_000
 """Counts drawn at a time (rows × draws), so that memory stays flat."""
+_MANY = 1_000_000
+"""Counts from which on a compiled loop is used."""
 
 # P(N ≤ k) for N ~ Poisson(1), in units of 2⁻³²: 32 random bits become a count by look-up.
 _CUMULATIVE = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(13)])
@@ -128,12 +130,43 @@ def resampled_sums(
     if all(_only_ratios(q) for q in questions):
         active = np.any(terms[:, 2::3] != 0.0, axis=1)
         terms, number = terms[active], number[active]
+    if len(terms) * draws >= _MANY:
+        return fused_sums(terms, number, draws, seed)
+    return plain_sums(terms, number, draws, seed)
+
+
+def plain_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:
+    """Return ΣN and ΣN·terms (draws, 1 + k) of rows with these numbers (n,) and terms (n, k)."""
     columns = np.concatenate([np.ones((len(terms), 1)), terms], axis=1)
     sums = np.zeros((draws, columns.shape[1]))
     step = max(1, _BLOCK // draws)
     for start in range(0, len(columns), step):
         part = slice(start, start + step)
         sums += poisson_counts(number[part], draws, seed).T @ columns[part]
+    return sums
+
+
+def fused_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:
+    """Return the same by a compiled loop, which never stores the counts.
+
+    A constant column, such as the baseline of a ratio, is the count of rows times its number.
+    """
+    from titrant.compiled.poisson import poisson_sums  # noqa: PLC0415  (numba)
+
+    sums = np.zeros((draws, 1 + terms.shape[1]))
+    if not len(terms):
+        return sums
+    varies = np.ptp(terms, axis=0) > 0.0
+    columns = np.ascontiguousarray(terms[:, varies])
+    thresholds = _THRESHOLDS.astype(np.uint32)
+    by_half = poisson_sums(_keys(number, seed), columns, thresholds, (draws + 1) // 2)
+    # Draws 2j and 2j + 1 are the high and the low half of one number.
+    low_first = np.array([1], dtype=np.uint64).view(np.uint32)[0] == 1
+    drawn = by_half.reshape(len(by_half), -1, 2)[:, :, :: -1 if low_first else 1]
+    drawn = drawn.reshape(len(by_half), -1)[:, :draws].T
+    sums[:, 0] = drawn[:, 0]
+    sums[:, 1:][:, varies] = drawn[:, 1:]
+    sums[:, 1:][:, ~varies] = np.outer(drawn[:, 0], terms[0, ~varies])
     return sums
 
 
@@ -149,11 +182,16 @@ def _only_ratios(question: Question) -> bool:
 
 def poisson_counts(row: NDArray[np.int64], draws: int, seed: int) -> Array:
     """Return Poisson(1) counts (n, draws) that depend on the seed, row number and draw only."""
-    start = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
-    key = splitmix64(start + row.astype(np.uint64) * np.uint64(GOLDEN))
+    key = _keys(row, seed)
     pairs = np.arange((draws + 1) // 2, dtype=np.uint64) * np.uint64(GOLDEN)
     bits = splitmix64(key[:, None] + pairs)
     # Draws 2j and 2j + 1 share 64 bits, so that asking for more draws keeps the first ones.
     halves = np.stack([bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)], axis=2)
     some = halves.reshape(len(row), -1)[:, :draws]
     return np.searchsorted(_THRESHOLDS, some, side="right").astype(np.float64)
+
+
+def _keys(row: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Return the states (n,) from which the counts of each row are drawn."""
+    start = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
+    return splitmix64(start + row.astype(np.uint64) * np.uint64(GOLDEN))
