@@ -69,7 +69,7 @@ def read_table(path: str, roles: Roles | None = None) -> pa.Table:
     paths = paths_of(path, _all_endings())
     first = _loaded(paths[0], _format(paths[0]), roles, None)
     rest = [_loaded(one, _format(one), roles, (paths[0], first)) for one in paths[1:]]
-    return _joined(paths[0], [first, *rest]) if rest else first
+    return _joined(paths, [first, *rest]) if rest else first
 
 
 def _loaded(
@@ -95,11 +95,25 @@ def _check_same(path: str, names: Sequence[str], first: str, wanted: Sequence[st
         raise wording.files_differ(path, first, lacking)
 
 
-def _joined(first: str, tables: list[pa.Table]) -> pa.Table:
+def _joined(paths: Sequence[str], tables: list[pa.Table]) -> pa.Table:
     try:
-        return pa.concat_tables(tables, promote_options="permissive")
+        return _concatenated(tables)
     except pa.ArrowException as reason:
-        raise wording.files_disagree(first, reason) from None
+        raise wording.files_disagree(_odd(paths, tables), paths[0], reason) from None
+
+
+def _concatenated(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _odd(paths: Sequence[str], tables: list[pa.Table]) -> str:
+    """Return the first file whose table does not go with the tables before it."""
+    for i, path in enumerate(paths, start=1):
+        try:
+            _concatenated([table.slice(0, 0) for table in tables[:i]])
+        except pa.ArrowException:
+            return path
+    return paths[-1]
 
 
 # Which files

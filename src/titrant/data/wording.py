@@ -311,12 +311,13 @@ def files_differ(path: str, first: str, lacking: Sequence[str]) -> DataError:
     )
 
 
-def files_disagree(first: str, reason: object) -> DataError:
+def files_disagree(path: str, first: str, reason: object) -> DataError:
     """Refuse several files of one table whose columns have types that do not combine."""
     lines = str(reason).strip().splitlines() or ["no reason given"]
     return DataError(
-        f"The columns of all files of a table must have types that combine; got a type that "
-        f"differs from `{first}` ({lines[0].rstrip('.')}). Convert the files to the same types."
+        f"The columns of all files of a table must have types that combine; got one in `{path}` "
+        f"that differs from `{first}` ({lines[0].rstrip('.')}). Convert the files to the same "
+        "types."
     )
 
 
