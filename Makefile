@@ -1,5 +1,5 @@
 # The commands of this project. Each sets up what it needs; a second run reuses it.
-.PHONY: help setup demo test test-spark spark-tests lint format lock screenshots clean
+.PHONY: help setup demo test test-spark spark-tests lint docs format lock screenshots clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -16,7 +16,8 @@ help:
 	@echo "make demo    run titrant on built-in data; leaves report.html"
 	@echo "make test    run all tests with coverage"
 	@echo "make test-spark  run the tests of Spark in .venv-spark (needs Java 17)"
-	@echo "make lint    ruff, mypy --strict, import-linter"
+	@echo "make lint    ruff, mypy --strict, import-linter, spelling"
+	@echo "make docs    build the site of docs/ into site/ and check its links"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make lock    resolve the dependencies anew (needs uv)"
 	@echo "make screenshots  take the pictures of the README anew (needs chromium)"
@@ -75,6 +76,14 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+# Offline: the site loads nothing from elsewhere, and neither does its build. The banner of the theme is not a warning.
+docs: export PYTHONPATH := scripts
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: setup
+	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/python -m pages.links site
 
 format: setup
 	$(BIN)/ruff check --fix-only
@@ -96,4 +105,4 @@ screenshots: setup
 
 clean:
 	rm -rf .venv .venv-spark .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -f report.html
+	rm -rf site report.html

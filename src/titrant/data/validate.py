@@ -128,7 +128,7 @@ def check_rows(n: int) -> None:
 
 
 def check_finite(parts: dict[str, Array]) -> None:
-    """Refuse NaN and infinity in any of the labelled columns (n,), with one sentence for all."""
+    """Refuse NaN and infinity in any of the labeled columns (n,), with one sentence for all."""
     bad = {label: ~np.isfinite(column) for label, column in parts.items() if not _finite(column)}
     if bad:
         raise wording.not_finite(bad)

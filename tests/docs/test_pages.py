@@ -1,0 +1,88 @@
+"""What pages name exists: files, rooms, links; and the tools of the pages do what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import api, commands, links
+from pages.blocks import ROOT, blocks, pages, printed
+
+import titrant
+from titrant.cli.app import COMMANDS
+
+AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+NAMED = re.compile(r"`((?:src|tests|scripts|docs|benchmarks|requirements)/[\w./-]+\.\w+)`")
+LINK = re.compile(r"(?<=\]\()(?!https?:)([^)#\s]+)")
+SOURCE = re.compile(r'(?<=src=")(?!https?:)([^"]+)')
+EXAMPLES = {"NAME", "cone", "sloped", "smallest_steady", "stepped"}  # yet to be added
+
+
+@pytest.mark.parametrize("page", AT_ROOT, ids=lambda page: page.name)
+def test_links_of_pages_outside_the_site_lead_somewhere(page):
+    text = page.read_text("utf-8")
+    for target in [*LINK.findall(text), *SOURCE.findall(text)]:
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_exist(page):
+    for name in NAMED.findall(page.read_text("utf-8")):
+        assert (ROOT / name).is_file() or Path(name).stem in EXAMPLES, name
+
+
+def test_the_map_of_the_house_has_every_room():
+    # A room that nobody finds on the map will be built twice.
+    drawn = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    tree = drawn.partition("src/titrant/\n")[2].partition("```")[0]
+    for place in (ROOT / "src/titrant").iterdir():
+        if place.name == "__pycache__" or place.suffix not in {"", ".py"}:
+            continue
+        name = f"{place.name}/" if place.is_dir() else place.name
+        assert re.search(rf"(^  |, ){re.escape(name)}", tree, re.MULTILINE), name
+
+
+def test_the_reference_has_every_public_name_and_command():
+    text = api.page()
+    assert all(f"{{ #{name} }}" in text for name in titrant.__all__)
+    told = commands.page()
+    assert all(f"## titrant {name} " in told for name in COMMANDS)
+    assert "`treatment`" in commands.config_page()
+
+
+def test_blocks_are_found_run_and_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fence = "```"
+    page = "\n".join(
+        [
+            f"{fence}python\nx = 2\nprint(x)\n{fence}\n\n{fence}text\n2\n{fence}",
+            f"<!-- not run: example -->\n{fence}python\n1 / 0\n{fence}",
+            f"{fence}python\nprint(x + 1)\n{fence}\n\n{fence}text\nanother\n{fence}\n",
+        ]
+    )
+    found = list(blocks(page, "page.md"))
+    assert [b.why_not for b in found] == [None, "example", None]
+    assert [(b.output, out) for b, out in printed(found)] == [("2\n", "2\n"), ("another\n", "3\n")]
+    assert found[2].place == "page.md:14"
+
+
+def test_a_command_that_fails_is_noticed():
+    page = "```sh\ntitrant evaluate no-such-file.csv\n```\n"
+    with pytest.raises(AssertionError, match="exit code 2"):
+        list(printed(list(blocks(page, "page.md"))))
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">ok</a><a href="b.html#gone">no</a><a href="c.html">no</a>'
+        '<a href="https://example.org">not followed</a>'
+        '<script src="https://cdn.example.org/x.js"></script>',
+        "utf-8",
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there">b</h1>', "utf-8")
+    assert links.broken(tmp_path) == [
+        "a.html loads https://cdn.example.org/x.js from elsewhere.",
+        "a.html links to b.html#gone: there is no such heading.",
+        "a.html links to c.html: there is no such file.",
+    ]
