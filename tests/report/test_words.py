@@ -70,6 +70,8 @@ def test_a_learned_policy_is_judged_on_rows_it_was_not_learned_from(deployed):
         "(90% interval 2.562\xa0…\xa03.312 less)."
     )
     assert ("To be safe, the status quo is kept." in said) is not deployed
+    plainly = answer(replace(usual_learned(), learned={**LEARNED, "name": "learned"}))
+    assert plainly.startswith("On rows it was not learned from, the learned policy has an")
 
 
 def test_figures_say_what_they_leave_out():

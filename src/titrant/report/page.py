@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SOME = 4
 """Of so many doses of a curve one is shown at once; all are one click away."""
+SOME_STRENGTHS = 2
+"""And of so many strengths of a rule."""
 SHORT = 1000
 """Characters of JSON that are set line by line."""
 SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
@@ -114,7 +116,11 @@ def _strengths(report: Report) -> dict[str, Any] | None:
     found = report.strengths
     if found is None:
         return None
-    return {"figure": values.strengths(report, found), "table": tables.strengths(report, found)}
+    return {
+        "figure": values.strengths(report, found),
+        "some": tables.strengths(report, found, every=SOME_STRENGTHS),
+        "table": tables.strengths(report, found),
+    }
 
 
 def _who(report: Report) -> dict[str, Any]:

@@ -76,9 +76,9 @@ def curve(report: Report, treatment: str, every: int = 1) -> Table:
     return Table(f"The same {treatment} for everyone", _headings(report, treatment), rows, ())
 
 
-def strengths(report: Report, found: Curve) -> Table:
+def strengths(report: Report, found: Curve, every: int = 1) -> Table:
     """Return the value of the focus over the strength with which it is applied."""
-    rows = _points(report, found)
+    rows = _points(report, found)[::every]
     return Table(f"“{report.focus}” by its strength", _headings(report, "β"), rows, ())
 
 

@@ -145,7 +145,7 @@ def _honest(report: Report, learned: Mapping[str, Any]) -> str:
     level, low_high = percent(report.level), span(*found["interval"])
     value = f"{number(found['value'])} ({level} interval {low_high})"
     said = (
-        f"On rows it was not learned from, {quoted(learned['name'])} has an estimated mean "
+        f"On rows it was not learned from, {_learned_name(learned)} has an estimated mean "
         f"{report.log.outcome} of {value}."
     )
     against = found["against"].get(report.status_quo)
@@ -154,6 +154,11 @@ def _honest(report: Report, learned: Mapping[str, Any]) -> str:
     ends = tuple(against["interval"])
     kept = "" if learned.get("deployed", True) else " To be safe, the status quo is kept."
     return f"{said} That is {gap(against['difference'], ends, report.level)}{kept}"
+
+
+def _learned_name(learned: Mapping[str, Any]) -> str:
+    """Return the learned policy's name, unless it says no more than that."""
+    return "the learned policy" if learned["name"] == "learned" else quoted(learned["name"])
 
 
 def _ends(report: Report, name: str) -> tuple[float, float]:

@@ -93,7 +93,7 @@ def curve(report: Report, treatment: str, name: str) -> str:
 def strengths(report: Report, found: Curve) -> str:
     """Return the value of the focus over the strength with which it is applied."""
     title = f"Value of “{report.focus}” over the strength β with which it is applied"
-    label = "β: 0 the mean dose for all, 1 the rule itself"
+    label = "β: 0 the mean dose for all, 1 the rule"
     return _curve(report, found, ("strengths", title, label))
 
 
