@@ -14,15 +14,23 @@ from titrant.compiled.statistics import merge
 
 if TYPE_CHECKING:
     from titrant._types import Array
+    from titrant.compiled.flags import Flags, Index
 
 
 @compiled
 def tally_weights(
-    w: Array, tally: Array, pool: Array, size: int, limit: float, kept: int
+    w: Array,
+    tally: Array,
+    pool: Array,
+    size: int,
+    limit: float,
+    kept: int,
+    flags: Flags,
+    which: Index,
 ) -> tuple[int, float]:
     """Add weights (B,) to a tally (5,) and a pool of the largest; return its size and limit."""
     add_weights(w, tally)
-    return collect(w, pool, size, limit, kept)
+    return collect(w, pool, size, limit, kept, flags, which)
 
 
 @fast

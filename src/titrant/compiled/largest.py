@@ -5,28 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from titrant.compiled.decorators import compiled, fast
+from titrant.compiled.flags import listed
 
 if TYPE_CHECKING:
     from titrant._types import Array
-
-_PIECE = 16
-"""Rows that are looked through together."""
+    from titrant.compiled.flags import Flags, Index
 
 
 @compiled
-def collect(w: Array, pool: Array, size: int, limit: float, kept: int) -> tuple[int, float]:
+def collect(
+    w: Array, pool: Array, size: int, limit: float, kept: int, flags: Flags, which: Index
+) -> tuple[int, float]:
     """Add the |w| (B,) above ``limit`` to the pool; return its size and the new limit.
 
     The pool has room for more than 2B + kept. When there is none for another chunk, all but the
-    ``kept`` largest are dropped, and the least of these is the limit.
+    ``kept`` largest are dropped, and the least of these is the limit. flags and which (≥ B,) are
+    scratch.
     """
-    for start in range(0, len(w), _PIECE):
-        some = w[start : start + _PIECE]
-        if _above(some, limit) > 0:
-            for i in range(len(some)):
-                # Written in any case, counted if it belongs: a branch would be mispredicted.
-                pool[size] = abs(some[i])
-                size += abs(some[i]) > limit
+    _flag(w, limit, flags)
+    for j in range(listed(flags, len(w), which)):
+        pool[size] = abs(w[which[j]])
+        size += 1
     if size + len(w) < len(pool):
         return size, limit
     _bring_forward(pool, size, kept)
@@ -37,12 +36,10 @@ def collect(w: Array, pool: Array, size: int, limit: float, kept: int) -> tuple[
 
 
 @fast
-def _above(w: Array, limit: float) -> int:
-    """Return how many |w| are above the limit."""
-    count = 0
+def _flag(w: Array, limit: float, flags: Flags) -> None:
+    """Flag the |w| above the limit."""
     for i in range(len(w)):
-        count += abs(w[i]) > limit
-    return count
+        flags[i] = abs(w[i]) > limit
 
 
 @compiled

@@ -45,7 +45,8 @@ def statistics(
     n, varies = len(t), len(b) > 1
     mean, comoment, tally = np.zeros(3), np.zeros((3, 3)), np.zeros(5)
     sums, own = np.zeros(3), np.zeros((3, 3))
-    room, which = np.empty((ROOM, CHUNK)), np.empty(CHUNK, dtype=np.int64)
+    room, flags = np.empty((ROOM, CHUNK)), np.empty(CHUNK, dtype=np.uint8)
+    which = np.empty(CHUNK, dtype=np.int64)
     edges, weights, residuals = np.empty((2, CHUNK)), np.empty(CHUNK), np.empty(CHUNK)
     pool, size, limit = np.empty(2 * CHUNK + kept + 1), 0, 0.0
     if not varies:
@@ -58,6 +59,7 @@ def statistics(
             tau[start:stop],
             q[start:stop],
             bounds_of(bounds, start, stop, edges),
+            bounds.shape[1] == 1,
             h,
             kappa,
             gamma,
@@ -65,6 +67,7 @@ def statistics(
             areas,
             middle,
             room,
+            flags,
             which,
             w,
         )
@@ -80,7 +83,7 @@ def statistics(
             add_baselines(b[start:stop], w, e, level, mean, sums, own)
         merge(mean, comoment, start, sums, own, len(w))
         if above > 0:
-            size, limit = collect(w, pool, size, limit, kept)
+            size, limit = collect(w, pool, size, limit, kept, flags, which)
     comoment[0, 1], comoment[0, 2], comoment[1, 2] = comoment[1, 0], comoment[2, 0], comoment[2, 1]
     return mean, comoment, tally, pool[:size]
 

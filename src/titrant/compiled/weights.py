@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.compiled.decorators import compiled, fast
+from titrant.compiled.flags import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.compiled.flags import Flags
 
     Index = NDArray[np.int64]
 
@@ -24,8 +26,6 @@ CHUNK = 512
 """Rows that are taken through all steps together: they stay in the fastest cache."""
 ROOM = 4
 """Rows of scratch that `set_weights` needs."""
-_PIECE = 32
-"""Rows that are looked through together for bounds nearby."""
 
 
 @compiled
@@ -34,6 +34,7 @@ def set_weights(
     tau: Array,
     q: Array,
     bounds: Array,
+    shared: bool,
     h: float,
     kappa: Array,
     gamma: int,
@@ -41,19 +42,21 @@ def set_weights(
     areas: Array,
     middle: Array,
     room: Array,
+    flags: Flags,
     which: Index,
     w: Array,
 ) -> None:
     """Set w (B,) to K*(u)/(h·q), K* the kernel that reproduces polynomials up to ``degree``.
 
-    Degree −1 is K itself. bounds (2, ≥ B) of the dose, or (0, …) where there are none; areas
-    (5, 5) and middle (3,) as in `titrant.kernels.power`; room (4, ≥ B) and which (≥ B,) are
-    scratch. The rows near a bound are gathered, so that the loops over them vectorize.
+    Degree −1 is K itself. bounds (2, ≥ B) of the dose, or (0, …) where there are none, ``shared``
+    if they are the same in all rows; areas
+    (5, 5) and middle (3,) as in `titrant.kernels.power`; room (4, ≥ B), flags and which (≥ B,)
+    are scratch. The rows near a bound are gathered, so that the loops over them vectorize.
     """
     near = 0
     _plain(t, tau, q, h, kappa, 1.0 / h if gamma == 2 else 0.0, w)  # noqa: PLR2004
     if degree >= 0 and len(bounds) > 0:
-        near = _gather(t, tau, bounds[0], bounds[1], h, w, room, which)
+        near = _gather(t, tau, bounds[0], bounds[1], shared, h, w, room, flags, which)
     if near > 0:
         u, left, right, value = room[0][:near], room[1][:near], room[2][:near], room[3][:near]
         if degree < 2:  # noqa: PLR2004
@@ -82,7 +85,7 @@ def all_weights(
 ) -> None:
     """Set w (n,) chunk by chunk; bounds are (2, n), (2, 1) or (2, 0)."""
     room, which = np.empty((ROOM, CHUNK)), np.empty(CHUNK, dtype=np.int64)
-    edges = np.empty((2, CHUNK))
+    edges, flags = np.empty((2, CHUNK)), np.empty(CHUNK, dtype=np.uint8)
     for start in range(0, len(w), CHUNK):
         stop = min(start + CHUNK, len(w))
         set_weights(
@@ -90,6 +93,7 @@ def all_weights(
             tau[start:stop],
             q[start:stop],
             bounds_of(bounds, start, stop, edges),
+            bounds.shape[1] == 1,
             h,
             kappa,
             gamma,
@@ -97,6 +101,7 @@ def all_weights(
             areas,
             middle,
             room,
+            flags,
             which,
             w[start:stop],
         )
@@ -128,26 +133,23 @@ def _gather(
     tau: Array,
     lower: Array,
     upper: Array,
+    shared: bool,
     h: float,
     w: Array,
     room: Array,
+    flags: Flags,
     which: Index,
 ) -> int:
     """Return how many rows with a weight are near a bound; set room[:4] to their u, −L, U and w.
 
     −L and U are cut to [0, 1]: a bound that the dose has passed counts as one at the dose.
     """
-    near, unit = 0, 1.0 / h
-    for start in range(0, len(w), _PIECE):
-        stop = min(start + _PIECE, len(w))
-        doses, low, high = tau[start:stop], lower[start:stop], upper[start:stop]
-        weights = w[start:stop]
-        if _count_near(doses, low, high, h, weights) == 0:
-            continue
-        for i in range(len(weights)):
-            # Written in any case, counted if it belongs: a branch would be mispredicted.
-            which[near] = start + i
-            near += (weights[i] != 0.0) & ((doses[i] - low[i] < h) | (high[i] - doses[i] < h))
+    unit = 1.0 / h
+    if shared:
+        flag_near_shared(tau, lower[0], upper[0], h, w, flags)
+    else:
+        flag_near(tau, lower, upper, h, w, flags)
+    near = listed(flags, len(w), which)
     for j in range(near):
         i = which[j]
         room[0, j] = (t[i] - tau[i]) * unit
@@ -158,12 +160,19 @@ def _gather(
 
 
 @fast
-def _count_near(tau: Array, lower: Array, upper: Array, h: float, w: Array) -> int:
-    """Return how many of some rows have a weight and a dose within h of a bound."""
-    count = 0
-    for i in range(len(tau)):
-        count += (w[i] != 0.0) & ((tau[i] - lower[i] < h) | (upper[i] - tau[i] < h))
-    return count
+def flag_near(tau: Array, lower: Array, upper: Array, h: float, w: Array, flags: Flags) -> None:
+    """Flag the rows with a weight whose dose is within h of a bound."""
+    for i in range(len(w)):
+        flags[i] = (w[i] != 0.0) & ((tau[i] - lower[i] < h) | (upper[i] - tau[i] < h))
+
+
+@fast
+def flag_near_shared(
+    tau: Array, lower: float, upper: float, h: float, w: Array, flags: Flags
+) -> None:
+    """Flag the same where all rows share the bounds."""
+    for i in range(len(w)):
+        flags[i] = (w[i] != 0.0) & ((tau[i] - lower < h) | (upper - tau[i] < h))
 
 
 @fast

@@ -77,20 +77,22 @@ def _one(arguments: _Arguments) -> tuple[Moments, Tally]:
 
 
 def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
-    from titrant.compiled.joint import add_chunk, tally_weights  # noqa: PLC0415  (numba)
+    from titrant.compiled.flags import WORD  # noqa: PLC0415  (numba)
+    from titrant.compiled.joint import add_chunk, tally_weights  # noqa: PLC0415
 
     n, m = len(arguments[0].y), len(arguments)
     k = _TERMS * m
-    size = int(np.clip(_CELLS // k, *_CHUNKS))
+    size = int(np.clip(_CELLS // k, *_CHUNKS)) // WORD * WORD
     mean, comoment = np.zeros(k), np.zeros((k, k))
     sums, own, terms = np.empty(k), np.zeros((k, k)), np.empty((k, size))
     tally, pools = np.zeros((m, 5)), np.empty((m, 2 * size + KEPT + 1))
     marks = [(0, 0.0)] * m
+    flags, which = np.empty(size, dtype=np.uint8), np.empty(size, dtype=np.int64)
     for start in range(0, n, size):
         part = slice(start, min(start + size, n))
         for j, a in enumerate(arguments):
             w = _write_terms(a, part, terms[_TERMS * j : _TERMS * (j + 1)])
-            marks[j] = tally_weights(w, tally[j], pools[j], *marks[j], KEPT)
+            marks[j] = tally_weights(w, tally[j], pools[j], *marks[j], KEPT, flags, which)
         add_chunk(terms, part.stop - start, mean, comoment, start, sums, own)
     moments = Moments(n, mean, np.tril(comoment) + np.tril(comoment, -1).T)
     return moments, _tally(n, tally.T, [p[:s] for p, (s, _) in zip(pools, marks, strict=True)])
