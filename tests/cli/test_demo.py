@@ -28,7 +28,7 @@ def test_the_best_rule_is_that_of_the_design():
 
 
 def test_the_demo_checks_evaluates_learns_and_writes_a_page(call, tmp_path, policies):
-    said = call("demo", "-n", ROWS, "--seed", SEED)
+    said = call("demo", "-n", ROWS, "--seed", SEED, "--save-config", "run.toml")
     assert said.code == 0, said.err
     assert "Wrote report.html" in said.err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -55,3 +55,4 @@ def test_the_demo_checks_evaluates_learns_and_writes_a_page(call, tmp_path, poli
     for coefficient in (0.35, -0.2, -9.0, 19.0):
         assert number(coefficient) in said.out
     assert {"rows": ROWS, "seed": SEED}.items() <= data["settings"].items()
+    assert data["config"] == (tmp_path / "run.toml").read_text(encoding="utf-8")

@@ -44,8 +44,15 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+_COMPLETION = """\b
+Completion by the Tab key, in ~/.bashrc (or zsh_source in ~/.zshrc):
+  eval "$(_TITRANT_COMPLETE=bash_source titrant)"
+"""
+
+
 @click.group(
     cls=LazyGroup,
+    epilog=_COMPLETION,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

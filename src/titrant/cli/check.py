@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from titrant.cli.options import (
+    ClusterOptions,
     LogOptions,
     MethodOptions,
     RunOptions,
@@ -35,8 +37,14 @@ class CheckOptions:
 
 
 @click.command("check", epilog=_EXAMPLE)
-@takes(LogOptions, CheckOptions, MethodOptions, RunOptions)
-def command(log: LogOptions, options: CheckOptions, method: MethodOptions, run: RunOptions) -> None:
+@takes(LogOptions, CheckOptions, MethodOptions, ClusterOptions, RunOptions)
+def command(
+    log: LogOptions,
+    options: CheckOptions,
+    method: MethodOptions,
+    workers: ClusterOptions,
+    run: RunOptions,
+) -> None:
     """Check whether LOG can be trusted, and a policy on it: propensities, overlap, bandwidth.
 
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
@@ -53,23 +61,27 @@ def command(log: LogOptions, options: CheckOptions, method: MethodOptions, run: 
         )
     check_writable("--json", options.json)
     check_writable("--save-config", run.save_config)
-    found = _checked(log, options, method, run)
+    found = _checked(log, options, method, workers, run)
     _show(found, options)
     if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
         click.get_current_context().exit(REFUSED)
 
 
 def _checked(
-    log_options: LogOptions, options: CheckOptions, method: MethodOptions, run: RunOptions
+    log_options: LogOptions,
+    options: CheckOptions,
+    method: MethodOptions,
+    workers: ClusterOptions,
+    run: RunOptions,
 ) -> Diagnostics:
     from titrant import check  # noqa: PLC0415
-    from titrant.cli import config, inputs, specs  # noqa: PLC0415
+    from titrant.cli import cluster, config, inputs, specs  # noqa: PLC0415
     from titrant.cli.progress import CHECKING, READING, bar  # noqa: PLC0415
 
     how = inputs.method(method)
-    with bar(READING, CHECKING) as steps:
+    with bar(READING, CHECKING) as steps, ExitStack() as stack:
         steps.begin(READING)
-        log = inputs.read_log(log_options)
+        log, executor = stack.enter_context(cluster.opened(log_options, workers))
         policy = next(iter(specs.policies(options.policy, log).values()), None)
         config.save(click.get_current_context(), run.save_config)
         steps.begin(CHECKING)
@@ -80,6 +92,7 @@ def _checked(
             bandwidth=how["bandwidth"],
             propensity=how["propensity"],
             seed=method.seed,
+            executor=executor,
         )
 
 

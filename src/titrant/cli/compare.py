@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from titrant.cli.options import (
+    ClusterOptions,
     LogOptions,
     MethodOptions,
     OutputOptions,
@@ -21,12 +22,13 @@ Example:
 
 
 @click.command("compare", epilog=_EXAMPLE)
-@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, RunOptions)
+@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions)
 def command(
     log: LogOptions,
     policies: PolicyOptions,
     method: MethodOptions,
     output: OutputOptions,
+    cluster: ClusterOptions,
     run: RunOptions,
 ) -> None:
     """Estimate several policies on the same rows of LOG, and their paired differences.
@@ -41,5 +43,5 @@ def command(
             "`titrant compare` takes at least two policies; got one. "
             "Use `titrant evaluate` for one."
         )
-    comparison, page = compared(log, policies, method, output, run)
+    comparison, page = compared(log, policies, method, output, cluster, run)
     finish(comparison, comparison.to_dict(), output, page)

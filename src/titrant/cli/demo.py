@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from titrant.cli.options import option, seed, takes
+from titrant.cli import config
+from titrant.cli.options import RunOptions, option, seed, takes
 
 if TYPE_CHECKING:
     from titrant.data import LoggedData
@@ -38,12 +39,11 @@ class DemoOptions:
     html: str = option(
         "--html", default="report.html", show_default=True, metavar="FILE", help="The report page."
     )
-    debug: bool = option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 
 @click.command("demo")
-@takes(DemoOptions)
-def command(options: DemoOptions) -> None:
+@takes(DemoOptions, RunOptions)
+def command(options: DemoOptions, run: RunOptions) -> None:
     """Evaluate three dosing policies on a simulated log, learn a fourth, beside the truth.
 
     The report of it all goes to report.html.
@@ -53,6 +53,8 @@ def command(options: DemoOptions) -> None:
     from titrant.data.simulate import DESIGNS  # noqa: PLC0415
 
     check_writable("--html", options.html)
+    check_writable("--save-config", run.save_config)
+    config.save(click.get_current_context(), run.save_config)
     design = DESIGNS["dosing"]
     log = design.draw(options.rows, options.seed, propensity=False)
     show(
@@ -153,7 +155,8 @@ def _write(design: Design, log: LoggedData, learner: PolicyLearner, options: Dem
         treatments=[TREATMENT],
         outcome=OUTCOME,
         level=LEVEL,
-        settings={"command": "titrant demo", "rows": options.rows, "seed": options.seed},
+        settings=config.settings(click.get_current_context()),
+        config=config.text(click.get_current_context()),
         truth=_truth(design, log, learner),
     )
     with bar(REPORTING) as steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from titrant.cli.options import (
+    ClusterOptions,
     LogOptions,
     MethodOptions,
     OutputOptions,
@@ -20,12 +21,13 @@ Example:
 
 
 @click.command("evaluate", epilog=_EXAMPLE)
-@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, RunOptions)
+@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions)
 def command(
     log: LogOptions,
     policies: PolicyOptions,
     method: MethodOptions,
     output: OutputOptions,
+    cluster: ClusterOptions,
     run: RunOptions,
 ) -> None:
     """Estimate how good one policy would have been on the contexts of LOG.
@@ -40,6 +42,6 @@ def command(
             f"`titrant evaluate` takes one policy; got {len(policies.policy)}. "
             "Use `titrant compare` for several."
         )
-    comparison, page = compared(log, policies, method, output, run)
+    comparison, page = compared(log, policies, method, output, cluster, run)
     (estimate,) = comparison.estimates.values()
     finish(comparison, estimate.to_dict(), output, page)

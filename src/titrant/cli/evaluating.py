@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from titrant.cli import config, inputs, show, specs
+from titrant.cli import cluster, config, inputs, show, specs
 from titrant.cli.progress import ESTIMATING, FITTING, READING, REPORTING, bar
 from titrant.cli.terminal import show as to_terminal
 from titrant.cli.writing import STDOUT, check_writable, write_text
@@ -16,6 +17,7 @@ from titrant.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from titrant.cli.options import (
+        ClusterOptions,
         LogOptions,
         MethodOptions,
         OutputOptions,
@@ -44,22 +46,24 @@ def compared(
     policy_options: PolicyOptions,
     method_options: MethodOptions,
     output: OutputOptions,
+    workers: ClusterOptions,
     run: RunOptions,
 ) -> tuple[Comparison, Asked]:
     """Return the comparison that the options ask for."""
+    cluster.check_no_page(workers, output.html)
     for option in ("--html", "--json"):
         check_writable(option, getattr(output, option[2:]))
     check_writable("--save-config", run.save_config)
     how = inputs.method(method_options)
     context = click.get_current_context()
-    with bar(READING, FITTING, ESTIMATING) as steps:
+    with bar(READING, FITTING, ESTIMATING) as steps, ExitStack() as stack:
         steps.begin(READING)
-        log = inputs.read_log(log_options)
+        log, executor = stack.enter_context(cluster.opened(log_options, workers))
         rules = specs.rules(policy_options.policy, log)
         policies = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
         config.save(context, run.save_config)
         steps.begin(FITTING)
-        evaluation = Evaluation.of(log, policies, how["estimator"], how["propensity"])
+        evaluation = Evaluation.of(log, policies, how["estimator"], how["propensity"], executor)
         steps.begin(ESTIMATING)
         comparison = evaluation.compare(how["bandwidth"], allow_untrusted=how["allow_untrusted"])
     settings, text = config.settings(context), config.text(context)

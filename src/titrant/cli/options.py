@@ -174,6 +174,23 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Who works on a log that is larger than memory."""
+
+    workers: int | None = option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Read Parquet files part by part, by N processes on this machine (Dask).",
+    )
+    dask: str | None = option(
+        "--dask",
+        metavar="ADDRESS",
+        help="The same by a running Dask cluster, such as tcp://10.0.0.5:8786.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RunOptions:
     """How a run is repeated, and looked into when it fails."""
 
@@ -192,7 +209,7 @@ class RunOptions:
 
 def vocabulary() -> set[str]:
     """Return the names of all options that commands share."""
-    groups = (LogOptions, PolicyOptions, MethodOptions, OutputOptions)
+    groups = (LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions)
     return {option.name for group in groups for option in fields(group)}
 
 

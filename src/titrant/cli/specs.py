@@ -13,7 +13,7 @@ from titrant.cli.inputs import bounds, comma_list
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from titrant.data import LoggedData
+    from titrant.data.source import Source
     from titrant.policies import Policy
 
 FORMS = (
@@ -22,12 +22,12 @@ FORMS = (
 )
 
 
-def policies(texts: Sequence[str], log: LoggedData) -> dict[str, Policy]:
+def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     """Return the policies by name, each fitted to the context columns of the log."""
     return {name: on_columns(rule, log.names, name) for name, rule in rules(texts, log).items()}
 
 
-def rules(texts: Sequence[str], log: LoggedData) -> dict[str, Policy]:
+def rules(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     """Return the policies by name, as they are written."""
     found: dict[str, Policy] = {}
     for text in texts:
@@ -52,7 +52,7 @@ def named(text: str) -> tuple[str, str]:
     return (Path(text).stem if text.endswith(".json") else text), text
 
 
-def policy(spec: str, log: LoggedData) -> Policy:
+def policy(spec: str, log: Source) -> Policy:
     """Return the policy that a text describes; `log` gives column names and mean doses."""
     kind, colon, rest = spec.partition(":")
     if spec in _WORDS:
@@ -80,26 +80,32 @@ def on_columns(policy: Policy, available: Sequence[str], name: str) -> Policy:
     return Function(lambda X: policy(X[:, places]))
 
 
-def _logged_mean(log: LoggedData) -> Policy:
+def _logged_mean(log: Source) -> Policy:
+    from titrant.data import LoggedData  # noqa: PLC0415
+    from titrant.execute import as_engine  # noqa: PLC0415
     from titrant.policies import Constant  # noqa: PLC0415
+    from titrant.survey import survey_of  # noqa: PLC0415
 
-    return Constant(log.treatment.mean(axis=0))
+    if isinstance(log, LoggedData):
+        return Constant(log.treatment.mean(axis=0))
+    mean = survey_of(log, as_engine(None, log)).sums.moments.mean[: log.dimension]
+    return Constant(float(mean[0]) if len(mean) == 1 else mean)
 
 
-def _status_quo(_: LoggedData) -> Policy:
+def _status_quo(_: Source) -> Policy:
     from titrant.policies import StatusQuo  # noqa: PLC0415
 
     return StatusQuo()
 
 
-def _constant(text: str, _: LoggedData) -> Policy:
+def _constant(text: str, _: Source) -> Policy:
     from titrant.policies import Constant  # noqa: PLC0415
 
     doses = [_number(part, f"constant:{text}") for part in text.split(",")]
     return Constant(doses[0] if len(doses) == 1 else doses)
 
 
-def _linear(text: str, log: LoggedData) -> Policy:
+def _linear(text: str, log: Source) -> Policy:
     from titrant.policies import Constant, Linear  # noqa: PLC0415
 
     terms = dict(_term(part) for part in comma_list(text))
@@ -114,7 +120,7 @@ def _linear(text: str, log: LoggedData) -> Policy:
     return Linear([terms.get(c, 0.0) for c in log.names], intercept, features=log.names)
 
 
-def _clipped(text: str, log: LoggedData) -> Policy:
+def _clipped(text: str, log: Source) -> Policy:
     from titrant.policies import Clipped  # noqa: PLC0415
 
     limits, _, inner = text.partition(":")
@@ -123,7 +129,7 @@ def _clipped(text: str, log: LoggedData) -> Policy:
     return Clipped(policy(inner, log), low, high)
 
 
-def _rounded(text: str, log: LoggedData) -> Policy:
+def _rounded(text: str, log: Source) -> Policy:
     from titrant.policies import Rounded  # noqa: PLC0415
 
     step, _, inner = text.partition(":")
@@ -153,11 +159,11 @@ def _refusal(sentence: str) -> click.BadParameter:
     return click.BadParameter(sentence, param_hint="'--policy'")
 
 
-_WORDS: dict[str, Callable[[LoggedData], Policy]] = {
+_WORDS: dict[str, Callable[[Source], Policy]] = {
     "logged-mean": _logged_mean,
     "status-quo": _status_quo,
 }
-_KINDS: dict[str, Callable[[str, LoggedData], Policy]] = {
+_KINDS: dict[str, Callable[[str, Source], Policy]] = {
     "constant": _constant,
     "linear": _linear,
     "clipped": _clipped,
