@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Self
 
@@ -11,26 +12,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check, _drawing
 from titrant.data import LoggedData
+from titrant.data.source import Source
 from titrant.errors import InvalidArgument
 from titrant.estimators import DoublyRobust
 from titrant.evaluation import compare
+from titrant.execute import as_engine
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
+from titrant.learn.halves import Half
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
 from titrant.learn.procedure import Procedure, silent
 from titrant.learn.setting import dose_sd
 from titrant.learn.stacked import StackedDR
+from titrant.learn.streamed import Stream, learn_streamed
 from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
+from titrant.survey import HeldSurvey, StreamSurvey, survey_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
+    from concurrent.futures import Executor
 
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
+    from titrant.execute import Engine
     from titrant.inference.results import Comparison, Estimate
     from titrant.learn.classes import PolicyClass
     from titrant.learn.procedure import Learned, Progress
@@ -59,6 +67,9 @@ class PolicyLearner(BaseEstimator):
     honest : whether to compute the honest value, which learns twice more on halves of the log
     seed : draws the halves
     progress : called with a stage, the steps done and the steps in all
+    executor : where partitions of the log are worked on, see `evaluate`
+    checkpoint : a folder that keeps the state of a search over files, so that a search that was
+        stopped goes on where it was; see `titrant.optimize.Checkpoint`
 
     Attributes
     ----------
@@ -83,6 +94,8 @@ class PolicyLearner(BaseEstimator):
         honest: bool = True,
         seed: int = 0,
         progress: Callable[[str, int, int], None] | None = None,
+        executor: Executor | Engine | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.policy = policy
         self.procedure = procedure
@@ -94,17 +107,27 @@ class PolicyLearner(BaseEstimator):
         self.honest = honest
         self.seed = seed
         self.progress = progress
+        self.executor = executor
+        self.checkpoint = checkpoint
 
-    def fit(self, log: LoggedData) -> Self:
-        """Learn on all rows; grade by halves; keep the status quo if asked to be safe."""
+    def fit(self, log: Source) -> Self:
+        """Learn on all rows; grade by halves; keep the status quo if asked to be safe.
+
+        On files (`scan_parquet`), `CPO` searches over all rows, one pass a step; any other
+        procedure learns from a sample of the rows, whose size its report states. The honest value
+        is over all rows.
+        """
         self._check(log)
-        self.learned_ = self._learn(log, log, "all rows")
-        self.estimate_ = self._honest_value(log) if self.honest else None
+        whole = Part.of(log, as_engine(self.executor, log))
+        self.learned_ = self._learn(whole, whole, "all rows")
+        self.estimate_ = self._honest_value(whole) if self.honest else None
         self.deployed_ = not self.safe or (self.estimate_ is not None and self.estimate_.improves())
         self.decision_ = self._decision()
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
-        self.log_ = log
+        self.source_ = log
+        self.log_ = whole.survey.sample.log
+        self.range_ = TrainingRange(log.names, *whole.survey.context_ends, whole.survey.n)
         return self
 
     def predict(self, X: Array) -> Array:
@@ -118,7 +141,7 @@ class PolicyLearner(BaseEstimator):
         `load_policy` reads the policy back; `titrant recommend` marks rows outside the ranges.
         """
         check_is_fitted(self, "policy_")
-        save_learned(self.policy_, TrainingRange.of(self.log_.context, self.log_.names), path)
+        save_learned(self.policy_, self.range_, path)
 
     def plot(self, ax: Axes | None = None, *, context: str | None = None, dose: int = 0) -> Axes:
         """Draw logged doses and those of the learned policy against a context; return the axes.
@@ -143,7 +166,7 @@ class PolicyLearner(BaseEstimator):
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
         check_is_fitted(self, "policy_")
-        return self._compared(self.log_, {IN_SAMPLE: self.learned_.policy})[IN_SAMPLE]
+        return self._compared(self.source_, {IN_SAMPLE: self.learned_.policy})[IN_SAMPLE]
 
     def _repr_html_(self) -> str:
         """Return the decision, the honest value and the policy; before `fit`, the parameters."""
@@ -159,12 +182,12 @@ class PolicyLearner(BaseEstimator):
         """Return what a notebook shows, which asks for this before `_repr_html_`."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
-    def _check(self, log: LoggedData) -> None:
+    def _check(self, log: Source) -> None:
         """Refuse what cannot work before any work is done."""
-        if not isinstance(log, LoggedData):
+        if not isinstance(log, Source):
             raise InvalidArgument(
                 f"`PolicyLearner.fit` takes a `LoggedData`; got a {type(log).__name__}. "
-                "Make one by `LoggedData.from_frame`."
+                "Make one by `LoggedData.from_frame`, or by `scan_parquet` from files."
             )
         if self.safe and not self.honest:
             raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
@@ -176,31 +199,33 @@ class PolicyLearner(BaseEstimator):
             rule = f"policies under names of their own, not {' or '.join(map(repr, taken))}"
             raise _check.invalid("against", "PolicyLearner", rule, sorted(self.against or {}))
 
-    def _learn(self, rows: LoggedData, log: LoggedData, where: str) -> Learned:
+    def _learn(self, rows: Part, whole: Part, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""
-        losses = rows.with_outcome(-rows.outcome) if self.maximize else rows
-        policy_class = class_of(self.policy)
-        if log.bounded:
-            policy_class = ClippedClass(policy_class, *common_bounds(log))
-        procedure = default_procedure(log) if self.procedure is None else self.procedure
-        q = propensities(rows, self.propensity)
-        return procedure.learn(losses, q, policy_class, self._reporter(where))
+        policy_class, survey = class_of(self.policy), rows.survey
+        if whole.log.bounded:
+            policy_class = ClippedClass(policy_class, *whole.bounds)
+        held = survey.sample.log
+        procedure = default_procedure(held) if self.procedure is None else self.procedure
+        report = self._reporter(where)
+        if isinstance(survey, StreamSurvey):
+            sign = -1.0 if self.maximize else 1.0
+            stream = Stream(rows.log, survey, rows.engine, sign, self.propensity, self.checkpoint)
+            return learn_streamed(procedure, stream, policy_class, report)
+        losses = held.with_outcome(-held.outcome) if self.maximize else held
+        return procedure.learn(losses, propensities(held, self.propensity), policy_class, report)
 
-    def _honest_value(self, log: LoggedData) -> HonestValue:
-        from titrant.outcome import fold_of  # noqa: PLC0415
-
-        half = fold_of(log.first_row, len(log), 2, self.seed)
-        first, second = log.rows(half == 0), log.rows(half == 1)
-        by_second, of_first = self._graded(first, second, log, "first half")
-        by_first, of_second = self._graded(second, first, log, "second half")
+    def _honest_value(self, whole: Part) -> HonestValue:
+        first, second = whole.halves(self.seed)
+        by_second, of_first = self._graded(first, second, whole, "first half")
+        by_first, of_second = self._graded(second, first, whole, "second half")
         return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
 
     def _graded(
-        self, learned_on: LoggedData, graded_on: LoggedData, log: LoggedData, where: str
+        self, learned_on: Part, graded_on: Part, whole: Part, where: str
     ) -> tuple[Comparison, Policy]:
         """Return the comparison on one half of the policy learned on the other, and that policy."""
-        mean = np.clip(learned_on.treatment.mean(axis=0), *common_bounds(log))
-        policy = self._learn(learned_on, log, where).policy
+        mean = np.clip(_one_or_more(learned_on.survey.mean_dose), *whole.bounds)
+        policy = self._learn(learned_on, whole, where).policy
         policies = {
             LEARNED: policy,
             STATUS_QUO: StatusQuo(),
@@ -209,17 +234,18 @@ class PolicyLearner(BaseEstimator):
         }
         report = self._reporter(where)
         report("grading", 0, 1)
-        graded = self._compared(graded_on, policies)
+        graded = self._compared(graded_on.log, policies)
         report("grading", 1, 1)
         return graded, policy
 
-    def _compared(self, log: LoggedData, policies: Mapping[str, AnyPolicy]) -> Comparison:
+    def _compared(self, log: Source, policies: Mapping[str, AnyPolicy]) -> Comparison:
         return compare(
             log,
             policies,
             estimator=self.grade,
             propensity=self.propensity,
             allow_untrusted=True,
+            executor=self.executor,
         )
 
     def _decision(self) -> str:
@@ -261,7 +287,39 @@ def default_procedure(log: LoggedData) -> Procedure:
     return CPO(estimator=estimator, bandwidth=dose_sd(log), ridge=0.003, restarts=4)
 
 
-def common_bounds(log: LoggedData) -> tuple[float | Array, float | Array]:
-    """Return the doses that are possible in every row: numbers for one dose, (d,) for several."""
-    low, high = log.lower.max(axis=0), log.upper.min(axis=0)
-    return (low, high) if log.dimension > 1 else (float(low[0]), float(high[0]))
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows to learn from or to grade on, what is known of them, and where they are worked on."""
+
+    log: Source
+    survey: HeldSurvey | StreamSurvey
+    engine: Engine
+
+    @classmethod
+    def of(cls, log: Source, engine: Engine) -> Part:
+        """Return a log with its survey."""
+        return cls(log, survey_of(log, engine), engine)
+
+    @property
+    def bounds(self) -> tuple[float | Array, float | Array]:
+        """The doses that are possible in every row: numbers for one dose, (d,) for several."""
+        low, high = self.survey.possible
+        return _one_or_more(low), _one_or_more(high)
+
+    def halves(self, seed: int) -> tuple[Part, Part]:
+        """Return two halves of the rows, drawn by a hash of their numbers."""
+        log = self.log
+        if not isinstance(log, LoggedData):
+            return Part.of(Half(log, 0, seed), self.engine), Part.of(
+                Half(log, 1, seed), self.engine
+            )
+        from titrant.outcome import fold_of  # noqa: PLC0415
+
+        half = fold_of(log.first_row, len(log), 2, seed)
+        first, second = log.rows(half == 0), log.rows(half == 1)
+        return Part.of(first, self.engine), Part.of(second, self.engine)
+
+
+def _one_or_more(doses: Array) -> float | Array:
+    """Return a number for one dose, and (d,) for several."""
+    return float(doses[0]) if len(doses) == 1 else doses

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
     from titrant.propensity.sums import LinearSums
-    from titrant.survey import Survey
+    from titrant.survey import Sums, Survey
 
 DEFAULT_FLOOR = 0.01
 """The default floor under q, in units of 1/sd(T): a hundredth of a flat density one sd wide."""
@@ -215,10 +215,10 @@ def fitted_propensity(
     model = unfitted_propensity(propensity, log.dimension)
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
-    sums = linear_sums(survey)
-    if sums is not None and type(model) in (LinearGaussian, MultivariateGaussian):
+    if survey.sums is not None and type(model) in (LinearGaussian, MultivariateGaussian):
         from titrant.propensity.sums import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
+        sums = linear_sums(survey.sums, log.dimension)
         scalar = type(model) is LinearGaussian
         return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
     rows = survey.sample.log
@@ -247,13 +247,10 @@ def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> P
     return model
 
 
-def linear_sums(survey: Survey) -> LinearSums | None:
-    """Return the sums of doses and contexts that least squares needs; None if rows are at hand."""
+def linear_sums(sums: Sums, d: int) -> LinearSums:
+    """Return the sums of d doses and of contexts that least squares needs."""
     from titrant.propensity.sums import LinearSums  # noqa: PLC0415
 
-    sums, d = survey.sums, len(survey.spread)
-    if sums is None:
-        return None
     k = len(sums.low)
     mean, comoment = sums.moments.mean, sums.moments.comoment
     if k == d + 1:  # without contexts, one constant column as in `contexts`

@@ -68,8 +68,20 @@ class Survey(Protocol):
         """sd(T) of each dose (d,)."""
 
     @property
+    def mean_dose(self) -> Array:
+        """The mean of each dose (d,)."""
+
+    @property
     def contexts(self) -> Contexts:
         """Means and sds of the contexts."""
+
+    @property
+    def context_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest value of each context (p,)."""
+
+    @property
+    def possible(self) -> tuple[Array, Array]:
+        """The least and the greatest dose (d,) that is possible in every row."""
 
     @property
     def dose_ends(self) -> tuple[Array, Array]:
@@ -112,9 +124,24 @@ class HeldSurvey:
         return np.asarray(self.log.doses.std(axis=0))
 
     @cached_property
+    def mean_dose(self) -> Array:
+        """The mean of each dose (d,)."""
+        return np.asarray(self.log.doses.mean(axis=0))
+
+    @cached_property
     def contexts(self) -> Contexts:
         """Means and sds of the contexts."""
         return Contexts.of(self.log.context, self.log.names)
+
+    @cached_property
+    def context_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest value of each context (p,)."""
+        return self.log.context.min(axis=0), self.log.context.max(axis=0)
+
+    @cached_property
+    def possible(self) -> tuple[Array, Array]:
+        """The least and the greatest dose (d,) that is possible in every row."""
+        return self.log.lower.max(axis=0), self.log.upper.min(axis=0)
 
     @cached_property
     def dose_ends(self) -> tuple[Array, Array]:
@@ -184,6 +211,22 @@ class StreamSurvey:
     def spread(self) -> Array:
         """sd(T) of each dose (d,)."""
         return self._sd[: self.dimension]
+
+    @property
+    def mean_dose(self) -> Array:
+        """The mean of each dose (d,)."""
+        return self.sums.moments.mean[: self.dimension]
+
+    @property
+    def context_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest value of each context (p,)."""
+        first = self.dimension + 1
+        return self.sums.low[first:], self.sums.high[first:]
+
+    @property
+    def possible(self) -> tuple[Array, Array]:
+        """The least and the greatest dose (d,) that is possible in every row."""
+        return self.sums.lower, self.sums.upper
 
     @property
     def contexts(self) -> Contexts:

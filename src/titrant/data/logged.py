@@ -170,6 +170,10 @@ class LoggedData:
         step = _check.count(size, "size", "LoggedData.batches")
         return (self.rows(slice(i, i + step)) for i in range(0, len(self), step))
 
+    def numbered(self, first_row: int) -> LoggedData:
+        """Return the same rows as those of a larger log that begin at row ``first_row``."""
+        return _assembled(self._parts, self.names, self._limits, first_row)
+
     def with_propensity(self, propensity: ArrayLike | None) -> LoggedData:
         """Return the same rows with another propensity (n,), or with none."""
         q = None if propensity is None else validate.vector(propensity, "propensity")

@@ -57,7 +57,8 @@ class ParquetPartition:
             raise wording.file_changed(self.path, self.n, done)
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
-        with _reading(self.path), pq.ParquetFile(self.path) as file:
+        # Buffering ahead would hold whole row groups twice: 63 MB instead of 30 for a thread.
+        with _reading(self.path), pq.ParquetFile(self.path, pre_buffer=False) as file:
             stored = _stored(self.columns.needed, file.schema_arrow.names)
             for batch in file.iter_batches(
                 size, row_groups=self.groups, columns=stored, use_threads=False

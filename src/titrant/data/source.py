@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +30,7 @@ class Partition(Protocol):
         """Yield its rows, ``size`` at a time, each with its place in the whole log."""
 
 
+@runtime_checkable
 class Source(Protocol):
     """A log that can be read again and again: in memory, in files, or on a cluster."""
 

@@ -6,13 +6,14 @@ One dose and a compact kernel go through the compiled loop; all else through `ve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from titrant.estimators import DirectMethod
 from titrant.kernels import Boundary, Epanechnikov
 from titrant.kernels.base import CompactKernel
+from titrant.learn.setting import TAILS
 from titrant.learn.vector import VectorSearch
 from titrant.optimize import AffineSearch, Second
 
@@ -24,6 +25,26 @@ if TYPE_CHECKING:
     from titrant.estimators import Estimator, SmoothedEstimator
     from titrant.optimize import SearchStatistics
     from titrant.outcome import CrossFit, DoseTable
+
+
+class Ranges(Protocol):
+    """The scales of a search: units, bandwidths and range of each dose (d,)."""
+
+    @property
+    def unit(self) -> Array:
+        """Units of the parameters."""
+
+    @property
+    def h(self) -> Array:
+        """Bandwidths."""
+
+    @property
+    def low(self) -> Array:
+        """The smallest doses a policy may give."""
+
+    @property
+    def high(self) -> Array:
+        """The largest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +81,26 @@ def statistics_of(
     problem: Problem, estimator: SmoothedEstimator | DirectMethod, second: Second
 ) -> Callable[[Array], SearchStatistics]:
     """Return the function from parameters (m, P·d) to the sums of the estimator's terms."""
+    ends = np.quantile(problem.log.doses, TAILS, axis=0)[:, 0]
+    return search_of(problem, estimator, second, _model(problem.log, estimator), ends)
+
+
+def search_of(
+    problem: Problem,
+    estimator: SmoothedEstimator | DirectMethod,
+    second: Second,
+    model: CrossFit | None,
+    ends: Array,
+) -> AffineSearch | VectorSearch:
+    """Return the same by a fitted model, tabulated between the doses ``ends`` (2,)."""
     direct = isinstance(estimator, DirectMethod)
     kernel = Epanechnikov() if isinstance(estimator, DirectMethod) else estimator.kernel
-    model = _model(problem.log, estimator)
     if problem.log.dimension > 1 or not isinstance(kernel, CompactKernel):
         return VectorSearch.of(problem, estimator, model)
     log, bounded = problem.log, problem.log.bounded and not direct
-    table, logged = (None, np.zeros(len(log))) if model is None else _tabulated(problem, model)
+    table, logged = (
+        (None, np.zeros(len(log))) if model is None else _tabulated(problem, model, ends)
+    )
     return AffineSearch(
         phi=problem.phi * problem.unit[0],
         t=log.treatment,
@@ -91,13 +125,12 @@ def _model(log: LoggedData, estimator: Estimator) -> CrossFit | None:
     return fitted_outcome(log, estimator)
 
 
-def _tabulated(problem: Problem, model: CrossFit) -> tuple[DoseTable, Array]:
+def _tabulated(problem: Problem, model: CrossFit, ends: Array) -> tuple[DoseTable, Array]:
     """Return r̂(·, x) of each row over the logged range of doses, and r̂(t, x) (n,)."""
-    from titrant.learn.setting import TAILS  # noqa: PLC0415
     from titrant.outcome import DoseTable  # noqa: PLC0415
 
     log = problem.log
-    low, high = np.quantile(log.treatment, TAILS).tolist()
+    low, high = ends.tolist()
     fold = model.fold(log.first_row, len(log))
     table = DoseTable.of(model, fold, log.context, bounds=(low, high))
     return table, model.predict(fold, log.context, log.treatment)

@@ -55,10 +55,16 @@ def dose_range(log: LoggedData, limits: Limits, *, tails: bool) -> tuple[Array, 
     They are within the limits of the class, possible in every row, and with ``tails`` between the
     .5 and 99.5 % quantiles of the logged doses.
     """
-    low = np.maximum(log.lower.max(axis=0), limits[0])
-    high = np.minimum(log.upper.min(axis=0), limits[1])
-    if tails:
-        ends = np.quantile(log.doses, TAILS, axis=0)
+    ends = np.quantile(log.doses, TAILS, axis=0) if tails else None
+    return range_between((log.lower.max(axis=0), log.upper.min(axis=0)), limits, ends)
+
+
+def range_between(
+    possible: tuple[Array, Array], limits: Limits, ends: Array | None
+) -> tuple[Array, Array]:
+    """Return the same from the doses possible in every row (d,) and quantiles of them (2, d)."""
+    low, high = np.maximum(possible[0], limits[0]), np.minimum(possible[1], limits[1])
+    if ends is not None:
         if not np.all(ends[0] < ends[1]):
             raise DataError(
                 f"The logged doses lie at {_listed(ends[0])} from the {TAILS[0]:.1%} to the "
@@ -79,19 +85,28 @@ def dose_sd(log: LoggedData) -> Array:
     """Return s (d,), the sd of each dose after least squares on the context."""
     from titrant.outcome.standard import residual_sd  # noqa: PLC0415
 
-    n, p = log.context.shape
+    check_rows(*log.context.shape)
+    s = residual_sd(log.context, log.doses)
+    check_varied(s, np.ptp(log.doses, axis=0))
+    return s
+
+
+def check_rows(n: int, p: int) -> None:
+    """Refuse n rows with p contexts that leave nothing to learn from."""
     if n <= p + 1:
         raise DataError(
             f"Of {n:,} rows with {p:,} contexts nothing can be learned: there must be more rows "
             "than contexts, in each half if the value is to be honest. Name fewer contexts."
         )
-    s = residual_sd(log.context, log.doses)
-    if np.any(s <= NEGLIGIBLE * np.ptp(log.doses, axis=0)):
+
+
+def check_varied(s: Array, extent: Array) -> None:
+    """Refuse doses of which the context leaves an sd of s (d,), next to nothing of their range."""
+    if np.any(s <= NEGLIGIBLE * extent):
         raise DataError(
             "The logged doses are a linear function of the context, so no other dose was ever "
             "tried for a context. Collect doses that vary for like contexts."
         )
-    return s
 
 
 def outcome_sd(log: LoggedData) -> float:

@@ -71,7 +71,11 @@ def residual_sd(x: Array, t: Array) -> Array:
     """
     design = np.column_stack([np.ones(len(x)), Standard.of(x)(x)])
     residual = t - design @ np.linalg.lstsq(design, t, rcond=None)[0]
-    sd: Array = residual.std(axis=0)
-    low, high = np.quantile(residual, MIDDLE, axis=0)
+    return without_strays(residual.std(axis=0), np.quantile(residual, MIDDLE, axis=0))
+
+
+def without_strays(sd: Array, middle: Array) -> Array:
+    """Return the sd of residuals (d,), or what the middle 98 % of them (2, d) say it should be."""
+    low, high = middle
     strayed = (high > low) & (sd > WIDEST * (high - low))
     return np.where(strayed, NORMAL * (high - low), sd)
