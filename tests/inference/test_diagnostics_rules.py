@@ -136,6 +136,13 @@ def test_an_infinite_stabilized_weight_warns():
     assert trust_rules.stabilized_weight(math.inf, math.inf).verdict is WARN
 
 
+def test_one_huge_weight_is_not_excused_by_the_se_it_makes():
+    found = trust_rules.stabilized_weight(2.8e18, 2.8e18)
+    assert found.verdict is WARN
+    assert "is 2.8e+18 ± 2.8e+18 and" in found.message
+    assert trust_rules.stabilized_weight(1.9, 0.5).verdict is OK
+
+
 @pytest.mark.parametrize(
     ("in_sd", "in_se", "named", "verdict"),
     [

@@ -229,11 +229,13 @@ def propensity_pit(distance: float, p_value: float) -> Check:
 def stabilized_weight(mean: float, se: float) -> Check:
     """Return the check that g(t)/f(t | x), g the density of all doses, averages to 1."""
     gap = abs(mean - 1.0)
-    far = gap > STABILIZED_SE * se or math.isinf(gap)
+    # One huge weight makes a huge SE with it, so beyond 2 the SE is no excuse.
+    far = gap > STABILIZED_SE * se or gap > 1.0
+    digits = ".3f" if gap < 1000.0 else ".3g"  # noqa: PLR2004
     return _check(
         "stabilized_weight",
         mean,
-        f"The held-out mean of f(t)/f(t | x) is {mean:.3f} ± {se:.3f} and should be 1 "
+        f"The held-out mean of f(t)/f(t | x) is {mean:{digits}} ± {se:{digits}} and should be 1 "
         f"(beyond {STABILIZED_GAP:g} and {STABILIZED_SE:g} SE is much).",
         "The propensities are wrong or hardly overlap: check the model or the column.",
         judge(mean, warn=gap > STABILIZED_GAP and far),
