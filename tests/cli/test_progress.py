@@ -20,6 +20,7 @@ from titrant.cli.progress import (
     REPORTING,
     bar,
     learned_share,
+    working,
 )
 
 pty = pytest.importorskip("pty", reason="only Unix has pseudo-terminals")
@@ -52,6 +53,17 @@ def test_a_bar_on_a_terminal_and_none_elsewhere(monkeypatch):
         steps.learning("all rows: outcome models", 15, 15)
     assert "Learning: all rows: outcome models" in screen.getvalue()
     assert "s left" in screen.getvalue()
+
+
+def test_work_of_unknown_length_has_a_sign_of_life_and_no_bar(monkeypatch):
+    with working("Drawing rows"):
+        pass
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    with working("Drawing rows"):
+        pass
+    assert "Drawing rows" in screen.getvalue()
+    assert "left" not in screen.getvalue()
 
 
 def test_parts_follow_each_other_and_fill_the_bar():

@@ -23,9 +23,13 @@ class TimeLeft(ProgressColumn):
 
 
 @contextlib.contextmanager
-def drawn() -> Iterator[Callable[[str, float], None]]:
-    """Give a function that draws what is at work and the share that is done, on standard error."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeLeft())
+def drawn(*, length: bool = True) -> Iterator[Callable[[str, float], None]]:
+    """Give a function that draws what is at work and the share that is done, on standard error.
+
+    Without a ``length`` of the work there is no bar, only a sign of life.
+    """
+    sign = (SpinnerColumn(), TextColumn("{task.description}"))
+    columns = (*sign, BarColumn(), TimeLeft()) if length else sign
     # Standard output is left alone: it may be a file while the bar is on the screen.
     with Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False

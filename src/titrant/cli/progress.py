@@ -65,6 +65,19 @@ def bar(*parts: str | None) -> Iterator[Bar]:
         yield Bar(costs, draw)
 
 
+@contextlib.contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal that work of unknown length goes on, and say nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from titrant.cli.drawn_bar import drawn  # noqa: PLC0415
+
+    with drawn(length=False) as draw:
+        draw(text, 0.0)
+        yield
+
+
 def learned_share(stage: str, done: int, total: int) -> float:
     """Return the share of all learning that is done, `done` of `total` steps into a stage.
 

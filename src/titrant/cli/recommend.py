@@ -69,8 +69,9 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     """
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415
+    from titrant.cli.progress import working  # noqa: PLC0415
     from titrant.cli.tables import check_table_path  # noqa: PLC0415
-    from titrant.cli.writing import check_writable  # noqa: PLC0415
+    from titrant.cli.writing import STDOUT, check_writable  # noqa: PLC0415
     from titrant.policies import load_policy, load_training  # noqa: PLC0415
 
     check_table_path("--output", options.output)
@@ -85,7 +86,11 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
         columns(options.treatment),
     )
     config.save(click.get_current_context(), run.save_config)
-    _write(advice, options)
+    if options.output == STDOUT:  # no sign of life amid the rows
+        _write(advice, options)
+    else:
+        with working(f"Applying {options.policy_file}"):
+            _write(advice, options)
     advice.note_outside()
 
 

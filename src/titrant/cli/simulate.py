@@ -61,6 +61,7 @@ def command(options: SimulateOptions, run: RunOptions) -> None:
     """
     import pyarrow as pa  # noqa: PLC0415
 
+    from titrant.cli.progress import working  # noqa: PLC0415
     from titrant.cli.specs import policies as parsed  # noqa: PLC0415
     from titrant.cli.tables import check_table_path, write_table  # noqa: PLC0415
     from titrant.cli.terminal import note  # noqa: PLC0415
@@ -68,8 +69,9 @@ def command(options: SimulateOptions, run: RunOptions) -> None:
     check_table_path("--output", options.output)
     check_writable("--save-config", run.save_config)
     design = DESIGNS[options.design]
-    log = design.draw(options.rows, options.seed, propensity=not options.no_propensity)
-    known = truth(design, parsed(options.policy, log))
+    with working(f"Drawing {options.rows:,} rows"):
+        log = design.draw(options.rows, options.seed, propensity=not options.no_propensity)
+        known = truth(design, parsed(options.policy, log))
     config.save(click.get_current_context(), run.save_config)
     write_table(options.output, pa.table(log.to_columns(treatment="dose", outcome="loss")))
     if options.output != STDOUT:

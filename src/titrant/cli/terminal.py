@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import signal
 import sys
@@ -12,8 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
 _PIPE_WIDTH = 160
@@ -42,18 +39,6 @@ def show(what: RenderableType) -> None:
 def note(text: str) -> None:
     """Say something beside the result, on standard error."""
     click.echo(text, err=True)
-
-
-@contextlib.contextmanager
-def working(text: str) -> Iterator[None]:
-    """Show on a terminal that work is going on, and say nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console  # noqa: PLC0415
-
-    with Console(stderr=True).status(text):
-        yield
 
 
 def _warned(message: Warning | str, *_: object, **__: object) -> None:
