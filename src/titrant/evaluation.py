@@ -20,8 +20,8 @@ from titrant.estimators import (
     Problem,
     Question,
     SmoothedEstimator,
-    ask,
 )
+from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.results import Comparison, Contrast, Estimate
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.bandwidth import Bandwidth, BandwidthSelector
     from titrant.data.source import Partition, Source
-    from titrant.estimators import Rows
+    from titrant.estimators import Joint, JointPass, Rows
+    from titrant.estimators.joint import Statistics
     from titrant.inference import IntervalMethod
     from titrant.nuisance import Prepared
     from titrant.policies import Policy
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     AnyPolicy = Policy | Callable[[Array], ArrayLike]
 
+R = TypeVar("R")
 S = TypeVar("S")
 
 __all__ = ["Comparison", "Contrast", "Estimate", "Evaluation", "compare", "evaluate"]
@@ -131,6 +133,9 @@ class Evaluation:
     nuisances: Nuisances
     survey: Survey
     engine: Engine = field(default_factory=lambda: Engine(pin=False))
+    _points: dict[tuple[tuple[int, bytes | None], ...], Point] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -155,7 +160,7 @@ class Evaluation:
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
         rules = tuple(as_policy(p) for p in policies.values())
-        return replace(self, names=tuple(policies), policies=rules)
+        return replace(self, names=tuple(policies), policies=rules, _points={})
 
     def compare(
         self,
@@ -211,18 +216,18 @@ class Evaluation:
             return self.engine.add_up(statistic, self._held_blocks)
         return self.engine.add_up(OverBlocks(self.shown, statistic), self.source.partitions)
 
-    def problem(self, i: int, estimator: SmoothedEstimator) -> Problem:
+    def problem(
+        self, i: int, estimator: SmoothedEstimator, over_rows: JointPass | None = None
+    ) -> Problem:
         """Return the problem of choosing a bandwidth for policy number i."""
+        whole = self.over_rows if over_rows is None else over_rows
         return Problem(
             estimator,
             self.nuisances.n,
             self.nuisances.spread,
-            partial(self._over_rows_of, i),
+            partial(over_rows_of, i, whole),
             partial(self.sampled_rows, i),
         )
-
-    def _over_rows_of(self, i: int, statistic: Callable[[Rows], S]) -> S:
-        return self.over_rows(partial(of_policy, i, statistic))
 
     def sampled_rows(self, i: int) -> Rows:
         """Return all rows under policy i, or the sample of them that is in memory."""
@@ -252,30 +257,41 @@ class Evaluation:
         All policies choose together, so that their number does not multiply the passes.
         """
         which = list(range(len(self.policies)) if policies is None else policies)
+        smoothed = [i for i in which if isinstance(self._estimator(i), SmoothedEstimator)]
         select = self._selector(bandwidth).select
-        problems = {
-            i: self.problem(i, estimator)
-            for i in which
-            if isinstance(estimator := self._estimator(i), SmoothedEstimator)
-        }
-        if self.held:
-            found = {i: _or_refusal(select, problem) for i, problem in problems.items()}
-        else:
-            found = in_lockstep(select, problems, self.over_rows)
-        refused = {i: h for i, h in found.items() if isinstance(h, UntrustedEstimate)}
-        chosen = {
-            i: None if (h := found.get(i)) is None or isinstance(h, UntrustedEstimate) else h
-            for i in which
-            if i not in refused
-        }
+        searches = [partial(self._select, select, i) for i in smoothed]
+        found = dict(zip(smoothed, self._together(searches), strict=True))
+        chosen: dict[int, Bandwidth | None] = {}
+        refused: dict[int, UntrustedEstimate] = {}
+        for i in which:
+            h = found.get(i)
+            if isinstance(h, UntrustedEstimate):
+                refused[i] = h
+            else:
+                chosen[i] = h
         if chosen:
-            count = ask(
-                [self.question(i, h) for i, h in chosen.items()], self.over_rows
-            ).tally.count
+            count = self.point(chosen).joint.tally.count
             for i, reached in zip(list(chosen), count, strict=True):
                 if not reached:
                     refused[i] = NoOverlap(self._no_overlap(i, chosen.pop(i)))
         return chosen, dict(sorted(refused.items()))
+
+    def _select(
+        self, select: Callable[[Problem], Bandwidth], i: int, over_rows: JointPass
+    ) -> Bandwidth:
+        """Return the bandwidth of policy i, in passes over the rows."""
+        estimator = self._estimator(i)
+        if not isinstance(estimator, SmoothedEstimator):
+            raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
+        return select(self.problem(i, estimator, over_rows))
+
+    def _together(
+        self, searches: Sequence[Callable[[JointPass], R]]
+    ) -> list[R | UntrustedEstimate]:
+        """Return what searches find: one by one in memory, else in passes that they share."""
+        if not self.held:
+            return in_lockstep(searches, self.over_rows)
+        return [_or_refusal(search, self.over_rows) for search in searches]
 
     def _selector(self, bandwidth: BandwidthSelector | ArrayLike | None) -> BandwidthSelector:
         """Return the selector; one that looks at every pair of rows looks at some rows only."""
@@ -293,13 +309,26 @@ class Evaluation:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
         return Observed() if isinstance(self.policies[i], StatusQuo) else self.estimator
 
+    def point(self, bandwidths: Mapping[int, Bandwidth | None]) -> Point:
+        """Return the estimates of policies at these bandwidths, asked once."""
+        key = tuple((i, None if h is None else h.h.tobytes()) for i, h in bandwidths.items())
+        if key not in self._points:
+            questions = [self.question(i, h) for i, h in bandwidths.items()]
+            found = self.over_rows(partial(point_statistics, questions))
+            share = found.raised / self.nuisances.n
+            self._points[key] = Point(joint_estimates(questions, found.statistics), share)
+        return self._points[key]
+
     def comparison(
         self, bandwidths: Mapping[int, Bandwidth | None], interval: IntervalMethod | None
     ) -> Comparison:
         """Return the joint estimates of the policies that have a bandwidth."""
-        point = ask([self.question(i, h) for i, h in bandwidths.items()], self.over_rows)
-        inference = (interval or RobustBiasCorrected()).infer(point, self.over_rows)
-        reports = diagnose(point, self.ground, self.over_rows)
+        asked = self.point(bandwidths)
+        point, ground = asked.joint, self.ground(asked.floor_share)
+        method = interval or RobustBiasCorrected()
+        searches: list[Callable[[JointPass], Any]]
+        searches = [partial(method.infer, point), partial(diagnose, point, ground)]
+        inference, reports = _without_refusals(self._together(searches))
         estimates = [
             Estimate(
                 policy=self.names[i],
@@ -307,7 +336,7 @@ class Evaluation:
                 se=float(point.se[k]),
                 rows=self.nuisances.n,
                 ess=float(point.tally.ess[k]),
-                method=self.method(i),
+                method=self.method(i, asked.floor_share),
                 bandwidth=h,
                 confidence=inference.interval(k),
                 diagnostics=reports[k],
@@ -320,16 +349,8 @@ class Evaluation:
             inference=inference,
         )
 
-    @cached_property
-    def floor_share(self) -> float:
-        """The share of all rows whose propensity the floor raised."""
-        if not self.held:
-            return self.over_rows(raised_rows) / self.nuisances.n
-        return sum(block.touched * len(block.log) for block in self.prepared) / self.nuisances.n
-
-    @cached_property
-    def ground(self) -> Ground:
-        """What the trust checks of every policy take from the log."""
+    def ground(self, floor_share: float) -> Ground:
+        """Return what the trust checks of every policy take from the log."""
         survey, model = self.survey, self.nuisances.propensity
         return Ground(
             contexts=survey.contexts,
@@ -341,11 +362,11 @@ class Evaluation:
                 ends=survey.dose_ends,
             ),
             floor=self.nuisances.floor,
-            floor_share=self.floor_share,
+            floor_share=floor_share,
             bounded=self.source.bounded,
         )
 
-    def method(self, i: int) -> dict[str, Any]:
+    def method(self, i: int, floor_share: float) -> dict[str, Any]:
         """Return how the estimate of policy i was made, as plain values."""
         estimator, outcome = self._estimator(i), self.nuisances.outcome
         weighted = estimator.uses_propensity
@@ -353,7 +374,7 @@ class Evaluation:
             "estimator": repr(estimator),
             "propensity": self._propensity_name() if weighted else None,
             "floor": self.nuisances.floor if weighted else None,
-            "floor_share": self.floor_share if weighted else None,
+            "floor_share": floor_share if weighted else None,
             "outcome_model": repr(outcome.model)
             if estimator.uses_outcome_model and outcome is not None
             else None,
@@ -403,6 +424,36 @@ def of_policy(i: int, statistic: Callable[[Rows], S], rows: Sequence[Rows]) -> S
     return statistic(rows[i])
 
 
+def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:
+    """Return the sum of a statistic over all rows under policy i."""
+    return over_rows(partial(of_policy, i, statistic))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Estimates of several policies, and the share of rows whose propensity the floor raised."""
+
+    joint: Joint
+    floor_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class PointStatistics:
+    """What is kept of the rows for estimates, and how many rows the floor raised."""
+
+    statistics: Statistics
+    raised: int
+
+    def __add__(self, other: PointStatistics) -> PointStatistics:
+        """Return the statistics of both sets of rows."""
+        return PointStatistics(self.statistics + other.statistics, self.raised + other.raised)
+
+
+def point_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> PointStatistics:
+    """Return the statistics of some rows for several questions."""
+    return PointStatistics(statistics_of(questions, rows), raised_rows(rows))
+
+
 def raised_rows(rows: Sequence[Rows]) -> int:
     """Return how many rows have a propensity that the floor raised."""
     q = rows[0].q
@@ -425,13 +476,18 @@ def nearest_dose(rows: Rows) -> Nearest:
     return Nearest(float(np.abs(rows.tau - rows.t).max(axis=1).min()))
 
 
-def _or_refusal(
-    select: Callable[[Problem], Bandwidth], problem: Problem
-) -> Bandwidth | UntrustedEstimate:
+def _or_refusal(search: Callable[[JointPass], R], over_rows: JointPass) -> R | UntrustedEstimate:
     try:
-        return select(problem)
+        return search(over_rows)
     except UntrustedEstimate as refusal:
         return refusal
+
+
+def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:
+    for one in found:
+        if isinstance(one, UntrustedEstimate):
+            raise one
+    return found
 
 
 def _checked(estimator: Estimator) -> Estimator:

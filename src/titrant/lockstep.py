@@ -7,16 +7,16 @@ next question, one pass answers all questions, and each runs again with the answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from titrant.errors import UntrustedEstimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from titrant.estimators import JointPass, Problem, Rows
+    from titrant.estimators import JointPass, Rows
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -25,7 +25,7 @@ S = TypeVar("S")
 class Asked(BaseException):
     """A search has come to a question that is not answered yet; it is not an error."""
 
-    def __init__(self, statistic: Callable[[Rows], Any]) -> None:
+    def __init__(self, statistic: Callable[[Sequence[Rows]], Any]) -> None:
         self.statistic = statistic
         BaseException.__init__(self)
 
@@ -36,7 +36,7 @@ class Answers:
 
     known: Iterator[Any]
 
-    def __call__(self, statistic: Callable[[Rows], S]) -> S:
+    def __call__(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
         """Return the next answer, or leave the search."""
         for answer in self.known:
             return answer  # type: ignore[no-any-return]
@@ -45,7 +45,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Statistics of several policies, added up side by side."""
+    """Several statistics of the same rows, added up side by side."""
 
     parts: tuple[Any, ...]
 
@@ -55,32 +55,34 @@ class Together:
 
 
 def in_lockstep(
-    search: Callable[[Problem], R], problems: Mapping[int, Problem], over_rows: JointPass
-) -> dict[int, R | UntrustedEstimate]:
+    searches: Sequence[Callable[[JointPass], R]], over_rows: JointPass
+) -> list[R | UntrustedEstimate]:
     """Return what each search finds, or why it refuses, in as many passes as one of them takes.
 
-    ``problems`` are those of policies with these numbers. Searches must be deterministic.
+    A search takes a pass over the rows, calls it as often as it likes, and must be deterministic.
     """
     found: dict[int, R | UntrustedEstimate] = {}
-    known: dict[int, list[Any]] = {i: [] for i in problems}
-    while len(found) < len(problems):
-        asked: dict[int, Callable[[Rows], Any]] = {}
-        for i in problems.keys() - found.keys():
+    known: list[list[Any]] = [[] for _ in searches]
+    while len(found) < len(searches):
+        asked: dict[int, Callable[[Sequence[Rows]], Any]] = {}
+        for i, search in enumerate(searches):
+            if i in found:
+                continue
             try:
-                found[i] = search(replace(problems[i], over_rows=Answers(iter(known[i]))))
+                found[i] = search(Answers(iter(known[i])))
             except Asked as question:
                 asked[i] = question.statistic
             except UntrustedEstimate as refusal:
                 found[i] = refusal
         if asked:
-            answers = over_rows(partial(side_by_side, list(asked.items())))
+            answers = over_rows(partial(side_by_side, list(asked.values())))
             for i, answer in zip(asked, answers.parts, strict=True):
                 known[i].append(answer)
-    return found
+    return [found[i] for i in range(len(searches))]
 
 
 def side_by_side(
-    statistics: Sequence[tuple[int, Callable[[Rows], Any]]], rows: Sequence[Rows]
+    statistics: Sequence[Callable[[Sequence[Rows]], Any]], rows: Sequence[Rows]
 ) -> Together:
-    """Return each statistic of the rows under the policy with its number."""
-    return Together(tuple(statistic(rows[i]) for i, statistic in statistics))
+    """Return each statistic of some rows."""
+    return Together(tuple(statistic(rows) for statistic in statistics))

@@ -47,8 +47,6 @@ class Prepared:
     r_logged: Array | None
     fold: Folds | None
     """Which outcome model has not seen each row (n,)."""
-    touched: float
-    """The share of these rows whose propensity the floor raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +92,14 @@ class Nuisances:
         r_logged = self._predict(log, fold, log.doses)
         q = self._density(log)
         if q is None:
-            return Prepared(log, None, r_logged, fold, 0.0)
+            return Prepared(log, None, r_logged, fold)
         floored = np.maximum(q, self.floor)
         if not (floored > 0).all():
             raise DataError(
                 f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(log):,} rows. "
                 "Give the estimator a `clip` > 0 or check the propensity model."
             )
-        return Prepared(log, floored, r_logged, fold, float(np.mean(q < self.floor)))
+        return Prepared(log, floored, r_logged, fold)
 
     def rows(self, prepared: Prepared, policy: Policy) -> Rows:
         """Return the block as an estimator sees it under ``policy``."""

@@ -81,14 +81,14 @@ def on_columns(policy: Policy, available: Sequence[str], name: str) -> Policy:
 
 
 def _logged_mean(log: Source) -> Policy:
-    from titrant.data import LoggedData  # noqa: PLC0415
     from titrant.execute import as_engine  # noqa: PLC0415
     from titrant.policies import Constant  # noqa: PLC0415
-    from titrant.survey import survey_of  # noqa: PLC0415
+    from titrant.survey import HeldSurvey, survey_of  # noqa: PLC0415
 
-    if isinstance(log, LoggedData):
-        return Constant(log.treatment.mean(axis=0))
-    mean = survey_of(log, as_engine(None, log)).sums.moments.mean[: log.dimension]
+    survey = survey_of(log, as_engine(None, log))
+    if isinstance(survey, HeldSurvey):
+        return Constant(survey.log.treatment.mean(axis=0))
+    mean = survey.sums.moments.mean[: log.dimension]
     return Constant(float(mean[0]) if len(mean) == 1 else mean)
 
 
