@@ -23,7 +23,7 @@ Example:
 
 @click.command("compare", epilog=_EXAMPLE)
 @takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions)
-def command(
+def command(  # noqa: PLR0917  (one for each group of options)
     log: LogOptions,
     policies: PolicyOptions,
     method: MethodOptions,

@@ -22,7 +22,7 @@ Example:
 
 @click.command("evaluate", epilog=_EXAMPLE)
 @takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions)
-def command(
+def command(  # noqa: PLR0917  (one for each group of options)
     log: LogOptions,
     policies: PolicyOptions,
     method: MethodOptions,

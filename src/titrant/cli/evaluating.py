@@ -41,7 +41,7 @@ class Asked:
     config: str
 
 
-def compared(
+def compared(  # noqa: PLR0917  (one for each group of options)
     log_options: LogOptions,
     policy_options: PolicyOptions,
     method_options: MethodOptions,
