@@ -1,5 +1,5 @@
 # The commands of this project. Each sets up what it needs; a second run reuses it.
-.PHONY: help setup demo test test-spark spark-tests lint docs format lock screenshots clean
+.PHONY: help setup demo test test-spark spark-tests lint docs format lock bench screenshots clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -20,6 +20,7 @@ help:
 	@echo "make docs    build the site of docs/ into site/ and check its links"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make lock    resolve the dependencies anew (needs uv)"
+	@echo "make bench   measure every goal of speed side by side with its contestants"
 	@echo "make screenshots  take the pictures of the README anew (needs chromium)"
 	@echo "make clean   remove .venv, .venv-spark, caches and report.html"
 
@@ -99,6 +100,10 @@ lock:
 	$(COMPILE) --upgrade -o requirements/run.lock
 	$(COMPILE) --upgrade --extra dask --extra dev -c requirements/run.lock -o requirements/dev.lock
 	$(COMPILE) requirements/spark.in --upgrade --extra spark -c requirements/run.lock -o requirements/spark.lock
+
+# Each goal of speed as a ratio; half an hour. `make bench QUICK=--quick` takes three minutes, writes nothing.
+bench: setup
+	$(BIN)/python -m benchmarks $(QUICK)
 
 screenshots: setup
 	$(BIN)/python scripts/screenshots.py

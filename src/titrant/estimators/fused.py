@@ -78,7 +78,7 @@ def _one(arguments: _Arguments) -> tuple[Moments, Tally]:
 
 def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
     from titrant.compiled.flags import WORD  # noqa: PLC0415  (numba)
-    from titrant.compiled.joint import add_chunk, tally_weights  # noqa: PLC0415
+    from titrant.compiled.joint import add_chunk, tally_weights, write_terms  # noqa: PLC0415
 
     n, m = len(arguments[0].y), len(arguments)
     k = _TERMS * m
@@ -89,26 +89,17 @@ def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
     marks = [(0, 0.0)] * m
     flags, which = np.empty(size, dtype=np.uint8), np.empty(size, dtype=np.int64)
     for start in range(0, n, size):
-        part = slice(start, min(start + size, n))
+        stop = min(start + size, n)
         for j, a in enumerate(arguments):
-            w = _write_terms(a, part, terms[_TERMS * j : _TERMS * (j + 1)])
+            base, z, w = terms[_TERMS * j : _TERMS * (j + 1), : stop - start]
+            c = a.columns
+            write_terms(
+                c.t, c.tau, a.y, c.q, c.bounds, a.b, a.r, *a.smoothing, start, stop, base, z, w
+            )
             marks[j] = tally_weights(w, tally[j], pools[j], *marks[j], KEPT, flags, which)
-        add_chunk(terms, part.stop - start, mean, comoment, start, sums, own)
+        add_chunk(terms, stop - start, mean, comoment, start, sums, own)
     moments = Moments(n, mean, np.tril(comoment) + np.tril(comoment, -1).T)
     return moments, _tally(n, tally.T, [p[:s] for p, (s, _) in zip(pools, marks, strict=True)])
-
-
-def _write_terms(arguments: _Arguments, part: slice, out: Array) -> Array:
-    """Write b, w·e, w of some rows into out (3, ≥ rows); return w."""
-    from titrant.compiled.weights import all_weights  # noqa: PLC0415  (numba)
-
-    a, c, count = arguments, arguments.columns.part(part), part.stop - part.start
-    w = out[2, :count]
-    all_weights(c.t, c.tau, c.q, c.bounds, *a.smoothing, w)
-    out[0, :count] = a.b[part] if len(a.b) > 1 else a.b[0]
-    np.subtract(a.y[part], a.r[part] if len(a.r) > 1 else a.r[0], out=out[1, :count])
-    out[1, :count] *= w
-    return w
 
 
 def _tally(n: int, sums: Array, pools: Sequence[Array]) -> Tally:

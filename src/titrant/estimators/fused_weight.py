@@ -45,15 +45,14 @@ class Columns:
             _bounds(rows),
         )
 
-    def part(self, rows: slice) -> Columns:
-        """Return some of the rows."""
-        bounds = self.bounds if self.bounds.shape[1] <= 1 else frozen(self.bounds[:, rows].copy())
-        return Columns(self.t[rows], self.tau[rows], self.q[rows], bounds)
-
 
 def has_loop(kernel: Kernel, rows: Rows) -> bool:
-    """Whether compiled loops can do these rows, and should."""
-    return len(rows.y) >= MANY and rows.t.shape[1] == 1 and power_form(kernel) is not None
+    """Whether compiled loops can do these rows, and should.
+
+    Few rows at the end of a long log are done like those before them.
+    """
+    many = rows.first_row + len(rows.y) >= MANY
+    return many and rows.t.shape[1] == 1 and power_form(kernel) is not None
 
 
 def smoothing(kernel: Kernel, boundary: Boundary, h: float) -> Smoothing:
