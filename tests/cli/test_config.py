@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,16 @@ def test_a_missing_file_is_refused(call):
 def test_values_survive_toml(value):
     assert tomllib.loads(f"key = {_toml(value)}")["key"] == value
     assert tomllib.loads(f"key = {_toml((value, value))}")["key"] == [value, value]
+
+
+def test_arguments_that_may_be_several_are_saved_and_read(call, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "titrant.cli.reproduce._chosen", lambda options: asked.append(options) or []
+    )
+    named = ("reproduce", "figure-1", "figure-4", "--quick", "--save-config", "run.toml")
+    assert call(*named).code == 0
+    said = call("reproduce", "--config", "run.toml", "--workers", 1)
+    assert said.code == 0, said.err
+    assert asked[1] == replace(asked[0], workers=1)
+    assert asked[1].names == ("figure-1", "figure-4")

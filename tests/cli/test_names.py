@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 import titrant as tt
@@ -74,6 +75,35 @@ def test_every_command_has_help_and_an_entry(call, name):
     assert said.code == 0
     assert said.out.startswith(f"Usage: titrant {name}")
     assert "--debug" in said.out
+
+
+WORDS = {
+    *("treatment", "outcome", "context", "propensity", "bounds", "maximize", "policy", "estimator"),
+    *("kernel", "bandwidth", "clip", "seed", "html", "json", "config", "save_config"),
+}
+
+
+def options_of(name: str) -> dict[str, click.Option]:
+    command = titrant.get_command(click.Context(titrant), name)
+    return {p.name: p for p in command.params if isinstance(p, click.Option)}
+
+
+def test_one_vocabulary_for_all_commands():
+    every = {name: options_of(name) for name in COMMANDS}
+    assert set(every["evaluate"]) >= WORDS
+    assert set(every["compare"]) == set(every["evaluate"])
+    assert set(every["check"]) >= WORDS - {"maximize", "html"}
+    assert set(every["learn"]) >= WORDS - {"policy", "estimator", "kernel", "bandwidth", "clip"}
+    for name in COMMANDS:
+        assert {"config", "save_config", "debug"} <= set(every[name]), name
+    # A word means the same everywhere: its type, and whether it is given once or more often.
+    for word in WORDS:
+        kinds = {
+            (repr(found[word].type), found[word].multiple, found[word].is_flag)
+            for found in every.values()
+            if word in found
+        }
+        assert len(kinds) == 1, (word, kinds)
 
 
 def test_the_list_of_commands(call):

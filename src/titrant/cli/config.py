@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NOT_OF_THE_RUN = ("config", "save_config", "debug")
+_ANY_NUMBER = -1
+"""What click calls an argument that may be given several times."""
 
 
 def load(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
@@ -83,10 +85,11 @@ def _value(parameter: click.Parameter, value: Any, path: str) -> Any:  # noqa: A
     key = _key(parameter)
     if isinstance(value, dict):
         raise _refusal(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
-    if isinstance(value, list) and not parameter.multiple:
+    several = parameter.multiple or parameter.nargs == _ANY_NUMBER
+    if isinstance(value, list) and not several:
         raise _refusal(f"`{key}` in `{path}` is a list; this option takes one value.")
     entries = [_typed(entry) for entry in value] if isinstance(value, list) else [_typed(value)]
-    return entries if parameter.multiple else entries[0]
+    return entries if several else entries[0]
 
 
 def _typed(value: object) -> object:

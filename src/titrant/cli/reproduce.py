@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from titrant.cli.options import argument, option, seed, takes
+from titrant.cli import config
+from titrant.cli.options import RunOptions, argument, option, seed, takes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,12 +65,11 @@ class ReproduceOptions:
     fresh: bool = option(
         "--fresh", is_flag=True, help="Begin anew instead of going on where a run was interrupted."
     )
-    debug: bool = option("--debug", is_flag=True, help="Show the traceback of an error.")
 
 
 @click.command("reproduce", epilog=_EXAMPLE)
-@takes(ReproduceOptions)
-def command(options: ReproduceOptions) -> None:
+@takes(ReproduceOptions, RunOptions)
+def command(options: ReproduceOptions, run: RunOptions) -> None:
     """Run experiments of the paper again: figure-1 … figure-6, table-1, theory, or all.
 
     Each prints a table with the paper's number, the one found here, the band in which it should
@@ -78,9 +78,12 @@ def command(options: ReproduceOptions) -> None:
     """
     from titrant.cli.failures import REFUSED  # noqa: PLC0415
     from titrant.cli.terminal import show  # noqa: PLC0415
+    from titrant.cli.writing import check_writable  # noqa: PLC0415
 
-    well = True
-    for study in _chosen(options):
+    check_writable("--save-config", run.save_config)
+    well, studies = True, _chosen(options)
+    config.save(click.get_current_context(), run.save_config)
+    for study in studies:
         result = _run(study, options)
         show(result.as_text() + "\n")
         well &= result.ok or options.quick
