@@ -51,6 +51,10 @@ LOSSES = (
     "315 mg. Far is a dose more than 3 sd from the center of the logged ones."
 )
 NOTES = {
+    "CPO, h = 4": (
+        "The search begins at the mean dose, and propensities are floored at 0.005: the paper says "
+        "neither, and both were chosen to come near the known runs."
+    ),
     "CPO, h = 10, best of 8 starts": "Choosing among starts by their own estimate overfits.",
     "CPO to the letter": (
         "Raw features, no intercept and the paper's box, from an equal share of the mean dose for "

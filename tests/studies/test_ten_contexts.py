@@ -1,0 +1,163 @@
+"""The paper's ten contexts: methods against direct sums, the table worked out, what it shows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from titrant.data.simulate import TenContexts
+from titrant.studies import Settings, figure_5, ten_contexts
+from titrant.studies.result import Verdict
+from titrant.studies.study import Piece
+from titrant.studies.ten_contexts import METHODS, N, measure
+
+GRID = 0.02  # of 65,536 evenly spread contexts, against the closed form
+
+FAST = ["direct, quadratic", "doubly robust, forest", "CPO", "best constant", "mean dose"]
+
+
+@pytest.fixture(scope="module")
+def log():
+    return TenContexts.sample(0).draw(N, np.random.default_rng([0, N]), propensity=False)
+
+
+def test_excess_is_the_closed_form(log):
+    design = TenContexts.sample(0)
+    dose = float(log.treatment.mean())
+    found = measure({"method": "mean dose", "scenario": "A", "draw": 0})
+    # (b − b*)'S(b − b*) + (c − 2.5)² − 6.25 at b = 0
+    expected = design.variances @ design.best_coef**2 + (dose - 2.5) ** 2 - 6.25
+    assert found["excess"] == pytest.approx(expected, abs=GRID)
+
+
+def test_outcomes_are_those_of_new_rows():
+    found = measure({"method": "mean dose", "scenario": "A", "draw": 0})
+    assert found["quartiles"] == sorted(found["quartiles"])
+    assert found["best_mean"] < found["mean"]
+
+
+def test_methods_without_an_intercept_have_none(log):
+    def rule(method):
+        found = METHODS[method](log)
+        return found.policy if isinstance(found, tt.Clipped) else found
+
+    for method in ("direct, quadratic", "CPO", "discretized"):
+        assert rule(method).intercept == 0.0
+
+
+def test_discretized_takes_the_rule_with_the_least_estimate(log, monkeypatch):
+    monkeypatch.setattr(ten_contexts, "RULES", 3)
+    asked = []
+
+    def compare(log, rules, **settings):
+        found = true_compare(log, rules, **settings)
+        asked.append({name: found[name].value for name in rules})
+        asked.append(rules)
+        return found
+
+    true_compare = tt.compare
+    monkeypatch.setattr(ten_contexts.tt, "compare", compare)
+    chosen = METHODS["discretized"](log)
+    values, rules = asked
+    assert len(values) == 3
+    assert chosen is rules[min(values, key=values.get)]
+
+
+def test_a_warm_start_is_the_direct_forests_rule(log, monkeypatch):
+    seen = []
+    monkeypatch.setattr(ten_contexts, "_kernel", lambda _, **how: seen.append(how))
+    METHODS["CPO from direct, forest"](log)
+    direct = METHODS["direct, forest"](log)
+    assert seen[0]["restarts"] == 1
+    np.testing.assert_array_equal(seen[0]["start"](log.context), direct(log.context))
+
+
+def pieces(excesses):
+    return [
+        Piece(
+            {"method": method, "scenario": scenario, "draw": k},
+            {
+                "excess": excess,
+                "mean": 1.0,
+                "quartiles": [0, 1, 2, 3, 4],
+                "best_mean": 0.0,
+                "best_quartiles": [0, 1, 2, 3, 4],
+            },
+        )
+        for method in METHODS
+        for scenario in "AB"
+        for k, excess in enumerate(excesses)
+    ]
+
+
+def test_rows_worked_out():
+    rows = {(r.label, r.quantity): r for r in figure_5.summarize(pieces([0.1, 0.2, 0.6])).rows}
+    default = rows["A as printed, titrant's default", "excess over linear"]
+    # mean .3, sd √.07, se √(.07/3)
+    assert default.ours == pytest.approx(0.3)
+    assert default.se == pytest.approx((0.07 / 3) ** 0.5)
+    assert default.band == (0.0, 0.4)
+    affine = rows["A as printed, titrant's default, with intercept", "excess over affine"]
+    assert affine.ours == pytest.approx(6.55)
+    assert rows["A as printed, CPO", "median excess"].ours == pytest.approx(0.2)
+    # 6.7 ± 2·1.1
+    assert rows["B with overlap, mean dose", "excess over linear"].band == pytest.approx((4.5, 8.9))
+    assert rows["A as printed, titrant's default, trees only", "excess over linear"].band is None
+
+
+def test_the_picture_begins_with_the_best_of_all():
+    shown = figure_5.summarize(pieces([0.1, 0.2])).series["outcomes"]
+    assert list(shown) == ["best of all", *METHODS]
+
+
+def test_tasks_are_draws_that_a_longer_run_has_too():
+    def tasks(replications):
+        return figure_5.tasks(Settings(replications=replications))
+
+    short, whole = tasks(2), tasks(22)
+    assert all(task in whole for task in short)
+    assert len(whole) == 22 * 2 * len(METHODS)
+
+
+# ── The committed result ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def kept(results):
+    return json.loads((results / "figure-5.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("method", FAST)
+@pytest.mark.parametrize("scenario", ["A", "B"])
+def test_a_draw_measured_again_is_the_committed_one(kept, method, scenario):
+    again = measure({"method": method, "scenario": scenario, "draw": 1})["excess"]
+    assert again == pytest.approx(kept["series"]["excess"][scenario][method][1], rel=1e-3, abs=1e-4)
+
+
+def test_every_committed_row_is_in_its_band_or_explained(kept):
+    assert kept["settings"] | {"data": None} == {
+        "replications": 22,
+        "quick": False,
+        "seed": 0,
+        "data": None,
+        "simulated": False,
+    }
+    assert not [row for row in kept["rows"] if row["verdict"] == Verdict.OUTSIDE.value]
+
+
+def test_what_the_committed_result_shows(kept):
+    excess = {
+        scenario: {method: np.mean(values) for method, values in by_method.items()}
+        for scenario, by_method in kept["series"]["excess"].items()
+    }
+    for one in excess.values():
+        # Over draws the paper's learner loses to the direct method; doubly robust wins.
+        assert one["doubly robust, forest"] < one["direct, forest"] < one["CPO"]
+        assert one["CPO from direct, forest"] < one["CPO"]
+        # Titrant's default reaches what needs the correct model.
+        assert one["titrant's default"] < one["doubly robust, forest"]
+        # An intercept is worth 6.25.
+        assert one["titrant's default, with intercept"] == pytest.approx(-6.1, abs=0.2)
