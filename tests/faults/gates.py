@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 60.0  # seconds; a machine that needs more is stuck, not slow
+PATIENCE = 180.0  # seconds; a machine that needs more is stuck, not slow
 
 
 def wait_until(true, what):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from titrant import Columns
 
 KNOWN = Columns(treatment="dose", outcome="loss", context=["age", "bmi"], propensity="q")
+UNKNOWN = Columns(treatment="dose", outcome="loss", context=["age", "bmi"])
 ROWS = 3_000  # of a file
 
 
