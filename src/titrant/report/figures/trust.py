@@ -51,9 +51,9 @@ def overlap(report: Report, found: OverlapMap, name: str) -> str:
 def weights(report: Report) -> str:
     """Return the share of all weight that the largest weights hold."""
     with styled():
-        figure = canvas(2.7)
-        axes = figure.subplots()
         drawn = [w for w in report.weights if w.policy in report.drawn and w.largest]
+        figure = canvas(2.3 + 0.25 * len(drawn))  # the axes and a line of the legend for each
+        axes = figure.subplots()
         tones = colors(report, [w.policy for w in drawn])
         for k, (w, color) in enumerate(zip(drawn, tones, strict=True)):
             axes.plot(
@@ -70,8 +70,8 @@ def weights(report: Report) -> str:
         axes.set_xticks(ticks, [f"{k}" for k in ticks])
         axes.minorticks_off()
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("so many largest weights")
-        axes.set_ylabel("hold % of all weight")
+        axes.set_xlabel("number of largest weights")
+        axes.set_ylabel("% of all weight")
         figure.legend(loc="outside upper left", ncols=1)
         described = "; ".join(
             f"{w.policy}: the largest weight holds {share(w.share[0])}" for w in drawn
