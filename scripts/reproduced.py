@@ -144,7 +144,13 @@ def _folded(rows: list[Row]) -> str:
 
 
 def _rows(rows: list[Row]) -> str:
-    return _table(list(HEADINGS), [list(row.cells()) for row in rows]) if rows else ""
+    return _table(list(HEADINGS), [_cells(row) for row in rows]) if rows else ""
+
+
+def _cells(row: Row) -> list[str]:
+    """Return a row as texts, the numbers of the paper with a digit more."""
+    label, quantity, paper, *rest = row.cells()
+    return [label, quantity, paper if row.paper is None else f"{row.paper:.4g}", *rest]
 
 
 def _row(entry: dict[str, Any]) -> Row:
