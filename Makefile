@@ -83,7 +83,7 @@ lint: setup
 docs: export PYTHONPATH := scripts
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: setup
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict
 	$(BIN)/python -m pages.links site
 
 format: setup
