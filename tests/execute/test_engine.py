@@ -169,3 +169,8 @@ def test_settings_are_checked(settings, named):
 
 def test_partials_travel(processes):
     assert Engine(executor=processes).add_up(partial(pow, 2), range(4)) == 15
+
+
+def test_what_cannot_travel_is_said(processes):
+    with pytest.raises(ExecutionError, match=r"cannot be sent to another process .*on threads"):
+        Engine(executor=processes).add_up(lambda x: x, [1, 2])

@@ -14,6 +14,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from titrant import _check
@@ -128,6 +129,8 @@ class Handed(Generic[P, S]):
             try:
                 result = future.result(self.engine.timeout)
             except Exception as error:
+                if _unpicklable(error):
+                    raise _cannot_travel(error) from error
                 if not _engines_own(error):
                     raise
                 if not future.done():
@@ -167,6 +170,19 @@ def _engines_own(error: BaseException) -> bool:
     """Return whether an error is the engine's: a worker died, a connection broke, time ran out."""
     # Dask's own errors (a killed worker, a lost connection) are known by where they come from.
     return isinstance(error, _ENGINE) or type(error).__module__.startswith("distributed")
+
+
+def _unpicklable(error: BaseException) -> bool:
+    """Return whether something could not be sent to another process; Python has no type for it."""
+    told = isinstance(error, (AttributeError, TypeError)) and "pickle" in str(error)
+    return told or isinstance(error, PicklingError)
+
+
+def _cannot_travel(error: BaseException) -> ExecutionError:
+    return ExecutionError(
+        f"A policy, model or partition cannot be sent to another process ({_first_line(error)}). "
+        "Define its functions in a module of their own, or work on threads."
+    )
 
 
 def _cancel(waiting: deque[tuple[int, P, Future[S]]]) -> None:
