@@ -93,3 +93,4 @@ def test_the_result_is_kept_when_json_and_html_are_both_wanted(call, csv_log, pl
     value = json.loads(Path("out.json").read_text(encoding="utf-8"))["value"]
     assert number(value) in said.out
     assert number(value) in Path("out.html").read_text(encoding="utf-8")
+    assert said.err.endswith("Wrote out.html.\n")

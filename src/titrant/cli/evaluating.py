@@ -11,6 +11,7 @@ import click
 
 from titrant.cli import cluster, config, inputs, show, specs
 from titrant.cli.progress import ESTIMATING, FITTING, READING, REPORTING, bar
+from titrant.cli.terminal import note
 from titrant.cli.terminal import show as to_terminal
 from titrant.cli.writing import STDOUT, check_writable, write_text
 from titrant.evaluation import Evaluation
@@ -84,6 +85,7 @@ def finish(
         write_text(output.json, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if output.html is not None:
         write_page(output.html, comparison, output, asked)
+        note(f"Wrote {output.html}.")
 
 
 def write_page(path: str, comparison: Comparison, output: OutputOptions, asked: Asked) -> None:
