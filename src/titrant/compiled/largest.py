@@ -18,7 +18,7 @@ def collect(
 ) -> tuple[int, float]:
     """Add the |w| (B,) above ``limit`` to the pool; return its size and the new limit.
 
-    The pool has room for more than 2B + kept. When there is none for another chunk, all but the
+    The pool has room for more than B + kept. When there is none for another chunk, all but the
     ``kept`` largest are dropped, and the least of these is the limit. flags and which (≥ B,) are
     scratch.
     """

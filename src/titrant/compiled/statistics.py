@@ -48,7 +48,7 @@ def statistics(
     room, flags = np.empty((ROOM, CHUNK)), np.empty(CHUNK, dtype=np.uint8)
     which = np.empty(CHUNK, dtype=np.int64)
     edges, weights, residuals = np.empty((2, CHUNK)), np.empty(CHUNK), np.empty(CHUNK)
-    pool, size, limit = np.empty(2 * CHUNK + kept + 1), 0, 0.0
+    pool, size, limit = np.empty(CHUNK + 2 * kept + 1), 0, 0.0
     if not varies:
         mean[0] = b[0]
     for start in range(0, n, CHUNK):

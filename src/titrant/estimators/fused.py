@@ -85,7 +85,7 @@ def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
     size = int(np.clip(_CELLS // k, *_CHUNKS)) // WORD * WORD
     mean, comoment = np.zeros(k), np.zeros((k, k))
     sums, own, terms = np.empty(k), np.zeros((k, k)), np.empty((k, size))
-    tally, pools = np.zeros((m, 5)), np.empty((m, 2 * size + KEPT + 1))
+    tally, pools = np.zeros((m, 5)), np.empty((m, size + 2 * KEPT + 1))
     marks = [(0, 0.0)] * m
     flags, which = np.empty(size, dtype=np.uint8), np.empty(size, dtype=np.int64)
     for start in range(0, n, size):
