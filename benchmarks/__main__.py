@@ -32,7 +32,7 @@ def steps(*, quick: bool) -> dict[str, Callable[[], list[Line]]]:
     return {
         "evaluation": lambda: [
             *evaluating.evaluating(10**6, repeats),
-            evaluating.whole_call(10**6, few),
+            *evaluating.whole_call(10**6, 1 if quick else 3),
         ],
         "bandwidth path": lambda: evaluating.paths(10**6, few),
         "search": lambda: optimize.measure(quick=quick),
