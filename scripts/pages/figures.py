@@ -29,7 +29,8 @@ STYLE = {
     "axes.labelcolor": INK,
     "text.color": INK,
 }
-GAUSS, SCATTERED = 0.12, 7
+NEAR = 0.12  # of a dose of 0.6
+LOGS = 4  # for each number of contexts
 
 
 def drawn() -> dict[str, bytes]:
@@ -93,7 +94,7 @@ def idea_propensity() -> Figure:
     x = rng.uniform(0, 1, n)
     t = 0.2 + 0.8 * x + rng.normal(0, 0.3, n)
     q = np.exp(-((t - 0.2 - 0.8 * x) ** 2) / 0.18) / np.sqrt(0.18 * np.pi)
-    near = np.abs(t - 0.6) < GAUSS
+    near = np.abs(t - 0.6) < NEAR
     figure, (left, right) = _axes(2, 7.6, 2.8)
     bins = np.linspace(0, 1, 21)
     left.hist(x[near], bins=bins, color=GRAY)
@@ -191,7 +192,7 @@ def overfitting() -> Figure:
     from pages.noise import learned_from_noise  # noqa: PLC0415
 
     sizes = (1, 2, 4, 8, 12, 16)
-    seen = np.array([[learned_from_noise(p, seed) for seed in range(SCATTERED)] for p in sizes])
+    seen = np.array([[learned_from_noise(p, seed) for seed in range(LOGS)] for p in sizes])
     figure, (ax,) = _axes(1, 6.2, 2.8)
     ax.axhline(0, color=INK, ls="--", lw=1, label="true value of every policy")
     ax.plot(sizes, seen, ".", color=GRAY, ms=4)
