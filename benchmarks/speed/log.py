@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Log:
         folded = np.exp(-0.5 * ((t - mean) / sd) ** 2) + np.exp(-0.5 * ((t + mean) / sd) ** 2)
         return cls(x, t, y, folded / (sd * np.sqrt(2 * np.pi)))
 
-    @property
+    @cached_property
     def tau(self) -> Array:
         """The policy's doses (n,)."""
         return self.x + 0.05
