@@ -38,20 +38,22 @@ HOW = """\
 WHY = """\
 ## What is missed, and why
 
-- **One evaluation.** Four columns of a million rows are 32 MB and stay in this machine's last
-  cache, so the read limit is far above what memory delivers: about one nanosecond a row. The
-  statistic measured here is more than the five sums of a standard error: sums of |w| and w⁴, the
-  count and the 256 largest weights, from which the trust rules are computed. Collecting the largest
-  weights takes about a fifth of the time; finding and correcting the rows near a bound another
-  third. In blocks of 65,536 rows, merging costs as well.
+- **One evaluation.** Four columns of a million rows are 32 MB, the size of this machine's last
+  cache, and reading them takes about a nanosecond a row. The statistic measured here is more than
+  the five sums of a standard error: sums of |w| and w⁴, the count and the 256 largest weights,
+  from which the trust rules are computed. With single steps left out, collecting the largest
+  weights was a fifth of the time, and finding and correcting the rows near a bound more than a
+  third of what is then needed.
 - **All bandwidths with a bound.** Every row within the widest bandwidth of a bound has its own
   kernel shape at each bandwidth. With the default grid, up to 2.7 sd of the dose, that is most
   rows. The joint covariance alone takes m² products of such a row.
-- **Bootstrap.** Half of the time is the hash that makes a row's counts the same however the log is
-  cut into blocks; at 10,000 rows a third is numpy's computation of the terms.
+- **Bootstrap.** Two thirds of the time draw, count and add; the rest is numpy's computation of
+  the terms, which the resampling loop is given.
+- **Growth of one evaluation.** The time a row falls with the number of rows; it never rises.
 
-Other work ran on both cores during these measurements. Contestants took turns, so that it hit
-all of them, but sharing a core costs loops that compute more than loops that wait for memory."""
+Other work ran on both cores during these measurements; a quiet machine may give other ratios.
+Not measured here: goals 3, 4 and 7 (`python -m benchmarks --only search`), goal 10
+(`benchmarks/scale`), and profiles of whole commands."""
 COLUMNS = ("goal", "work", "measured", "asked", "")
 
 
