@@ -13,7 +13,8 @@ from sklearn.model_selection import KFold
 
 import titrant as tt
 from learn.examples import FAST, GRADE, QUADRATIC, quadratic_log
-from titrant.data.simulate import DESIGNS
+from titrant.data.simulate import DESIGNS, Synthetic
+from titrant.outcome import ridge_pair
 from titrant.policies import load_training
 
 LOG = quadratic_log(200)
@@ -210,6 +211,16 @@ def test_as_few_rows_as_it_takes():
 def test_wrong_procedures(settings, said):
     with pytest.raises(tt.InvalidArgument, match=said):
         tt.StackedDR(**settings)
+
+
+def test_of_a_large_log_a_stated_number_of_rows_is_learned_from():
+    log = Synthetic().draw(300, 4)
+    procedure = tt.StackedDR(models=ridge_pair(), most_rows=120)
+    learned = tt.PolicyLearner(procedure=procedure, honest=False).fit(log).learned_
+    assert (learned.report["learned_on"], learned.report["rows"]) == (120, 300)
+    all_rows = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair()), honest=False).fit(log)
+    assert all_rows.learned_.report["learned_on"] == 300
+    assert not np.array_equal(all_rows.policy_.params, learned.policy.params)
 
 
 def test_without_contexts():

@@ -71,7 +71,7 @@ def learn_streamed(
     rows = stream.survey.sample.log
     losses = rows.with_outcome(stream.sign * rows.outcome)
     learned = procedure.learn(losses, propensities(rows, stream.propensity), policy_class, progress)
-    report = {**learned.report, "learned_on": len(rows), "rows": stream.survey.n}
+    report = {"learned_on": len(rows), **learned.report, "rows": stream.survey.n}
     return replace(learned, report=report)
 
 
