@@ -13,7 +13,11 @@ import titrant
 from titrant.cli.app import COMMANDS
 
 AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-NAMED = re.compile(r"`((?:src|tests|scripts|docs|benchmarks|requirements)/[\w./-]+\.\w+)`")
+# Results of benchmarks are left out: a page may say where the next run will write them.
+NAMED = re.compile(
+    r"`((?!benchmarks/results/)"
+    r"(?:src|tests|scripts|docs|benchmarks|requirements)/[\w./-]+\.\w+)`"
+)
 LINK = re.compile(r"(?<=\]\()(?!https?:)([^)#\s]+)")
 SOURCE = re.compile(r'(?<=src=")(?!https?:)([^"]+)')
 EXAMPLES = {"NAME", "cone", "sloped", "smallest_steady", "stepped"}  # yet to be added
