@@ -87,6 +87,15 @@ def test_bounds_are_kept(frame, files):
     assert tt.evaluate(source, POLICIES["linear"], **how).value == here.value
 
 
+def test_a_search_finds_the_policy_it_finds_in_files(frame, files):
+    def learned(log):
+        procedure = tt.CPO(restarts=1, bandwidth=1.0)
+        learner = tt.PolicyLearner(policy=tt.Constant(0.0), procedure=procedure, honest=False)
+        return learner.fit(log).learned_.to_dict()
+
+    assert learned(scan_spark(frame, KNOWN)) == learned(tt.scan_parquet(files, KNOWN))
+
+
 def test_progress_and_timeout_are_those_of_the_engine_given(frame):
     seen = []
     engine = tt.Engine(timeout=100, progress=lambda done, total: seen.append((done, total)))
