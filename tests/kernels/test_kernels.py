@@ -23,7 +23,7 @@ from titrant.kernels import (
 ROUNDING = 1e-14  # a handful of operations on numbers of order one
 QUADRATURE = 1e-12  # Gauss–Legendre with 20 nodes a panel is exact to rounding here
 DIFFERENCE = 1e-8  # central differences with step 1e-6: rounding 1e-16/1e-6, curvature 1e-12
-GRID = 2e-4  # a maximum over 4,001 points is off by half a step times the slope there
+GRID = 1e-4  # a maximum over 8,001 points is off by half a step times the slope there
 
 EDGE = 8.0  # beyond it every kernel of the list has less mass than 2e-15
 
@@ -76,7 +76,7 @@ def test_is_a_symmetric_density(kernel: Kernel):
 def test_constants_are_the_integrals_they_name(kernel: Kernel):
     assert kernel.second_moment == pytest.approx(integral(lambda u: u**2 * kernel(u)), rel=1e-11)
     assert kernel.roughness == pytest.approx(integral(lambda u: kernel(u) ** 2), rel=QUADRATURE)
-    u = np.linspace(-2, 2, 4_001)
+    u = np.linspace(-2, 2, 8_001)
     assert kernel.bound == pytest.approx(kernel(u).max(), abs=ROUNDING)
     # K rises nowhere faster than L_K, and somewhere as fast; a jump has no such constant.
     steepest = np.abs(np.diff(kernel(u))).max() / (u[1] - u[0])
