@@ -119,8 +119,10 @@ def goals(records: list[Record]) -> list[Record]:
                 f"{task}: peak over the shortest log's", here["peak_mb"] / before["peak_mb"], FLAT
             ),
         ]
-    search = of["search", "files", longest]
+    search, before = of["search", "files", longest], of["search", "files", shortest]
+    growth = search["peak_mb"] / before["peak_mb"]
     found.append(goal("search: peak MB", search["peak_mb"], PEAK))
+    found.append(goal("search: peak over the shortest log's", growth, FLAT))
     found.append(goal("search: doses beside those in memory", search["difference"], SAME))
     return found
 
