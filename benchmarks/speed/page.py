@@ -52,8 +52,8 @@ WHY = """\
 - **Growth of one evaluation.** The time a row falls with the number of rows; it never rises.
 
 Other work ran on both cores during these measurements; a quiet machine may give other ratios.
-Not measured here: goals 3, 4 and 7 (`python -m benchmarks --only search`), goal 10
-(`benchmarks/scale`), and profiles of whole commands."""
+Goal 10 is told as `python -m benchmarks.scale` measured it. Profiles of whole commands are not
+measured here."""
 COLUMNS = ("goal", "work", "measured", "asked", "")
 
 

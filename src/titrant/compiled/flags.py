@@ -31,5 +31,5 @@ def listed(flags: Flags, rows: int, which: Index) -> int:
             for i in range(first, min(first + WORD, rows)):
                 # Written in any case, counted if it belongs: a branch would be mispredicted.
                 which[count] = i
-                count += np.int64(flags[i])
+                count += 1 if flags[i] else 0
     return count
