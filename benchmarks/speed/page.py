@@ -50,7 +50,7 @@ WHY = """\
 - **Bootstrap.** Two thirds of the time draw, count and add; the rest is numpy's computation of
   the terms, which the resampling loop is given.
 - **32 restarts.** The objective of the default learner keeps the goal at n = 400. Self-normalized
-  searches take up to 1.6 times the evaluations of scipy's, which stop earlier: their median value is
+  searches take up to 1.6 times the evaluations of scipy's, which stop earlier, at median values
   up to .002 worse. An ESS floor adds a third sum and its slope. With 82 contexts the doubly robust
   search was fast enough, but its best value was 6·10⁻⁵ worse than scipy's, more than the 10⁻⁶ that
   count as the same; from random starts neither finds the best valley for sure.
