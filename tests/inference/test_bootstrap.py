@@ -10,9 +10,11 @@ from scipy import stats
 
 from inference.rows import at_distances, in_blocks, in_one_block, some_rows
 from titrant import InvalidArgument
+from titrant._hash import splitmix64
 from titrant.estimators import ESTIMATORS, DoublyRobust, Question, Rows, SelfNormalized, ask
-from titrant.inference import PoissonBootstrap, bootstrap
-from titrant.inference.bootstrap import DrawnInference, PercentileInterval, poisson_counts
+from titrant.inference import PoissonBootstrap, bootstrap, poisson
+from titrant.inference.bootstrap import DrawnInference, PercentileInterval
+from titrant.inference.poisson import EDGES, REST, UNTOLD, poisson_counts, row_keys
 from titrant.inference.rbc import corrected_answers
 from titrant.kernels import Scale
 
@@ -40,6 +42,37 @@ def test_counts_are_poisson(counts):
     expected = np.append(expected, stats.poisson.sf(7, 1) * counts.size)
     observed = np.append(observed[:8], observed[8:].sum())
     assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_the_law_of_a_count_is_poissons():
+    # A cell is 2⁻¹⁶; those from the last edge on are shared out by the rest, in units of 2⁻⁶⁴.
+    shares = np.diff(EDGES.astype(float), prepend=0.0) / 2**16
+    untold = 1.0 - EDGES[-1] / 2**16
+    law = np.diff(REST / 2.0**64, prepend=0.0, append=1.0) * untold
+    law[: len(shares)] += shares
+    expected = stats.poisson.pmf(np.arange(len(law)), 1)
+    np.testing.assert_allclose(law, expected, rtol=0.0, atol=1e-16)
+    assert len(shares) == UNTOLD
+    assert untold < 1 / 13_000
+
+
+def test_what_sixteen_bits_do_not_tell_is_counted_by_more(monkeypatch):
+    # With all cells untold every count comes from the rest, whose mean is 4.5.
+    with monkeypatch.context() as patch:
+        patch.setattr(poisson, "EDGES", np.zeros(UNTOLD, dtype=np.uint16))
+        more = poisson_counts(np.arange(400), 500, seed=3)
+    share = np.diff(REST / 2.0**64, prepend=0.0, append=1.0)
+    observed = np.bincount(more.astype(int).ravel(), minlength=len(share))[:9]
+    assert stats.chisquare(observed, share[:9] / share[:9].sum() * observed.sum()).pvalue > 1e-3
+
+
+def test_three_counts_by_hand():
+    # The sixteen lowest bits of the first hash are those of draw 0, the next those of draw 1, …
+    key = row_keys(np.array([7]), seed=1)
+    bits = int(splitmix64(key)[0])
+    cells = [bits >> shift & 0xFFFF for shift in (0, 16, 32)]
+    expected = [sum(cell >= edge for edge in EDGES.tolist()) for cell in cells]
+    assert poisson_counts(np.array([7]), 3, seed=1).tolist() == [expected]
 
 
 def test_counts_of_rows_and_of_draws_are_uncorrelated(counts):

@@ -1,13 +1,13 @@
 """The Poisson bootstrap: each row is counted Poisson(1) times, over and over.
 
-The counts of a row are a hash of the seed, the row's number and the draw. So they do not depend
-on how the log is cut into blocks, and all policies of a comparison see the same resampled logs.
-Numerator and denominator of a self-normalized estimate are resampled together.
+The counts of a row are a hash of the seed, the row's number and the draw (`poisson_counts`). So
+they do not depend on how the log is cut into blocks, and all policies of a comparison see the same
+resampled logs. Numerator and denominator of a self-normalized estimate are resampled together.
 """
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant._hash import GOLDEN, splitmix64
-from titrant.estimators import WeightedEstimator
+from titrant.estimators import SmoothedEstimator, WeightedEstimator
+from titrant.estimators.fused_weight import fused_weight
 from titrant.inference.base import Inference, Interval, IntervalMethod
+from titrant.inference.poisson import EDGES, REST, SHARE, poisson_counts, row_keys
 from titrant.inference.rbc import SHRINK, corrected_answers
+from titrant.kernels.power import power_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +34,6 @@ _BLOCK = 2_000_000
 """Counts drawn at a time (rows × draws), so that memory stays flat."""
 _MANY = 1_000_000
 """Counts from which on a compiled loop is used."""
-
-# P(N ≤ k) for N ~ Poisson(1), in units of 2⁻³²: 32 random bits become a count by look-up.
-_CUMULATIVE = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(13)])
-_THRESHOLDS = np.floor(_CUMULATIVE * 2.0**32).astype(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,49 +123,66 @@ def resampled_sums(
     questions: Sequence[Question], draws: int, seed: int, rows: Sequence[Rows]
 ) -> Array:
     """Return ΣN and ΣN·terms of each draw (draws, 1 + Σk) over some rows, N ~ Poisson(1)."""
-    terms = np.concatenate([q.estimator.terms(rows[q.policy], q.scale) for q in questions], axis=1)
-    number = rows[0].first_row + np.arange(len(terms))
+    many = len(rows[0].y) * draws >= _MANY and sys.byteorder == "little"
+    terms = np.concatenate([_terms(q, rows[q.policy], loops=many) for q in questions])
+    number = rows[0].first_row + np.arange(terms.shape[1])
     if all(_only_ratios(q) for q in questions):
-        active = np.any(terms[:, 2::3] != 0.0, axis=1)
-        terms, number = terms[active], number[active]
-    if len(terms) * draws >= _MANY:
-        return fused_sums(terms, number, draws, seed)
-    return plain_sums(terms, number, draws, seed)
+        active = np.flatnonzero(np.any(terms[2::3] != 0.0, axis=0))
+        terms, number = np.take(terms, active, axis=1), number[active]
+    sums = fused_sums if many else plain_sums
+    return sums(terms, number, draws, seed)
+
+
+def _terms(question: Question, rows: Rows, *, loops: bool) -> Array:
+    """Return the terms (k, n) of a question, by compiled ``loops`` where there are any."""
+    estimator = question.estimator
+    if not (loops and isinstance(estimator, SmoothedEstimator) and _has_loop(estimator, rows)):
+        return estimator.terms(rows, question.scale).T
+    b, e = estimator.baseline(rows)
+    w = fused_weight(rows, estimator.kernel, estimator.boundary, question.scale)
+    return np.stack([b, w * e, w])
+
+
+def _has_loop(estimator: SmoothedEstimator, rows: Rows) -> bool:
+    """Whether a compiled loop has the weights, and the terms are made of them as everywhere."""
+    own = type(estimator)
+    return (
+        own.terms is WeightedEstimator.terms
+        and own.weight is SmoothedEstimator.weight
+        and rows.t.shape[1] == 1
+        and power_form(estimator.kernel) is not None
+    )
 
 
 def plain_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:
-    """Return ΣN and ΣN·terms (draws, 1 + k) of rows with these numbers (n,) and terms (n, k)."""
-    columns = np.concatenate([np.ones((len(terms), 1)), terms], axis=1)
-    sums = np.zeros((draws, columns.shape[1]))
+    """Return ΣN and ΣN·terms (draws, 1 + k) of rows with these numbers (n,) and terms (k, n)."""
+    columns = np.concatenate([np.ones((1, terms.shape[1])), terms])
+    sums = np.zeros((len(columns), draws))
     step = max(1, _BLOCK // draws)
-    for start in range(0, len(columns), step):
+    for start in range(0, len(number), step):
         part = slice(start, start + step)
-        sums += poisson_counts(number[part], draws, seed).T @ columns[part]
-    return sums
+        sums += columns[:, part] @ poisson_counts(number[part], draws, seed)
+    return sums.T
 
 
 def fused_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:
     """Return the same by a compiled loop, which never stores the counts.
 
-    A constant column, such as the baseline of a ratio, is the count of rows times its number.
+    A constant term, such as the baseline of a ratio, is the count of rows times its number.
     """
     from titrant.compiled.poisson import poisson_sums  # noqa: PLC0415  (numba)
 
-    sums = np.zeros((draws, 1 + terms.shape[1]))
-    if not len(terms):
-        return sums
-    varies = np.ptp(terms, axis=0) > 0.0
-    columns = np.ascontiguousarray(terms[:, varies])
-    thresholds = _THRESHOLDS.astype(np.uint32)
-    by_half = poisson_sums(_keys(number, seed), columns, thresholds, (draws + 1) // 2)
-    # Draws 2j and 2j + 1 are the high and the low half of one number.
-    low_first = np.array([1], dtype=np.uint64).view(np.uint32)[0] == 1
-    drawn = by_half.reshape(len(by_half), -1, 2)[:, :, :: -1 if low_first else 1]
-    drawn = drawn.reshape(len(by_half), -1)[:, :draws].T
-    sums[:, 0] = drawn[:, 0]
-    sums[:, 1:][:, varies] = drawn[:, 1:]
-    sums[:, 1:][:, ~varies] = np.outer(drawn[:, 0], terms[0, ~varies])
-    return sums
+    sums = np.zeros((1 + len(terms), draws))
+    if not len(number):
+        return sums.T
+    varies = np.flatnonzero(np.any(terms != terms[:, :1], axis=1))
+    columns = np.zeros((len(varies) + len(varies) % 2, len(number)))
+    columns[: len(varies)] = terms[varies]
+    drawn = poisson_sums(row_keys(number, seed), columns, EDGES, REST, -(-draws // SHARE))
+    sums[0] = drawn[0, :draws]
+    sums[1:] = terms[:, :1] * sums[0]
+    sums[1 + varies] = drawn[1 : 1 + len(varies), :draws]
+    return sums.T
 
 
 def _only_ratios(question: Question) -> bool:
@@ -178,20 +193,3 @@ def _only_ratios(question: Question) -> bool:
         and estimator.normalized
         and not estimator.uses_outcome_model
     )
-
-
-def poisson_counts(row: NDArray[np.int64], draws: int, seed: int) -> Array:
-    """Return Poisson(1) counts (n, draws) that depend on the seed, row number and draw only."""
-    key = _keys(row, seed)
-    pairs = np.arange((draws + 1) // 2, dtype=np.uint64) * np.uint64(GOLDEN)
-    bits = splitmix64(key[:, None] + pairs)
-    # Draws 2j and 2j + 1 share 64 bits, so that asking for more draws keeps the first ones.
-    halves = np.stack([bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)], axis=2)
-    some = halves.reshape(len(row), -1)[:, :draws]
-    return np.searchsorted(_THRESHOLDS, some, side="right").astype(np.float64)
-
-
-def _keys(row: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """Return the states (n,) from which the counts of each row are drawn."""
-    start = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
-    return splitmix64(start + row.astype(np.uint64) * np.uint64(GOLDEN))
