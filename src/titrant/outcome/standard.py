@@ -42,6 +42,10 @@ class Standard:
         """Return x (n, k) in these units."""
         return (x - self.center) * self.inverse
 
+    def only(self, columns: slice) -> Standard:
+        """Return the units of some of the columns."""
+        return Standard(self.center[columns], self.inverse[columns])
+
     def grained(self, x: Array) -> Array:
         """Return x (n, k) in these units, grained."""
         return grained(self(x))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.utils import check_array
 
 from titrant import _check
-from titrant.outcome.base import OutcomeModel, inputs, training
+from titrant.outcome.base import BLOCK, OutcomeModel, blocks, inputs, training
 from titrant.outcome.standard import Standard, residual_sd
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from titrant._types import Array
 
 STEPS = np.arange(-2.0, 3.0)
@@ -70,3 +73,39 @@ class Trees(OutcomeModel):
             at_steps = self.forest_.predict(self.columns_.grained(shifted)).reshape(len(STEPS), -1)
             mean += WEIGHTS @ at_steps / len(self.steps_)
         return self.outcome_.back(mean[:, None])[:, 0]
+
+    def curve(self, X: Array, doses: Array) -> Array:
+        """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
+        from titrant.compiled.forest import forest_curves  # noqa: PLC0415  (numba)
+
+        nodes, p = _nodes(self.forest_), X.shape[1]
+        context, dose = self.columns_.only(slice(p)), self.columns_.only(slice(p, None))
+        # All five steps in one ascending grid: a row walks down each tree once for all of it.
+        shifted = (doses + np.outer(STEPS, self.steps_)).ravel()
+        order = np.argsort(shifted)
+        grid = _single(dose.grained(shifted[order, None]))[:, 0]
+        curves = np.empty((len(X), len(doses)))
+        for rows in blocks(len(X), max(1, BLOCK // len(doses))):
+            sorted_steps = forest_curves(_single(context.grained(X[rows])), grid, *nodes)
+            at_steps = sorted_steps[:, np.argsort(order)].reshape(-1, len(STEPS), len(doses))
+            mean = WEIGHTS @ at_steps.swapaxes(0, 1).reshape(len(STEPS), -1)
+            curves[rows] = self.outcome_.back(mean[:, None]).reshape(-1, len(doses))
+        return curves
+
+
+def _single(x: Array) -> NDArray[np.float32]:
+    """Return finite numbers as scikit-learn's trees compare them."""
+    return np.asarray(check_array(x, dtype=np.float32, ensure_min_features=0))
+
+
+def _nodes(forest: ExtraTreesRegressor) -> tuple[NDArray[Any], ...]:
+    """Return the roots of all trees, then children, features, thresholds and values of all nodes.
+
+    See `titrant.compiled.forest`.
+    """
+    trees = [estimator.tree_ for estimator in forest.estimators_]
+    roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+    sides = [np.column_stack([tree.children_left, tree.children_right]) for tree in trees]
+    children = [np.where(s < 0, s, s + root) for s, root in zip(sides, roots, strict=True)]
+    columns = ((t.feature, t.threshold, t.value[:, 0, 0]) for t in trees)
+    return roots, np.concatenate(children), *map(np.concatenate, zip(*columns, strict=True))
