@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -202,6 +203,42 @@ def test_a_column_of_that_name_is_not_overwritten(call, policy_file):
     said = call("recommend", policy_file, "new.csv")
     assert said.code == 2
     assert "already has a column `outside_training`. Rename it." in said.err
+
+
+def test_a_text_that_the_training_had_not_is_marked(call, csv_log):
+    # All indicators of an unknown text are 0, as those of the reference are: it would get the dose
+    # of the reference without a word.
+    assert call("learn", csv_log, *COLUMNS, "--context", "sex").code == 0
+    rows = ["80,50,0,female", "80,50,0,male", "80,50,0,M"]
+    Path("new.csv").write_text("\n".join(["weight,age,carrier,sex", *rows]) + "\n")
+    said = call("recommend", "policy.json", "new.csv", "-o", "doses.csv")
+    assert said.code == 0, said.err
+    assert pa_csv.read_csv("doses.csv")["outside_training"].to_pylist() == [False, False, True]
+    assert "1 of 3 rows" in said.err
+    assert "`sex` none of `female`, `male` in 1" in said.err
+    Path("new.csv").write_text("weight,age,carrier,sex\n80,50,0,\n")
+    said = call("recommend", "policy.json", "new.csv")
+    assert said.code == 2
+    assert "`sex` must name a category in every row; got none in 1 of 1 row" in said.err
+
+
+KEYS = [["007", "12345678901234567890", "1.50", "NA"], ["0123", "9" * 20, "TRUE", "2020-01-01"]]
+
+
+@pytest.mark.parametrize("large", [1, 1 << 20])
+@pytest.mark.parametrize("policy", ["learned", "constant"])
+def test_what_the_policy_does_not_use_passes_as_written(
+    call, policy_file, policy, large, monkeypatch
+):
+    monkeypatch.setattr(recommend, "LARGE", large)
+    if policy == "constant":
+        tt.Constant(35.0).save(policy_file)
+    rows = [",".join([*key, "80,50,0"]) for key in KEYS]
+    Path("new.csv").write_text("\n".join(["a,b,c,d,weight,age,carrier", *rows]) + "\n")
+    said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
+    assert (said.code, said.err) == (0, "")
+    with Path("doses.csv").open(newline="") as file:
+        assert [row[:4] for row in csv.reader(file)][1:] == KEYS
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])

@@ -96,10 +96,21 @@ def test_keys_are_left_out_or_refused_when_named():
         encode(names, ["id"], ())
 
 
-def test_missing_categories_are_counted():
-    table = pa.table({"ward": ["a", None, "b"]})
+@pytest.mark.parametrize("missing", [None, "", " "])
+def test_missing_categories_are_counted(missing):
+    table = pa.table({"ward": ["a", missing, "b"]})
     with pytest.raises(DataError, match=r"got none in 1 of 3 rows \(row 1, counting from 0\)"):
         encode(table, None, ())
+
+
+def test_numbers_with_a_few_texts_are_not_left_out_in_silence():
+    texts = [f"{i}.5e-1" for i in range(30)]
+    assert encode(pa.table({"bmi": [f"v{t}" for t in texts]}), None, ()).names == ()
+    texts[7], texts[9] = "high", None
+    said = r"`bmi` holds numbers, but not in 2 of 30 rows \(first 'high'; first rows, .*: 7, 9\)"
+    with pytest.raises(DataError, match=said):
+        encode(pa.table({"bmi": texts, "age": range(30)}), None, ())
+    assert encode(pa.table({"bmi": texts, "age": range(30)}), ["age"], ()).names == ("age",)
 
 
 def test_a_column_that_is_there_already_is_not_overwritten():

@@ -217,19 +217,31 @@ def test_broken_files_get_a_sentence(tmp_path, name):
     assert str(error.value) == sentence.format(path=path)
 
 
-@pytest.mark.parametrize(
-    "name", ["latin.csv", "no.parquet", "no.arrow", "half.parquet", "no.csv.gz"]
-)
+@pytest.mark.parametrize("name", ["no.parquet", "no.arrow", "half.parquet", "no.csv.gz"])
 def test_files_that_are_not_what_they_say(tmp_path, name):
     path = tmp_path / name
     pq.write_table(TABLE, tmp_path / "whole")
-    content = {
-        "latin.csv": "dose,größe\n1,2\n".encode("latin-1"),
-        "half.parquet": (tmp_path / "whole").read_bytes()[:200],
-    }
+    content = {"half.parquet": (tmp_path / "whole").read_bytes()[:200]}
     path.write_bytes(content.get(name, b"certainly something else"))
     with pytest.raises(DataError, match=rf"{name}` cannot be read as \w+: .+\. Check that it is"):
         read_log(str(path), COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        ("dose,größe\n1,2\n".encode("latin-1"), "its column names hold other bytes"),
+        # The reader alone would call this column binary, and no context could be made of it.
+        ("dose,sex\n1,männlich\n".encode("latin-1"), "its column `sex` holds other bytes"),
+        ("dose,größe\n1,2\n".encode("utf-16"), "it begins as a file in UTF-16 does"),
+    ],
+)
+def test_other_encodings(tmp_path, content, where):
+    path = tmp_path / "log.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_table(str(path))
+    assert str(error.value) == f"`{path}` is not in UTF-8: {where}. Save it as CSV in UTF-8."
 
 
 def test_an_empty_pipe(monkeypatch):

@@ -44,6 +44,16 @@ def test_the_entry_has_a_version(tmp_path):
     }
 
 
+def test_the_texts_behind_indicators_come_back(tmp_path):
+    path = tmp_path / "policy.json"
+    levels = {"sex": ("female", "male"), "ward": ("Ä", "b", "")}
+    save_learned(tt.Constant(1.0), TRAINING.with_levels(levels), path)
+    assert load_training(path).levels == levels
+    assert load_training(path).names == TRAINING.names
+    save_learned(tt.Constant(1.0), TRAINING, path)
+    assert load_training(path).levels == {}
+
+
 def test_beyond_is_strict():
     asked = np.array([[0.5, 0.1], [0.49, 0.0], [3.0, 0.2], [1.0, -3.0]])
     np.testing.assert_array_equal(
@@ -59,6 +69,9 @@ def test_beyond_is_strict():
         {"version": 1, "context": {}},
         {"version": 1, "rows": 1, "context": {"a": [1.0]}},
         {"version": 1, "rows": 1, "context": {"a": [1.0, "b"]}},
+        {"version": 1, "rows": 1, "context": {}, "levels": ["male"]},
+        {"version": 1, "rows": 1, "context": {}, "levels": {"sex": "male"}},
+        {"version": 1, "rows": 1, "context": {}, "levels": {"sex": ["male", 1]}},
     ],
 )
 def test_entries_that_cannot_be_read(entry, tmp_path):

@@ -24,27 +24,39 @@ if TYPE_CHECKING:
 
 def read_log(options: LogOptions) -> LoggedData:
     """Return the log that the options describe, and say how its context was made."""
-    from titrant.data import Columns, LoggedData  # noqa: PLC0415
+    return logged(options, read_encoded(options))
+
+
+def read_encoded(options: LogOptions) -> Encoded:
+    """Return the table that the options describe, its context made of numbers, and say how."""
+    from titrant.data import Columns  # noqa: PLC0415
     from titrant.data.encode import encode  # noqa: PLC0415
 
-    doses = columns(options.treatment)
     context = columns(options.context) if options.context else None
-    limits = bounds(options.bounds, len(doses))
     roles = Columns(
-        treatment=doses,
+        treatment=columns(options.treatment),
         outcome=options.outcome,
         context=context or [],
         propensity=options.propensity,
     )
+    bounds(options.bounds, len(roles.doses))  # before anything is read
     encoded = encode(_table(options.log, roles, whole=context is None), context, roles.needed)
     announce(encoded, chosen=context is None)
+    return encoded
+
+
+def logged(options: LogOptions, encoded: Encoded) -> LoggedData:
+    """Return the log in a table whose context is made of numbers."""
+    from titrant.data import LoggedData  # noqa: PLC0415
+
+    doses = columns(options.treatment)
     return LoggedData.from_frame(
         encoded.table,
         treatment=doses[0] if len(doses) == 1 else doses,
         outcome=options.outcome,
         context=encoded.names,
         propensity=options.propensity,
-        bounds=limits,
+        bounds=bounds(options.bounds, len(doses)),
     )
 
 

@@ -92,6 +92,7 @@ def command(log: LogOptions, options: LearnOptions, output: OutputOptions, run: 
     from titrant.cli.progress import LEARNING, READING, bar  # noqa: PLC0415
     from titrant.cli.terminal import note  # noqa: PLC0415
     from titrant.cli.writing import check_writable  # noqa: PLC0415
+    from titrant.policies import save_learned  # noqa: PLC0415
 
     files = {"--output": options.output, "--html": output.html, "--json": output.json}
     for name, path in {**files, "--save-config": run.save_config}.items():
@@ -101,7 +102,8 @@ def command(log: LogOptions, options: LearnOptions, output: OutputOptions, run: 
     context = click.get_current_context()
     with bar(READING, LEARNING) as steps:
         steps.begin(READING)
-        rows = inputs.read_log(log)
+        encoded = inputs.read_encoded(log)
+        rows = inputs.logged(log, encoded)
         against = specs.policies(options.against, rows)
         config.save(context, run.save_config)
         steps.begin(LEARNING)
@@ -119,7 +121,7 @@ def command(log: LogOptions, options: LearnOptions, output: OutputOptions, run: 
     if output.html is not None:
         note(f"Wrote {output.html}.")
     if trusted or options.safe or options.allow_untrusted:
-        learner.save(options.output)
+        save_learned(learner.policy_, learner.range_.with_levels(encoded.levels), options.output)
         note(f"Wrote {options.output}. Apply it with `titrant recommend {options.output} TABLE`.")
         return
     note(

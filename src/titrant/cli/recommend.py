@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,7 +66,8 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
 
     POLICY is a JSON file; TABLE a CSV, Parquet or Arrow file, or - for CSV from a pipe. For a
     learned policy the column `outside_training` marks rows with a context beyond those that it was
-    learned from. Large files pass through in parts when -o names a file.
+    learned from. Columns of a CSV that the policy does not use stay as they are written. Large
+    files pass through in parts when -o names a file.
     """
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415
@@ -77,12 +79,13 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     check_table_path("--output", options.output)
     check_writable("--save-config", run.save_config)
     policy = load_policy(options.policy_file)
+    chosen = columns(options.context)
     advice = Advice(
         options.policy_file,
         policy,
         # The same dose for everyone asks for no contexts, known or not.
         load_training(options.policy_file) if policy.features else None,
-        columns(options.context) or list(policy.features or ()),
+        chosen or (None if policy.features is None else list(policy.features)),
         columns(options.treatment),
     )
     config.save(click.get_current_context(), run.save_config)
@@ -101,13 +104,15 @@ class Advice:
     path: str
     policy: Policy
     training: TrainingRange | None
-    contexts: list[str]
-    """The columns it is called with; none for all that are fit."""
+    contexts: list[str] | None
+    """The columns it is called with; None for all that are fit."""
     names: list[str]
     """What to call the doses."""
     rows: int = 0
-    outside: Array | None = None
-    """How many rows have each context outside its range (p,), and how many have any."""
+    outside: int = 0
+    """How many rows have any context that is strange to the training."""
+    strange: Counter[str] = field(default_factory=Counter)
+    """How many rows are strange in what way."""
 
     def on(self, table: pa.Table) -> pa.Table:
         """Return the table with the doses behind its own columns."""
@@ -119,37 +124,48 @@ class Advice:
         made = _with_doses(table, doses, self.names)
         if self.training is None:
             return made
-        return _appended(made, OUTSIDE, self._counted(x))
+        return _appended(made, OUTSIDE, self._counted(self.training, table, x))
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.rows, self.outside, self.strange = 0, 0, Counter()
 
     def note_outside(self) -> None:
         """Say how many rows lie where the policy was not learned."""
         from titrant.cli.terminal import note  # noqa: PLC0415
 
-        if self.training is None or self.outside is None or not self.outside[-1]:
+        if not self.outside:
             return
-        ranges = zip(self.training.names, self.training.low, self.training.high, strict=True)
-        found = [
-            f"`{name}` beyond {low:.6g} … {high:.6g} in {int(count):,}"
-            for (name, low, high), count in zip(ranges, self.outside, strict=False)
-            if count
-        ]
+        found = ", ".join(f"{way} in {count:,}" for way, count in self.strange.items() if count)
         note(
-            f"{int(self.outside[-1]):,} of {self.rows:,} rows lie outside the contexts that the "
-            f"policy was learned from: {', '.join(found)}. See the column `{OUTSIDE}`."
+            f"{self.outside:,} of {self.rows:,} rows lie outside the contexts that the policy was "
+            f"learned from: {found}. See the column `{OUTSIDE}`."
         )
 
-    def _counted(self, x: Array) -> NDArray[np.bool_]:
-        """Return which rows (n,) lie outside the training range, and count them."""
+    def _counted(self, training: TrainingRange, table: pa.Table, x: Array) -> NDArray[np.bool_]:
+        """Return which rows (n,) have contexts that the training had not, and count them."""
         import numpy as np  # noqa: PLC0415
 
-        if self.training is None:
-            return np.zeros(len(x), dtype=bool)
-        beyond = self.training.beyond(x)
-        row = beyond.any(axis=1)
-        counts = np.append(beyond.sum(axis=0), row.sum())
+        ways = _strange(training, table, x)
+        row = np.any([*ways.values(), np.zeros(len(x), dtype=bool)], axis=0)
         self.rows += len(x)
-        self.outside = counts if self.outside is None else self.outside + counts
+        self.outside += int(row.sum())
+        self.strange.update({way: int(rows.sum()) for way, rows in ways.items()})
         return np.asarray(row)
+
+
+def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
+    """Return which rows (n,) of contexts x (n, p) are strange to the training, in which way."""
+    from titrant.data.encode import unseen  # noqa: PLC0415
+    from titrant.data.wording import listed  # noqa: PLC0415
+
+    ranges = zip(training.names, training.low, training.high, training.beyond(x).T, strict=True)
+    beyond = {f"`{name}` beyond {low:.6g} … {high:.6g}": rows for name, low, high, rows in ranges}
+    other = {
+        f"`{name}` none of {listed(training.levels[name])}": rows
+        for name, rows in unseen(table, training.levels).items()
+    }
+    return {**beyond, **other}
 
 
 def _write(advice: Advice, options: RecommendOptions) -> None:
@@ -160,18 +176,19 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
     from titrant.data.streams import stream_of  # noqa: PLC0415
     from titrant.errors import DataError  # noqa: PLC0415
 
-    stream = stream_of(options.table, LARGE)
-    if stream is not None and advice.contexts and options.output != STDOUT:
+    # What the policy does not use goes through as it is written.
+    stream = stream_of(options.table, LARGE, advice.contexts)
+    if stream is not None and advice.contexts is not None and options.output != STDOUT:
         # A file whose later parts do not fit the first is read as a whole, which settles the
         # types of its columns, or says what is wrong and in which row.
         with contextlib.suppress(DataError):
             write_tables(options.output, map(advice.on, stream()))
             return
-        advice.rows, advice.outside = 0, None
-    write_table(options.output, advice.on(read_table(options.table)))
+        advice.forget()
+    write_table(options.output, advice.on(read_table(options.table, typed=advice.contexts)))
 
 
-def _contexts(table: pa.Table, wanted: list[str]) -> Array:
+def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
     import numpy as np  # noqa: PLC0415
 
@@ -179,13 +196,13 @@ def _contexts(table: pa.Table, wanted: list[str]) -> Array:
     from titrant.data.encode import encode, with_features  # noqa: PLC0415
     from titrant.data.frames import read_context  # noqa: PLC0415
 
-    if wanted:
-        return read_context(with_features(table, wanted), wanted)
-    encoded = encode(table, None, ())
-    announce(encoded, chosen=True)
-    if not encoded.names:
+    if wanted is None:
+        encoded = encode(table, None, ())
+        announce(encoded, chosen=True)
+        table, wanted = encoded.table, list(encoded.names)
+    if not wanted:
         return np.zeros((len(table), 0))
-    return read_context(encoded.table, encoded.names)
+    return read_context(with_features(table, wanted), wanted)
 
 
 def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:

@@ -69,7 +69,7 @@ def policy(spec: str, log: Source) -> Policy:
 def on_columns(policy: Policy, available: Sequence[str], name: str) -> Policy:
     """Return the policy as a rule on contexts with the columns `available`."""
     wanted = policy.features
-    if wanted is None or tuple(wanted) == tuple(available):
+    if not wanted or tuple(wanted) == tuple(available):
         return policy
     for feature in wanted:
         if feature not in available:

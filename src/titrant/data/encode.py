@@ -16,12 +16,18 @@ from titrant.data import wording
 from titrant.data.columns import check_present, context_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 MOST_LEVELS = 20
 """A text column with more levels looks like a name or a key, not like a category."""
 FEWEST_TEXTS = 8
 """Rows from which on texts that hardly ever repeat look like names, too."""
+MOSTLY = 0.9
+"""Share of numbers from which on a column of texts is one of numbers with some not written so."""
+_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 FEWEST_NUMBERED = 20
 """Rows from which on whole numbers one after another are no accident."""
 
@@ -33,6 +39,8 @@ class Encoded:
     table: pa.Table
     names: tuple[str, ...]
     """The context columns."""
+    levels: dict[str, tuple[str, ...]]
+    """The texts of each column that was encoded, the reference first."""
     notes: tuple[str, ...]
     """Sentences for the user: what was encoded, and what was left out."""
 
@@ -51,7 +59,7 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
     kept = [name for name in table.column_names if name not in levels]
     made = [f for f in columns if f not in names]
     _check_new(made, table.column_names)
-    return Encoded(_with(table.select(kept), table, made), tuple(columns), tuple(notes))
+    return Encoded(_with(table.select(kept), table, made), tuple(columns), levels, tuple(notes))
 
 
 def with_features(table: pa.Table, features: Iterable[str]) -> pa.Table:
@@ -59,11 +67,20 @@ def with_features(table: pa.Table, features: Iterable[str]) -> pa.Table:
     return _with(table, table, [f for f in features if f not in table.column_names])
 
 
+def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.bool_]]:
+    """Return for each column with known levels, where the table has it, which rows have others."""
+    return {
+        name: ~pc.is_in(_texts(table[name], name), pa.array(known, pa.string())).to_numpy()
+        for name, known in levels.items()
+        if name in table.column_names
+    }
+
+
 def _usable(table: pa.Table, taken: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the columns fit to be contexts, and a sentence about each that is not."""
     names, notes = [], []
     for name in table.column_names:
-        reason = None if name in taken else _by_name(name) or _unfit(table[name])
+        reason = None if name in taken else _by_name(name) or _unfit(table[name], name)
         if reason is not None:
             notes.append(f"Column `{name}` is left out of the context: {reason}.")
         elif name not in taken:
@@ -79,7 +96,7 @@ def _by_name(name: str) -> str | None:
     return "it looks like a key" if word == "id" or word.endswith(("_id", " id")) else None
 
 
-def _unfit(column: pa.ChunkedArray) -> str | None:
+def _unfit(column: pa.ChunkedArray, name: str) -> str | None:
     """Return why a column cannot be a context, or None."""
     kind = column.type
     if pa.types.is_null(kind):
@@ -90,10 +107,19 @@ def _unfit(column: pa.ChunkedArray) -> str | None:
         return f"its values are of type {kind}"
     count = len(pc.unique(column))
     if count > MOST_LEVELS:
+        _check_no_numbers(column, name)
         return f"its texts take {count:,} different values, over {MOST_LEVELS}"
     if len(column) >= FEWEST_TEXTS and 2 * count > len(column):
         return f"its texts take {count:,} different values in {len(column):,} rows"
     return "all its values are the same" if count <= 1 else None
+
+
+def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
+    """Refuse texts that are numbers but for a few: to leave them out would lose a context."""
+    texts = pc.cast(column, pa.string())
+    other = ~pc.fill_null(pc.match_substring_regex(texts, _NUMBER), fill_value=False).to_numpy()
+    if other.mean() <= 1 - MOSTLY:
+        raise wording.mostly_numbers(name, other, texts[int(other.argmax())].as_py())
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
@@ -105,9 +131,9 @@ def _numbers_rows(column: pa.ChunkedArray) -> bool:
     return no_gap and len(pc.unique(column)) == len(column)
 
 
-def _levels(column: pa.ChunkedArray, name: str) -> list[str]:
+def _levels(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
     """Return the levels of a text column in alphabetical order."""
-    levels = sorted(pc.unique(_texts(column, name)).to_pylist())
+    levels = tuple(sorted(pc.unique(_texts(column, name)).to_pylist()))
     if len(levels) > MOST_LEVELS:
         raise wording.too_many_levels(name, len(levels), MOST_LEVELS)
     return levels
@@ -142,13 +168,14 @@ def _indicator(column: pa.ChunkedArray, name: str, level: str) -> pa.ChunkedArra
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return the values of a column as text; none may be missing."""
-    missing = pc.is_null(column).to_numpy()
-    if missing.any():
-        raise wording.missing_categories(name, missing)
+    """Return the values of a column as text; none may be missing, which in a CSV is a blank."""
     kind = column.type
     values = pc.cast(column, kind.value_type) if pa.types.is_dictionary(kind) else column
-    return pc.cast(values, pa.string())
+    texts = pc.cast(values, pa.string())
+    missing = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts), ""), fill_value=True).to_numpy()
+    if missing.any():
+        raise wording.missing_categories(name, missing)
+    return texts
 
 
 def split(feature: str, available: Collection[str]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import io
 import sys
@@ -16,13 +17,17 @@ import pyarrow.parquet as pq
 
 from titrant.data import wording
 from titrant.data.columns import check_present
+from titrant.data.csv_types import conversion
 from titrant.data.logged import LoggedData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from titrant.data.columns import Columns, Roles
     from titrant.data.validate import Bounds
+
+    Typed = Collection[str] | None
+    """The columns of a CSV that are not kept as text; None for all."""
 
 STDIN = "-"
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
@@ -43,7 +48,7 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    open: Callable[[str], Opened]
+    open: Callable[[str, Typed], Opened]
 
 
 def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
@@ -58,26 +63,31 @@ def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
     )
 
 
-def read_table(path: str, roles: Roles | None = None) -> pa.Table:
+def read_table(path: str, roles: Roles | None = None, typed: Typed = None) -> pa.Table:
     """Return the table in a file, or in all files that match a pattern, in order of their names.
 
     With `roles`, pairs (role, column name), only these columns are kept, and none may be missing.
+    With `typed`, all other columns of a CSV stay text, as they are written.
     """
     if path == STDIN:
         piped = Format("CSV", (), partial(_open_piped, sys.stdin.buffer.read()))
-        return _loaded("-", piped, roles, None)
+        return _loaded("-", piped, roles, typed, None)
     paths = paths_of(path, _all_endings())
-    first = _loaded(paths[0], _format(paths[0]), roles, None)
-    rest = [_loaded(one, _format(one), roles, (paths[0], first)) for one in paths[1:]]
+    first = _loaded(paths[0], _format(paths[0]), roles, typed, None)
+    rest = [_loaded(one, _format(one), roles, typed, (paths[0], first)) for one in paths[1:]]
     return _joined(paths, [first, *rest]) if rest else first
 
 
 def _loaded(
-    path: str, form: Format, roles: Roles | None, before: tuple[str, pa.Table] | None
+    path: str,
+    form: Format,
+    roles: Roles | None,
+    typed: Typed,
+    before: tuple[str, pa.Table] | None,
 ) -> pa.Table:
     """Return the table of one file; `before` is the first file of several, and its table."""
     try:
-        opened = form.open(path)
+        opened = form.open(path, typed)
         wanted = None if roles is None else [name for _, name in roles]
         if before is not None:
             wanted = before[1].column_names
@@ -156,31 +166,34 @@ def _all_endings() -> tuple[str, ...]:
 # How a file of each format is opened
 
 
-def _open_csv(delimiter: str, path: str) -> Opened:
+def _open_csv(delimiter: str, path: str, typed: Typed) -> Opened:
     with pa.input_stream(path) as stream:  # decompresses by the ending
-        return _csv(path, stream.read(), delimiter)
+        return _csv(path, stream.read(), delimiter, typed)
 
 
-def _open_piped(content: bytes, path: str) -> Opened:
-    return _csv(path, content, ",")
+def _open_piped(content: bytes, path: str, typed: Typed) -> Opened:
+    return _csv(path, content, ",", typed)
 
 
-def _csv(path: str, content: bytes, delimiter: str) -> Opened:
+def _csv(path: str, content: bytes, delimiter: str, typed: Typed) -> Opened:
     if not content.strip():
         raise wording.empty_file(path)
-    _check_separator(path, content.lstrip().split(b"\n", 1)[0].decode(errors="replace"), delimiter)
-    table = _parsed(content, delimiter)
+    _check_encoding(path, content)
+    _check_separator(path, content.lstrip().split(b"\n", 1)[0].decode(), delimiter)
+    table = _parsed(content, delimiter, typed)
+    _check_texts(path, table)
     return Opened(table.column_names, lambda names: table if names is None else table.select(names))
 
 
-def _parsed(content: bytes, delimiter: str) -> pa.Table:
-    options = pa_csv.ParseOptions(delimiter=delimiter)
+def _parsed(content: bytes, delimiter: str, typed: Typed) -> pa.Table:
+    parse = pa_csv.ParseOptions(delimiter=delimiter)
+    convert = conversion(io.BytesIO(content), parse, typed)
+    # Only the reader with one thread can say in which row it failed.
+    every, one = pa_csv.ReadOptions(), pa_csv.ReadOptions(use_threads=False)
     try:
-        return pa_csv.read_csv(io.BytesIO(content), parse_options=options)
+        return pa_csv.read_csv(io.BytesIO(content), every, parse, convert)
     except pa.ArrowInvalid:
-        # Only the reader with one thread can say in which row it failed.
-        one = pa_csv.ReadOptions(use_threads=False)
-        return pa_csv.read_csv(io.BytesIO(content), read_options=one, parse_options=options)
+        return pa_csv.read_csv(io.BytesIO(content), one, parse, convert)
 
 
 def _check_separator(path: str, header: str, delimiter: str) -> None:
@@ -191,12 +204,27 @@ def _check_separator(path: str, header: str, delimiter: str) -> None:
             raise wording.wrong_separator(path, names[0], other)
 
 
-def _open_parquet(path: str) -> Opened:
+def _check_encoding(path: str, content: bytes) -> None:
+    """Refuse a file that begins as those in UTF-16 do, or column names that are not UTF-8."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise wording.not_utf8(path, "it begins as a file in UTF-16 does")
+    if "\ufffd" in content.lstrip().split(b"\n", 1)[0].decode(errors="replace"):
+        raise wording.not_utf8(path, "its column names hold other bytes")
+
+
+def _check_texts(path: str, table: pa.Table) -> None:
+    """Refuse texts that are not UTF-8, which the reader takes for bytes of no meaning."""
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        if pa.types.is_binary(kind):
+            raise wording.not_utf8(path, f"its column `{name}` holds other bytes")
+
+
+def _open_parquet(path: str, _: Typed) -> Opened:
     file = pq.ParquetFile(path)
     return Opened(file.schema_arrow.names, file.read)
 
 
-def _open_arrow(path: str) -> Opened:
+def _open_arrow(path: str, _: Typed) -> Opened:
     with pa.OSFile(path) as source:
         try:
             table = pa.ipc.open_file(source).read_all()

@@ -153,6 +153,15 @@ def missing_categories(name: str, bad: NDArray[np.bool_]) -> DataError:
     )
 
 
+def mostly_numbers(name: str, bad: NDArray[np.bool_], first: str | None) -> DataError:
+    """Refuse a column of numbers in which some rows (n,) hold something else."""
+    return DataError(
+        f"The column `{name}` holds numbers, but not in {of_rows(bad)} (first {first!r}; "
+        f"{first_rows(bad)}). Correct or empty these, drop the rows, or name the context columns "
+        "to use."
+    )
+
+
 def too_many_levels(name: str, count: int, most: int) -> DataError:
     """Refuse a text column that looks like a name or a key."""
     return DataError(
@@ -288,6 +297,11 @@ def unreadable(path: str, kind: str, reason: object) -> DataError:
         f"`{path}` cannot be read as {kind}: {lines[0].rstrip('.')}. Check that it is complete and "
         f"in this format."
     )
+
+
+def not_utf8(path: str, where: str) -> DataError:
+    """Refuse a CSV in another encoding."""
+    return DataError(f"`{path}` is not in UTF-8: {where}. Save it as CSV in UTF-8.")
 
 
 def empty_file(path: str) -> DataError:

@@ -30,7 +30,7 @@ class Policy(ABC):
 
     @property
     def features(self) -> tuple[str, ...] | None:
-        """The names of the context columns in their order, where they are known."""
+        """The names of the context columns in their order; () if it uses none, None if unknown."""
         return None
 
     @property

@@ -36,6 +36,11 @@ class Constant(ParametricPolicy):
         return np.full((len(X), *np.shape(self.dose)), self.dose)
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """No context at all."""
+        return ()
+
+    @property
     def params(self) -> Array:
         """The parameters β = dose (1,) or (d,)."""
         return np.atleast_1d(np.array(self.dose))

@@ -1,14 +1,16 @@
 """Where a policy was learned: the ranges of its contexts, kept in the policy's file.
 
 A file of a learned policy has one more entry, ``"training": {"version": 1, "rows": …,
-"context": {name: [low, high], …}}``. `load_policy` leaves it aside: the policy is the same.
+"context": {name: [low, high], …}}``, with ``"levels": {column: [text, …], …}`` where contexts are
+the 0/1 indicators of a column of texts: the indicators alone do not say which text the reference
+is. `load_policy` leaves the entry aside: the policy is the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +21,7 @@ from titrant.policies.saving import TRAINING, write
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -36,11 +39,17 @@ class TrainingRange:
     low: Array
     high: Array
     rows: int
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The texts of each column that was encoded."""
 
     @classmethod
     def of(cls, context: Array, names: tuple[str, ...]) -> Self:
         """Return the range of contexts (n, p)."""
         return cls(names, context.min(axis=0), context.max(axis=0), len(context))
+
+    def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Self:
+        """Return the same range of contexts that stand for columns with these texts."""
+        return replace(self, levels=dict(levels))
 
     def beyond(self, X: Array) -> NDArray[np.bool_]:
         """Return where contexts X (n, p) lie outside the range (n, p)."""
@@ -50,7 +59,8 @@ class TrainingRange:
         """Return the entry of a policy's file."""
         ends = zip(self.low.tolist(), self.high.tolist(), strict=True)
         context = {name: list(pair) for name, pair in zip(self.names, ends, strict=True)}
-        return {"version": VERSION, "rows": self.rows, "context": context}
+        texts = {"levels": {k: list(v) for k, v in self.levels.items()}} if self.levels else {}
+        return {"version": VERSION, "rows": self.rows, "context": context, **texts}
 
     @classmethod
     def from_dict(cls, content: object) -> Self:
@@ -63,7 +73,7 @@ class TrainingRange:
         if not all(_is_range(pair) for pair in context.values()):
             raise _refusal("has a context without a smallest and a largest value")
         ends = np.array(list(context.values()), dtype=np.float64).reshape(-1, 2)
-        return cls(tuple(context), ends[:, 0], ends[:, 1], rows)
+        return cls(tuple(context), ends[:, 0], ends[:, 1], rows, _levels(content.get("levels", {})))
 
 
 def save_learned(policy: Policy, training: TrainingRange, path: str | os.PathLike[str]) -> None:
@@ -76,6 +86,16 @@ def load_training(path: str | os.PathLike[str]) -> TrainingRange | None:
     content = json.loads(Path(path).read_text(encoding="utf-8"))
     found = content.get(TRAINING) if isinstance(content, dict) else None
     return None if found is None else TrainingRange.from_dict(found)
+
+
+def _levels(content: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(content, dict) or not all(map(_are_texts, content.values())):
+        raise _refusal("has a column without the list of its texts")
+    return {name: tuple(texts) for name, texts in content.items()}
+
+
+def _are_texts(texts: object) -> bool:
+    return isinstance(texts, list) and all(isinstance(text, str) for text in texts)
 
 
 def _is_range(pair: object) -> bool:
