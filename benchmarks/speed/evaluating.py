@@ -15,7 +15,6 @@ from benchmarks.speed.log import CLIP, Array, H, Log, blocks, problem
 from titrant.bandwidth import binned, path_of
 from titrant.estimators import (
     DoublyRobust,
-    Estimator,
     Question,
     Rows,
     SelfNormalized,
@@ -47,16 +46,17 @@ def peer(log: Log) -> float:
     return float((w * log.y).sum() / w.sum())
 
 
-def single(rows: Rows, estimator: Estimator | None = None) -> tuple[float, float]:
+PLAIN, ROBUST = (Question(e, 0, Scale.of(H, 1)) for e in (SelfNormalized(), DoublyRobust()))
+
+
+def single(rows: Rows, question: Question = PLAIN) -> tuple[float, float]:
     """Return value and SE, with the correction at the bound and the tally of weights."""
-    question = Question(estimator or SelfNormalized(), 0, Scale.of(H, 1))
     joint = ask([question], lambda statistic: statistic([rows]))
     return float(joint.values[0]), float(joint.se[0])
 
 
 def in_blocks(parts: list[Rows]) -> float:
     """Return the value over blocks of rows, as an evaluation asks for it."""
-    question = Question(SelfNormalized(), 0, Scale.of(H, 1))
 
     def over_rows(statistic: Any) -> Any:
         total = statistic([parts[0]])
@@ -64,7 +64,7 @@ def in_blocks(parts: list[Rows]) -> float:
             total = total + statistic([part])
         return total
 
-    return float(ask([question], over_rows).values[0])
+    return float(ask([PLAIN], over_rows).values[0])
 
 
 def evaluating(n: int, repeats: int) -> list[Line]:
@@ -79,7 +79,7 @@ def evaluating(n: int, repeats: int) -> list[Line]:
         "clip and boundary": lambda: single(bounded),
         "clip, no bound": lambda: single(free),
         "clip and boundary, in blocks": lambda: in_blocks(parts),
-        "doubly robust, clip and boundary": lambda: single(bounded, DoublyRobust()),
+        "doubly robust, clip and boundary": lambda: single(bounded, ROBUST),
     }
     least, _ = in_turn(list(contestants.values()), repeats)
     limit, plain = least[0], least[1]

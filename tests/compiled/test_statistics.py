@@ -100,6 +100,26 @@ def test_bounds_of_each_row(boundary):
     assert_same(asked, [rows(bounds="of each row")], rtol=1e-11)  # weights of both signs cancel
 
 
+@pytest.mark.parametrize("bounds", BOUNDS[1:])
+@pytest.mark.parametrize("boundary", [Boundary.MASS, Boundary.LINEAR])
+def test_every_row_is_near_a_bound(boundary, bounds):
+    # Rows near a bound wait until there are enough of them: here they have to be added thrice.
+    some = rows(2 * loops.WAITING + 100, bounds=bounds)
+    for estimator in (SelfNormalized(boundary=boundary), DoublyRobust(boundary=boundary)):
+        assert_same([question(estimator, h=3.0)], [some], rtol=1e-11)  # weights of both signs
+
+
+def test_some_chunks_are_near_a_bound_and_others_are_not():
+    some = rows(8 * loops.CHUNK, bounds="shared")
+    order = np.argsort(some.tau[:, 0])
+    for column in (order, order[::-1]):
+        parts = {
+            name: np.ascontiguousarray(getattr(some, name)[column])
+            for name in ("tau", "t", "y", "x", "q", "r_logged", "r_tau")
+        }
+        assert_same([question(DoublyRobust())], [replace(some, **parts)])
+
+
 def test_several_questions_about_two_policies():
     first = rows(1300, bounds="shared")
     other = replace(first, tau=np.clip(first.tau + 0.1, 0, 1))
@@ -185,6 +205,20 @@ def test_outcomes_far_from_zero(estimator):
     plain = joint_estimates(asked, numpy_statistics(asked, [back]))
     np.testing.assert_allclose(shifted.values - 1e8, plain.values, atol=1e8 * 1e-15 * 4)
     np.testing.assert_allclose(shifted.se, plain.se, rtol=ADVERSARIAL)
+
+
+def test_outcomes_far_from_zero_near_a_bound():
+    # All weights are almost equal, so that the moments of w·y are small beside its mean.
+    n = loops.WAITING + 900
+    tau = np.full(n, 0.5)
+    some = replace(rows(n, bounds="shared", tau=tau), q=np.ones(n))
+    far = replace(some, t=0.5 + 1e-3 * some.t, y=some.y + 1e8)
+    asked = [question(IPW(centered=False), h=2.0)]
+    fused = joint_estimates(asked, Statistics(*fused_statistics(asked, [far])))
+    w = weight(far, Epanechnikov(), Boundary.LINEAR, Scale.of(2.0, 1)).astype(np.longdouble)
+    z = w * far.y.astype(np.longdouble)
+    assert fused.values[0] == pytest.approx(float(z.mean()), rel=SAME)
+    assert fused.se[0] == pytest.approx(float(z.std() / np.sqrt(n)), rel=ADVERSARIAL)
 
 
 def test_weights_over_twelve_decades():

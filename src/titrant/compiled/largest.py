@@ -1,4 +1,4 @@
-"""The largest weights of a stream of chunks, at the price of one comparison a row."""
+"""A tally of the weights of a stream of chunks; the largest cost one comparison a row."""
 
 from __future__ import annotations
 
@@ -13,20 +13,58 @@ if TYPE_CHECKING:
 
 
 @compiled
+def tally_weights(
+    w: Array,
+    tally: Array,
+    pool: Array,
+    size: int,
+    limit: float,
+    kept: int,
+    flags: Flags,
+    which: Index,
+) -> tuple[int, float]:
+    """Add weights (B,) to a tally (3,) and a pool of the largest; return its size and limit."""
+    if add_weights(w, limit, tally) > 0:
+        return collect(w, pool, size, limit, kept, flags, which)
+    return size, limit
+
+
+@fast
+def add_weights(w: Array, limit: float, tally: Array) -> float:
+    """Add Σ|w|, Σw⁴ and the count of w ≠ 0 to tally (3,); return how many |w| exceed the limit."""
+    absolute = fourths = count = above = 0.0
+    for i in range(len(w)):
+        size, square = abs(w[i]), w[i] * w[i]
+        absolute += size
+        fourths += square * square
+        count += 1.0 if size != 0.0 else 0.0
+        above += 1.0 if size > limit else 0.0
+    tally[0] += absolute
+    tally[1] += fourths
+    tally[2] += count
+    return above
+
+
+@compiled
 def collect(
     w: Array, pool: Array, size: int, limit: float, kept: int, flags: Flags, which: Index
 ) -> tuple[int, float]:
     """Add the |w| (B,) above ``limit`` to the pool; return its size and the new limit.
 
-    The pool has room for more than B + kept. When there is none for another chunk, all but the
-    ``kept`` largest are dropped, and the least of these is the limit. flags and which (≥ B,) are
-    scratch.
+    The pool has room for 2·kept + B; the limit is the least of the ``kept`` largest so far, as of
+    when others were dropped last. flags and which (≥ B,) are scratch.
     """
     _flag(w, limit, flags)
     for j in range(listed(flags, len(w), which)):
         pool[size] = abs(w[which[j]])
         size += 1
-    if size + len(w) < len(pool):
+    return keep_largest(pool, size, limit, kept)
+
+
+@compiled
+def keep_largest(pool: Array, size: int, limit: float, kept: int) -> tuple[int, float]:
+    """Drop all but the ``kept`` largest of the pool if it holds more than twice as many."""
+    if size <= 2 * kept:
         return size, limit
     _bring_forward(pool, size, kept)
     limit = pool[0]

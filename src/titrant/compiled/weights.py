@@ -11,62 +11,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.compiled.decorators import compiled, fast
+from titrant.compiled.decorators import compiled, fast, inlined
 from titrant.compiled.flags import listed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from titrant._types import Array
-    from titrant.compiled.flags import Flags
+    from titrant.compiled.flags import Flags, Index
 
-    Index = NDArray[np.int64]
+    Constants = tuple[float, float, float, float, float, float, float, float]
 
 CHUNK = 512
-"""Rows that are taken through all steps together: they stay in the fastest cache."""
-ROOM = 4
-"""Rows of scratch that `set_weights` needs."""
+"""Rows that are taken through all steps together: what is kept of them stays in the cache."""
+PLAIN = np.array([1.0, 0.0, 0.0])
+"""The polynomial by which a kernel is multiplied to stay as it is."""
+
+
+@inlined
+def far_weight(a: float, q: float, k: Constants) -> float:
+    """Return K(u)(c₀ + c₂u²)/(h·q), u = a/h: the weight of a row off the bounds."""
+    r = (k[0] - a) * (k[1] + k[2] * a)
+    return (k[3] + r * (k[4] + r * k[5])) * (k[6] + k[7] * a * a) / q if r >= 0.0 else 0.0
 
 
 @compiled
-def set_weights(
-    t: Array,
-    tau: Array,
-    q: Array,
-    bounds: Array,
-    shared: bool,
-    h: float,
-    kappa: Array,
-    gamma: int,
-    degree: int,
-    areas: Array,
-    middle: Array,
-    room: Array,
-    flags: Flags,
-    which: Index,
-    w: Array,
-) -> None:
-    """Set w (B,) to K*(u)/(h·q), K* the kernel that reproduces polynomials up to ``degree``.
+def constants(h: float, kappa: Array, gamma: int, middle: Array) -> Constants:
+    """Return what `far_weight` needs of h, κ and c, so that it neither divides nor takes powers.
 
-    Degree −1 is K itself. bounds (2, ≥ B) of the dose, or (0, …) where there are none, ``shared``
-    if they are the same in all rows; areas
-    (5, 5) and middle (3,) as in `titrant.kernels.power`; room (4, ≥ B), flags and which (≥ B,)
-    are scratch. The rows near a bound are gathered, so that the loops over them vectorize.
+    r = (h − a)(1/h + a/h²) for γ = 2, (h − a)/h for γ = 1.
     """
-    near = 0
-    _plain(t, tau, q, h, kappa, 1.0 / h if gamma == 2 else 0.0, w)  # noqa: PLR2004
-    if degree >= 0 and len(bounds) > 0:
-        near = _gather(t, tau, bounds[0], bounds[1], shared, h, w, room, flags, which)
-    if near > 0:
-        u, left, right, value = room[0][:near], room[1][:near], room[2][:near], room[3][:near]
-        if degree < 2:  # noqa: PLR2004
-            linear(u, left, right, areas, degree, value)
-        else:
-            quadratic(u, left, right, areas, value)
-    if degree > 1:
-        _order_four(t, tau, h, middle[0], middle[2], w)
-    for j in range(near):
-        w[which[j]] = room[3, j]
+    unit = 1.0 / h
+    bend = unit * unit if gamma == 2 else 0.0  # noqa: PLR2004
+    k0, k1, k2 = kappa[0] * unit, kappa[1] * unit, kappa[2] * unit
+    return h, unit, bend, k0, k1, k2, middle[0], middle[2] * unit * unit
 
 
 @compiled
@@ -83,96 +59,101 @@ def all_weights(
     middle: Array,
     w: Array,
 ) -> None:
-    """Set w (n,) chunk by chunk; bounds are (2, n), (2, 1) or (2, 0)."""
-    room, which = np.empty((ROOM, CHUNK)), np.empty(CHUNK, dtype=np.int64)
-    edges, flags = np.empty((2, CHUNK)), np.empty(CHUNK, dtype=np.uint8)
+    """Set w (n,) to K*(u)/(h·q), K* the kernel that reproduces polynomials up to ``degree``.
+
+    Degree −1 is K itself. bounds are (2, n), (2, 1) where all rows share them, or (2, 0); areas
+    (5, 5) and middle (3,) as in `titrant.kernels.power`. The rows near a bound are gathered, so
+    that the loops over them vectorize.
+    """
+    near, flags = np.zeros(CHUNK, dtype=np.uint8), np.empty(CHUNK, dtype=np.uint8)
+    which = np.empty(CHUNK, dtype=np.int64)
+    shape, value = np.empty((3, CHUNK)), np.empty(CHUNK)
+    k = constants(h, kappa, gamma, middle)
+    plain = constants(h, kappa, gamma, PLAIN)
+    apart, low, high = ranges(bounds, degree, h)
     for start in range(0, len(w), CHUNK):
         stop = min(start + CHUNK, len(w))
-        set_weights(
-            t[start:stop],
-            tau[start:stop],
-            q[start:stop],
-            bounds_of(bounds, start, stop, edges),
-            bounds.shape[1] == 1,
-            h,
-            kappa,
-            gamma,
-            degree,
-            areas,
-            middle,
-            room,
-            flags,
-            which,
-            w[start:stop],
-        )
+        rows = slice(start, stop)
+        if apart:
+            flag_near(tau[rows], bounds[0][rows], bounds[1][rows], h, near)
+        far_weights(t[rows], tau[rows], q[rows], k, low, high, near, flags, w[rows])
+        count = listed(flags, stop - start, which)
+        if count > 0:
+            set_shapes(t, tau, q, bounds, plain, start, which[:count], 0, shape, value)
+            correct(shape, degree, areas, value[:count])
+            for j in range(count):
+                w[start + which[j]] = value[j]
 
 
 @fast
-def _plain(t: Array, tau: Array, q: Array, h: float, kappa: Array, slope: float, w: Array) -> None:
-    """Set w (B,) to K(u)/(h·q): r = (h − a)(1 + slope·a)/h."""
-    unit = 1.0 / h
-    k0, k1, k2 = kappa[0] * unit, kappa[1] * unit, kappa[2] * unit
+def far_weights(
+    t: Array,
+    tau: Array,
+    q: Array,
+    k: Constants,
+    low: float,
+    high: float,
+    near: Flags,
+    flags: Flags,
+    w: Array,
+) -> None:
+    """Set w (B,) as it is off the bounds, and flag rows with a weight that are near one."""
     for i in range(len(w)):
-        a = abs(t[i] - tau[i])
-        r = (h - a) * (unit + unit * slope * a)
-        w[i] = (k0 + r * (k1 + r * k2)) / q[i] if r >= 0.0 else 0.0
-
-
-@fast
-def _order_four(t: Array, tau: Array, h: float, c0: float, c2: float, w: Array) -> None:
-    """Multiply w (B,) by c₀ + c₂u², the polynomial of the local quadratic kernel off the bounds."""
-    unit = c2 / (h * h)
-    for i in range(len(w)):
-        a = t[i] - tau[i]
-        w[i] *= c0 + unit * a * a
+        w[i] = far_weight(abs(t[i] - tau[i]), q[i], k)
+        flags[i] = ((tau[i] < low) | (tau[i] > high) | (near[i] != 0)) & (w[i] != 0.0)
 
 
 @compiled
-def _gather(
+def ranges(bounds: Array, degree: int, h: float) -> tuple[bool, float, float]:
+    """Return whether each row has bounds of its own, and if not, which doses are far from them."""
+    if degree >= 0 and bounds.shape[1] == 1:
+        return False, bounds[0, 0] + h, bounds[1, 0] - h
+    return degree >= 0 and bounds.shape[1] > 1, -np.inf, np.inf
+
+
+@fast
+def flag_near(tau: Array, lower: Array, upper: Array, h: float, near: Flags) -> None:
+    """Flag the rows (B,) whose dose is within h of a bound of their own."""
+    for i in range(len(tau)):
+        near[i] = (tau[i] < lower[i] + h) | (tau[i] > upper[i] - h)
+
+
+@compiled
+def set_shapes(
     t: Array,
     tau: Array,
-    lower: Array,
-    upper: Array,
-    shared: bool,
-    h: float,
-    w: Array,
-    room: Array,
-    flags: Flags,
+    q: Array,
+    bounds: Array,
+    plain: Constants,
+    start: int,
     which: Index,
-) -> int:
-    """Return how many rows with a weight are near a bound; set room[:4] to their u, −L, U and w.
-
-    −L and U are cut to [0, 1]: a bound that the dose has passed counts as one at the dose.
-    """
-    unit = 1.0 / h
-    if shared:
-        flag_near_shared(tau, lower[0], upper[0], h, w, flags)
-    else:
-        flag_near(tau, lower, upper, h, w, flags)
-    near = listed(flags, len(w), which)
-    for j in range(near):
-        i = which[j]
-        room[0, j] = (t[i] - tau[i]) * unit
-        room[1, j] = min(max((tau[i] - lower[i]) * unit, 0.0), 1.0)
-        room[2, j] = min(max((upper[i] - tau[i]) * unit, 0.0), 1.0)
-        room[3, j] = w[i]
-    return near
-
-
-@fast
-def flag_near(tau: Array, lower: Array, upper: Array, h: float, w: Array, flags: Flags) -> None:
-    """Flag the rows with a weight whose dose is within h of a bound."""
-    for i in range(len(w)):
-        flags[i] = (w[i] != 0.0) & ((tau[i] - lower[i] < h) | (upper[i] - tau[i] < h))
-
-
-@fast
-def flag_near_shared(
-    tau: Array, lower: float, upper: float, h: float, w: Array, flags: Flags
+    at: int,
+    shape: Array,
+    value: Array,
 ) -> None:
-    """Flag the same where all rows share the bounds."""
-    for i in range(len(w)):
-        flags[i] = (w[i] != 0.0) & ((tau[i] - lower < h) | (upper - tau[i] < h))
+    """Set u, −L, U and K(u)/(h·q) of the rows start + which (N,), from column ``at`` on.
+
+    They go to shape (3, ≥ at + N) and value. −L and U are cut to [0, 1]: a bound that the dose has
+    passed counts as one at the dose.
+    """
+    unit, shared = plain[1], bounds.shape[1] == 1
+    for j in range(len(which)):
+        i, out = start + which[j], at + j
+        side = 0 if shared else i
+        shape[0, out] = (t[i] - tau[i]) * unit
+        shape[1, out] = min(max((tau[i] - bounds[0, side]) * unit, 0.0), 1.0)
+        shape[2, out] = min(max((bounds[1, side] - tau[i]) * unit, 0.0), 1.0)
+        value[out] = far_weight(abs(t[i] - tau[i]), q[i], plain)
+
+
+@compiled
+def correct(shape: Array, degree: int, areas: Array, value: Array) -> None:
+    """Multiply value (N,) by the polynomial that makes K reproduce polynomials near a bound."""
+    n = len(value)
+    if degree < 2:  # noqa: PLR2004
+        linear(shape[0][:n], shape[1][:n], shape[2][:n], areas, degree, value)
+    else:
+        quadratic(shape[0][:n], shape[1][:n], shape[2][:n], areas, value)
 
 
 @fast

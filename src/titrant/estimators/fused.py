@@ -72,20 +72,22 @@ def _one(arguments: _Arguments) -> tuple[Moments, Tally]:
     mean, comoment, tally, pool = statistics(
         c.t, c.tau, a.y, c.q, c.bounds, a.b, a.r, *a.smoothing, KEPT
     )
-    n = len(a.y)
-    return Moments(n, mean, comoment), _tally(n, tally[:, None], [pool])
+    moments = Moments(len(a.y), mean, comoment)
+    return moments, _tally(moments, tally[:, None], [pool])
 
 
 def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
     from titrant.compiled.flags import WORD  # noqa: PLC0415  (numba)
-    from titrant.compiled.joint import add_chunk, tally_weights, write_terms  # noqa: PLC0415
+    from titrant.compiled.largest import tally_weights  # noqa: PLC0415
+    from titrant.compiled.moments import add_chunk  # noqa: PLC0415
+    from titrant.compiled.terms import write_terms  # noqa: PLC0415
 
     n, m = len(arguments[0].y), len(arguments)
     k = _TERMS * m
     size = int(np.clip(_CELLS // k, *_CHUNKS)) // WORD * WORD
     mean, comoment = np.zeros(k), np.zeros((k, k))
     sums, own, terms = np.empty(k), np.zeros((k, k)), np.empty((k, size))
-    tally, pools = np.zeros((m, 5)), np.empty((m, size + 2 * KEPT + 1))
+    tally, pools = np.zeros((m, 3)), np.empty((m, size + 2 * KEPT))
     marks = [(0, 0.0)] * m
     flags, which = np.empty(size, dtype=np.uint8), np.empty(size, dtype=np.int64)
     for start in range(0, n, size):
@@ -99,14 +101,18 @@ def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
             marks[j] = tally_weights(w, tally[j], pools[j], *marks[j], KEPT, flags, which)
         add_chunk(terms, stop - start, mean, comoment, start, sums, own)
     moments = Moments(n, mean, np.tril(comoment) + np.tril(comoment, -1).T)
-    return moments, _tally(n, tally.T, [p[:s] for p, (s, _) in zip(pools, marks, strict=True)])
+    return moments, _tally(
+        moments, tally.T, [p[:s] for p, (s, _) in zip(pools, marks, strict=True)]
+    )
 
 
-def _tally(n: int, sums: Array, pools: Sequence[Array]) -> Tally:
-    """Return the tally of sums (5, m) and the largest weights."""
+def _tally(moments: Moments, sums: Array, pools: Sequence[Array]) -> Tally:
+    """Return the tally of sums (3, m) and the largest weights; Σw and Σw² are in the moments."""
+    n, mean = moments.n, moments.mean[_TERMS - 1 :: _TERMS]
     largest = np.zeros((len(pools), min(KEPT, n)))
     for out, pool in zip(largest, pools, strict=True):
         kept = np.sort(pool)[::-1][: len(out)]
         out[: len(kept)] = kept
-    total, absolute, squares, fourths, count = sums
-    return Tally(n, total, absolute, squares, fourths, count, largest)
+    absolute, fourths, count = sums
+    squares = np.diagonal(moments.comoment)[_TERMS - 1 :: _TERMS] + n * mean**2
+    return Tally(n, n * mean, absolute, squares, fourths, count, largest)
