@@ -28,7 +28,8 @@ POLICY = tt.Linear(coef=np.linspace(-0.2, 0.3, len(NAMES)), intercept=0.1)
 WORKERS = 2
 MB = 1024
 """Kilobytes, the unit of ru_maxrss."""
-FEW = 150_000
+FEW = 70_000
+"""More than one block."""
 
 
 def evaluate(log: Any, executor: Any) -> dict[str, float]:

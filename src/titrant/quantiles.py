@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.execute import BLOCK, OverBatches
+from titrant.execute import BATCH, OverBatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ def quantiles(
     while len(found) < len(targets):
         missing = [i for i in range(len(targets)) if i not in found]
         edges = [(targets[i][0], *_around(seen, *targets[i], width, fewest)) for i in missing]
-        task = OverBatches(partial(neighborhood, column, edges), BLOCK)
+        task = OverBatches(partial(neighborhood, column, edges), BATCH)
         near = engine.add_up(task, log.partitions)
         for k, i in enumerate(missing):
             value = _order_statistics(near, k, targets[i][1])

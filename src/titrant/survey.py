@@ -15,7 +15,7 @@ import numpy as np
 from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, wording
 from titrant.data.logged import joined
-from titrant.execute import BLOCK, OverBatches
+from titrant.execute import BATCH, OverBatches
 from titrant.inference.balance import Contexts
 from titrant.moments import Moments
 
@@ -254,7 +254,7 @@ def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
     if isinstance(log, LoggedData):
         return HeldSurvey(log)
     share = min(log.sample_rows / len(log), 1.0)
-    sums = engine.add_up(OverBatches(partial(sums_of, share), BLOCK), log.partitions)
+    sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
             raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)

@@ -58,8 +58,9 @@ class DrawnSource:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    for module in (evaluation, survey, quantiles, streamed):
-        monkeypatch.setattr(module, "BLOCK", ROWS)
+    monkeypatch.setattr(evaluation, "BLOCK", ROWS)
+    for module in (survey, quantiles, streamed):
+        monkeypatch.setattr(module, "BATCH", ROWS)
 
 
 def peak(work):

@@ -12,7 +12,7 @@ from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -208,4 +208,14 @@ def as_engine(executor: Executor | Engine | None, log: Source) -> Engine:
     if isinstance(log, LoggedData):
         # Many small logs are evaluated in memory: finding BLAS to pin it would take longer.
         return Engine(pin=False)
-    return Engine(executor=ThreadPoolExecutor(os.cpu_count()))
+    return Engine(executor=_threads(*this_process()))
+
+
+@cache
+def _threads(_: str, __: int) -> ThreadPoolExecutor:
+    """Return the threads of this process, which work on all files that it reads.
+
+    New threads for each call would each keep memory of their own; in a forked process those of
+    its parent do not run.
+    """
+    return ThreadPoolExecutor(os.cpu_count())

@@ -18,6 +18,9 @@ S = TypeVar("S")
 
 BLOCK = 65_536
 """Rows of a block: large enough for numpy to be busy, small enough to stay in cache."""
+BATCH = 32_768
+"""Rows of a block whose statistic copies all columns: half the memory, and as fast; 16,384 rows
+take a tenth longer."""
 
 
 def add_up(statistic: Callable[[B], S], blocks: Iterable[B]) -> S:

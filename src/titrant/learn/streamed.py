@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.estimators import DirectMethod
-from titrant.execute import BLOCK, OverBatches
+from titrant.execute import BATCH, OverBatches
 from titrant.learn.classes import CONSTANT, ClippedClass, FittedLinear, LinearClass
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
@@ -175,7 +175,7 @@ class Streamed:
         stream = self.stream
         start = self.procedure.start
         task = partial(feature_sums, fitted, start, stream.survey.mean_dose)
-        sums: FeatureSums = stream.engine.add_up(OverBatches(task, BLOCK), stream.log.partitions)
+        sums: FeatureSums = stream.engine.add_up(OverBatches(task, BATCH), stream.log.partitions)
         first = np.asarray(np.linalg.lstsq(sums.squares, sums.products, rcond=None)[0], float)
         return self.procedure.around(first, np.diagonal(sums.squares) / sums.n, unit)
 
@@ -248,7 +248,7 @@ class OverStream:
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P·d)."""
-        task = OverBatches(partial(self.sums, params.copy()), BLOCK)
+        task = OverBatches(partial(self.sums, params.copy()), BATCH)
         return self.stream.engine.add_up(task, self.stream.log.partitions)
 
 
