@@ -111,16 +111,10 @@ class Design(ABC):
 # The designs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synthetic(Design):
-    """The paper's example: y = 2|x − t|^1.5 + 0.2ε, x ~ U[0, 1], T ~ N(x + 0.1, 0.5²).
+class OneContext(Design):
+    """A design with one context, x ~ U[0, 1]."""
 
-    Its dose response has a kink of infinite curvature at the best dose t = x. The paper also logs
-    uniformly on [−0.5, 1.3]: `Synthetic(law=UniformDose(lower=-0.5, upper=1.3))`.
-    """
-
-    law: DoseLaw = field(default_factory=lambda: NormalDose(sd=0.5))
-    noise: float = 0.2
+    __slots__ = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,6 +124,18 @@ class Synthetic(Design):
     def context_at(self, u: Array) -> Array:
         """Return x = u."""
         return u
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthetic(OneContext):
+    """The paper's example: y = 2|x − t|^1.5 + 0.2ε, x ~ U[0, 1], T ~ N(x + 0.1, 0.5²).
+
+    Its dose response has a kink of infinite curvature at the best dose t = x. The paper also logs
+    uniformly on [−0.5, 1.3]: `Synthetic(law=UniformDose(lower=-0.5, upper=1.3))`.
+    """
+
+    law: DoseLaw = field(default_factory=lambda: NormalDose(sd=0.5))
+    noise: float = 0.2
 
     def center(self, X: Array) -> Array:
         """Return x + 0.1."""

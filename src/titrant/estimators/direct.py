@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from titrant import _check
-from titrant.estimators.base import Estimator
+from titrant.estimators.average import Average
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectMethod(Estimator):
+class DirectMethod(Average):
     """v̂ = mean r̂(τ(x), x).
 
     Its standard error is that of averaging over contexts; the error of the model, which it
@@ -28,10 +26,7 @@ class DirectMethod(Estimator):
     folds: int = 5
     seed: int = 0
 
-    size: ClassVar[int] = 1
-    uses_propensity: ClassVar[bool] = False
     uses_outcome_model: ClassVar[bool] = True
-    uses_bandwidth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check.count(self.folds, "folds", "DirectMethod")
@@ -44,19 +39,3 @@ class DirectMethod(Estimator):
     def dterms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002
         """Return ∂r̂/∂t at τ (n, 1, d)."""
         return rows.need("r_slope", "DirectMethod")[:, None, :]
-
-    def weights(self, terms: Array) -> Array:
-        """Return 1 (n,): every row counts alike."""
-        return np.ones(len(terms))
-
-    def values(self, means: Array) -> Array:
-        """Return m₀ (…)."""
-        return np.asarray(means[..., 0])
-
-    def gradient(self, mean: Array) -> Array:
-        """Return 1 (…, 1): the value is the mean itself."""
-        return np.ones_like(mean)
-
-    def hessian(self, mean: Array) -> Array:
-        """Return 0 (…, 1, 1): the value is linear."""
-        return np.zeros((*mean.shape, mean.shape[-1]))

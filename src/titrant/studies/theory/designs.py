@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 import titrant as tt
 from titrant.data.dose_laws import NormalDose, UniformDose
-from titrant.data.simulate import Design
+from titrant.data.simulate import OneContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath
     from titrant.data.dose_laws import DoseLaw
+    from titrant.data.simulate import Design
     from titrant.estimators import SmoothedEstimator
     from titrant.policies import Policy
 
@@ -34,7 +35,7 @@ DOSES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Well(Design):
+class Well(OneContext):
     """Smooth: m = 2 + x − exp(−(t − x)²), x ~ U[0, 1], T ~ N(x + 0.1, 0.5²).
 
     At the policy τ(x) = x: V = 1.5, m = 1 + x and ∂²m/∂t² = 2 for every context.
@@ -42,15 +43,6 @@ class Well(Design):
 
     law: DoseLaw = field(default_factory=lambda: NormalDose(sd=0.5))
     noise: float = 0.5
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one context."""
-        return ("x",)
-
-    def context_at(self, u: Array) -> Array:
-        """Return x = u."""
-        return u
 
     def center(self, X: Array) -> Array:
         """Return x + 0.1."""
@@ -66,20 +58,11 @@ class Well(Design):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded(Design):
+class Bounded(OneContext):
     """Bounded: y = 1 − exp(−(t − x/2)²) in [0, 1], T ~ U[−2, 2], x ~ U[0, 1]."""
 
     law: DoseLaw = field(default_factory=lambda: UniformDose(lower=-2.0, upper=2.0))
     noise: float = 0.0
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one context."""
-        return ("x",)
-
-    def context_at(self, u: Array) -> Array:
-        """Return x = u."""
-        return u
 
     def center(self, X: Array) -> Array:
         """Return 0: every dose was as likely."""
@@ -95,21 +78,15 @@ class Bounded(Design):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge(Design):
-    """Doses that end at 0 and 1: T ~ U[0, 1], m = 1 + 3t or, curved, m = exp(2t), x ~ U[0, 1]."""
+class Edge(OneContext):
+    """Doses that end at 0 and 1: T ~ U[0, 1], m = 1 + 3t or, curved, m = exp(2t).
+
+    The context moves the policy only.
+    """
 
     curved: bool = False
     law: DoseLaw = field(default_factory=lambda: UniformDose(lower=0.0, upper=1.0))
     noise: float = 0.5
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one context, which moves the policy only."""
-        return ("x",)
-
-    def context_at(self, u: Array) -> Array:
-        """Return x = u."""
-        return u
 
     def center(self, X: Array) -> Array:
         """Return ½: every dose was as likely."""
