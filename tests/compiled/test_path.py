@@ -126,7 +126,7 @@ def test_a_row_at_a_bandwidth_and_cells_with_many():
         some = replace(rows(8, tau=np.zeros(8)), t=a[:, None])
         sums = binned(SelfNormalized(kernel=kernel), Grid(kernel, h), some)
         inside = a[:, None] < h if isinstance(kernel, Epanechnikov) else a[:, None] <= h
-        np.testing.assert_array_equal(sums.finish()[1], inside.sum(axis=0))
+        np.testing.assert_array_equal(sums.finish().count, inside.sum(axis=0))
 
 
 # ── adversarial rows ─────────────────────────────────────────────────────────────────────────────

@@ -7,20 +7,21 @@ next wider one
     r' = (1 − ρ) + ρr,  ρ = (h/h')^γ,
 
 so sums of powers of r follow each other along the grid; all coefficients are positive, and no
-digits are lost. Products of the weights at two bandwidths are polynomials in the narrower one's
-r, so the joint covariance comes from the same sums. A row near a bound, where the kernel has
-another shape at every bandwidth, is summed at each of them.
+digits are lost (`titrant.compiled.chain`). Products of the weights at two bandwidths are
+polynomials in the narrower one's r, so the joint covariance comes from the same sums. A row near a
+bound, where the kernel has another shape at every bandwidth, is summed at each of them
+(`titrant.compiled.near`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.bandwidth.path_moments import PathMoments
 from titrant.estimators.fused_weight import MANY, Columns, column, frozen
 from titrant.kernels import Boundary
 from titrant.kernels.power import power_form
@@ -62,13 +63,18 @@ class Grid:
         return frozen(np.nextafter(self.h, np.inf) if self.kappa[0] else self.h)
 
     @cached_property
-    def table(self) -> NDArray[np.int64]:
-        """Leading bits of the first bandwidth, then the first bandwidth to reach each such cell."""
+    def lookup(self) -> tuple[int, NDArray[np.uint32], int]:
+        """How a distance finds the first bandwidth in reach, by a cell of its leading bits.
+
+        The first cell with a bandwidth, the first bandwidth that may reach each cell from there
+        on, and the most bandwidths in one cell.
+        """
         from titrant.compiled.path import CUT  # noqa: PLC0415  (numba)
 
         cells = self.reach.view(np.int64) >> CUT
         table = np.searchsorted(cells, np.arange(cells[0], cells[-1] + 1), side="left")
-        return np.concatenate([cells[:1], table]).astype(np.int64)
+        crowd = np.unique(cells, return_counts=True)[1].max()
+        return int(cells[0]), table.astype(np.uint32), int(crowd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +102,9 @@ class Binned:
             self.second + other.second,
         )
 
-    def finish(self) -> tuple[Moments, Array]:
-        """Return the moments of b, w₁e, w₁, …, w_m e, w_m and the rows in reach (m,)."""
-        return _moments(self), np.cumsum(self.bins[:, -1]) + self.first[7]
+    def finish(self) -> PathMoments:
+        """Return the moments at all bandwidths."""
+        return _moments(self)
 
 
 def has_bins(problem: Problem, factors: Array) -> bool:
@@ -127,7 +133,7 @@ def binned(estimator: SmoothedEstimator, grid: Grid, rows: Rows, *, joint: bool 
         baseline=_baseline(b, len(rows.y)),
         bins=np.zeros((m, 2 * (power + 1) + 3 * (2 * power + 1) + 1)),
         baselines=np.zeros((m, 2 * (power + 1))),
-        first=np.zeros((8, m)),
+        first=np.zeros((m, 8)),
         second=np.zeros((3, m, m) if joint and columns.bounds.size else (3, 0, 0)),
     )
     add_rows(
@@ -141,7 +147,7 @@ def binned(estimator: SmoothedEstimator, grid: Grid, rows: Rows, *, joint: bool 
         float(rows.center),
         grid.h,
         grid.reach,
-        grid.table,
+        *grid.lookup,
         form.kappa,
         form.gamma,
         int(estimator.boundary),
@@ -160,65 +166,44 @@ def _baseline(b: Array, n: int) -> Moments:
     return Moments.of(b[:, None]) if len(b) > 1 else Moments(n, b.copy(), np.zeros((1, 1)))
 
 
-def _moments(sums: Binned) -> Moments:
-    """Return the moments of b, w₁e, w₁, …, w_m e, w_m over all n rows."""
+def _moments(sums: Binned) -> PathMoments:
+    from titrant.compiled.chain import chained, products  # noqa: PLC0415  (numba)
+
     grid, n, m = sums.grid, sums.baseline.n, len(sums.grid.h)
-    p = len(grid.kappa) - 1
-    once = _chained(sums.bins[:, : 2 * (p + 1)].reshape(m, 2, p + 1), grid)
-    twice = _chained(sums.bins[:, 2 * (p + 1) : -1].reshape(m, 3, 2 * p + 1), grid)
-    with_b = _chained(sums.baselines.reshape(m, 2, p + 1), grid)
-    w, we = (once @ grid.kappa / grid.h[:, None]).T + sums.first[:2]
-    wb, web = (with_b @ grid.kappa / grid.h[:, None]).T + sums.first[2:4]
-    products = _products(twice, grid)
+    p, near = len(grid.kappa) - 1, sums.first.T
+    once, with_b, twice = (
+        chained(np.ascontiguousarray(part).reshape(m, -1, size), grid.h, grid.gamma)
+        for part, size in (
+            (sums.bins[:, : 2 * (p + 1)], p + 1),
+            (sums.baselines, p + 1),
+            (sums.bins[:, 2 * (p + 1) : -1], 2 * p + 1),
+        )
+    )
+    w, we = (once @ grid.kappa / grid.h[:, None]).T + near[:2]
+    wb, web = (with_b @ grid.kappa / grid.h[:, None]).T + near[2:4]
+    ww, we_w, we_we = _all_products(sums, products(twice, grid.kappa, grid.h, grid.gamma))
+    mean_w, mean_e, variance = w / n, we / n, sums.baseline.comoment[0, 0] / n
+    offset, varies = sums.baseline.mean[0] - sums.center, variance > 0.0
+    return PathMoments(
+        n=n,
+        b=float(sums.baseline.mean[0]),
+        e=mean_e,
+        w=mean_w,
+        bb=float(variance),
+        be=(web - offset * we) / n * varies,
+        bw=(wb - offset * w) / n * varies,
+        ee=we_we / n - np.outer(mean_e, mean_e),
+        ew=we_w / n - np.outer(mean_e, mean_w),
+        ww=ww / n - np.outer(mean_w, mean_w),
+        count=np.cumsum(sums.bins[:, -1]) + near[7],
+    )
+
+
+def _all_products(sums: Binned, products: Array) -> Array:
+    """Add those of the rows near a bound to the products Σwⱼwₖ·(1, e, e²) (3, m, m)."""
     if sums.second.size:
-        products += sums.second + sums.second.transpose(0, 2, 1)
-    products[:, np.arange(m), np.arange(m)] += sums.first[4:7]
-    mean = np.empty(1 + 2 * m)
-    mean[0], mean[1::2], mean[2::2] = sums.baseline.mean[0], we / n, w / n
-    c = np.empty((1 + 2 * m, 1 + 2 * m))
-    c[2::2, 2::2], c[1::2, 1::2] = products[0], products[2]
-    c[1::2, 2::2] = c[2::2, 1::2] = products[1]
-    c[1:, 1:] -= n * np.outer(mean[1:], mean[1:])
-    offset = mean[0] - sums.center
-    c[0, 0] = sums.baseline.comoment[0, 0]
-    c[0, 1::2] = c[1::2, 0] = (web - offset * we) * (c[0, 0] > 0.0)
-    c[0, 2::2] = c[2::2, 0] = (wb - offset * w) * (c[0, 0] > 0.0)
-    return Moments(n, mean, c)
-
-
-def _chained(bins: Array, grid: Grid) -> Array:
-    """Return Σ…rˢ over all rows in reach of each bandwidth from those of its bin, (m, c, s)."""
-    sums = bins.copy()
-    rho = (grid.h[:-1] / grid.h[1:]) ** grid.gamma
-    # 1 − ρ as a product: nothing cancels where the grid is fine.
-    gap = (grid.h[1:] - grid.h[:-1]) / grid.h[1:]
-    rest = gap * (1.0 + grid.h[:-1] / grid.h[1:]) if grid.gamma == 2 else gap  # noqa: PLR2004
-    for j in range(1, len(sums)):
-        sums[j] += sums[j - 1] @ _step(rho[j - 1], rest[j - 1], sums.shape[2]).T
-    return sums
-
-
-def _step(rho: float, rest: float, size: int) -> Array:
-    """Return T (s, i) with r'ˢ = Σᵢ T_si rⁱ for r' = rest + ρr."""
-    step = np.zeros((size, size))
-    for s in range(size):
-        for i in range(s + 1):
-            step[s, i] = comb(s, i) * rest ** (s - i) * rho**i
-    return step
-
-
-def _products(twice: Array, grid: Grid) -> Array:
-    """Return Σwⱼwₗ·(1, e, e²) (3, m, m) from sums of g²·(1, e, e²)·rˢ in reach (m, 3, s)."""
-    narrow, wide = grid.h[:, None], grid.h  # j ≤ l; the lower triangle is not looked at
-    ratio = narrow / wide
-    rho, rest = ratio**grid.gamma, (wide - narrow) / wide
-    if grid.gamma == 2:  # noqa: PLR2004
-        rest = rest * (1.0 + ratio)
-    out = np.zeros((3, len(wide), len(wide)))
-    for s, k in enumerate(grid.kappa):
-        for other, c in enumerate(grid.kappa):
-            for i in range(other + 1 if k * c else 0):
-                power = k * c * comb(other, i) * rest ** (other - i) * rho**i
-                out += power * twice[:, :, s + i].T[:, :, None]
-    out /= narrow * wide
-    return np.triu(out) + np.triu(out, 1).transpose(0, 2, 1)
+        products += sums.second
+        products += sums.second.transpose(0, 2, 1)
+    diagonal = np.arange(products.shape[1])
+    products[:, diagonal, diagonal] += sums.first[:, 4:7].T
+    return products

@@ -15,6 +15,7 @@ import numpy as np
 
 from titrant import _drawing, _html
 from titrant.bandwidth.binned import Grid, binned, has_bins
+from titrant.bandwidth.path_moments import PathMoments
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class PathStatistics:
     def __add__(self, other: PathStatistics) -> PathStatistics:
         """Return the statistics of both sets of rows."""
         return PathStatistics(self.moments + other.moments, self.count + other.count)
+
+    def finish(self) -> PathMoments:
+        """Return the moments at all bandwidths."""
+        return PathMoments.of(self.moments, self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +132,11 @@ def path_of(
     g, estimator = np.asarray(factors, dtype=np.float64), problem.estimator
     if has_bins(problem, g):
         grid = Grid(estimator.kernel, g * problem.spread[0])
-        sums = problem.over_rows(partial(binned, estimator, grid, joint=joint))
-        statistics = PathStatistics(*sums.finish())
+        moments = problem.over_rows(partial(binned, estimator, grid, joint=joint)).finish()
     else:
         scales = [problem.scale(factor) for factor in g]
-        statistics = problem.over_rows(partial(path_statistics, estimator, scales))
-    path = _path(problem, g, statistics)
+        moments = problem.over_rows(partial(path_statistics, estimator, scales)).finish()
+    path = _path(problem, g, moments)
     return path if joint else replace(path, covariance=_variances(path.covariance))
 
 
@@ -149,42 +153,24 @@ def path_statistics(
     return PathStatistics(Moments.of(terms), np.count_nonzero(w, axis=0).astype(np.float64))
 
 
-def _path(problem: Problem, factors: Array, statistics: PathStatistics) -> BandwidthPath:
+def _path(problem: Problem, factors: Array, moments: PathMoments) -> BandwidthPath:
     """Return values and covariance by the delta method on the joint moments."""
-    moments, m = statistics.moments, len(factors)
-    mean_w = moments.mean[2::2]
-    mean_w2 = np.diagonal(moments.covariance)[2::2] + mean_w**2
+    m = len(factors)
+    mean_w2 = np.diagonal(moments.ww) + moments.w**2
     values, g = np.full(m, np.nan), np.zeros((m, 3))
     seen = mean_w2 > 0
-    means = np.column_stack([np.full(m, moments.mean[0]), moments.mean[1::2], moments.mean[2::2]])[
-        seen
-    ]
+    means = moments.means[seen]
     values[seen], g[seen] = problem.estimator.values(means), problem.estimator.gradient(means)
-    ess = np.divide(moments.n * mean_w**2, mean_w2, out=np.zeros(m), where=mean_w2 > 0)
+    ess = np.divide(moments.n * moments.w**2, mean_w2, out=np.zeros(m), where=seen)
     return BandwidthPath(
         n=moments.n,
         factors=factors,
         spread=problem.spread,
         values=values,
-        covariance=_covariance(g, moments.covariance) / moments.n,
+        covariance=moments.covariance(g) / moments.n,
         ess=ess,
-        count=statistics.count,
-        baseline_variance=float(moments.covariance[0, 0] / moments.n),
-    )
-
-
-def _covariance(g: Array, c: Array) -> Array:
-    """Return the covariance (m, m) of values with gradients g (m, 3) in b, wⱼe and wⱼ.
-
-    c is the covariance of b, w₁e, w₁, …, w_m e, w_m. Only three of them matter to each value, so
-    this is g c gᵀ without its zeros.
-    """
-    by_b, by_e, by_w = g.T
-    with_b = np.outer(by_b, by_e * c[0, 1::2] + by_w * c[0, 2::2])
-    crossed = np.outer(by_e, by_w) * c[1::2, 2::2]
-    own = np.outer(by_e, by_e) * c[1::2, 1::2] + np.outer(by_w, by_w) * c[2::2, 2::2]
-    return np.asarray(
-        np.outer(by_b, by_b) * c[0, 0] + with_b + with_b.T + crossed + crossed.T + own
+        count=moments.count,
+        baseline_variance=moments.bb / moments.n,
     )
 
 
