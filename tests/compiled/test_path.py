@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -13,9 +14,11 @@ from compiled.rows import BOUNDS, rows
 from titrant.bandwidth import binned as binned_module
 from titrant.bandwidth import path_of
 from titrant.bandwidth.binned import Grid, binned
+from titrant.compiled import chain, near
 from titrant.compiled import path as loops
 from titrant.estimators import IPW, DoublyRobust, Problem, SelfNormalized
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Triangular, Uniform
+from titrant.kernels.power import power_form
 
 SAME = 1e-12  # relative: the same sums in another order
 ADVERSARIAL = 1e-10  # relative: rows at the edges, offsets of 1e8, weights over 12 decades
@@ -83,6 +86,39 @@ def test_other_corrections_at_a_bound(boundary, from_bins):
     assert_same(from_bins(task), path_of(task, FACTORS))
 
 
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_more_rows_than_a_chunk_and_a_piece(bounds, from_bins):
+    some = rows(loops.CHUNK + 700, bounds=bounds)
+    assert len(some.y) > 4 * near.PIECE
+    task, factors = problem(DoublyRobust(), some), np.array([0.1, 0.4, 1.5])
+    rtol = 1e-11 if bounds == "of each row" else SAME
+    assert_same(from_bins(task, factors), path_of(task, factors), rtol)
+
+
+def test_an_upper_bound_is_a_lower_one_in_the_mirror(from_bins):
+    some = rows(600, bounds="shared")
+    mirrored = replace(some, t=-some.t, tau=-some.tau, lower=-some.upper, upper=-some.lower)
+    here, there = (from_bins(problem(SelfNormalized(), side)) for side in (some, mirrored))
+    np.testing.assert_array_equal(here.values, there.values)
+    np.testing.assert_array_equal(here.covariance, there.covariance)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_threads_change_no_bit(bounds):
+    kernel, h = Epanechnikov(), np.geomspace(0.05, 0.5, 7)
+    parts = [rows(500, bounds=bounds, seed=seed) for seed in range(6)]
+
+    def sums(part):
+        return binned(DoublyRobust(), Grid(kernel, h), part)
+
+    alone = reduce(add, map(sums, parts)).finish()
+    for threads in (1, 2):
+        with ThreadPoolExecutor(threads) as pool:
+            together = reduce(add, pool.map(sums, parts)).finish()
+        for name in ("e", "w", "be", "bw", "ee", "ew", "ww", "count"):
+            np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
+
+
 def test_three_rows_by_hand(from_bins):
     # a = |t − τ| = 0, 1, 2, q = 1, y = 4, 8, 100. At h = 2: w = 3/8, 9/32, 0, Σwy/Σw = 40/7.
     # At h = 4: w = K/4 with K = 3/4, 45/64, 9/16: 48, 45, 36 in 1/256 each;
@@ -127,6 +163,49 @@ def test_a_row_at_a_bandwidth_and_cells_with_many():
         sums = binned(SelfNormalized(kernel=kernel), Grid(kernel, h), some)
         inside = a[:, None] < h if isinstance(kernel, Epanechnikov) else a[:, None] <= h
         np.testing.assert_array_equal(sums.finish().count, inside.sum(axis=0))
+
+
+# ── the steps of the loops ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_sums_at_every_bandwidth_from_bins(gamma):
+    # Five rows, each in the bin of the first bandwidth above its distance.
+    h, a = np.array([0.5, 0.7, 1.3]), np.array([0.1, 0.4, 0.6, 0.9, 1.2])
+    g = np.array([2.0, 1.0, 3.0, 0.5, 1.5])
+    r = np.maximum(1 - (a[:, None] / h) ** gamma, 0.0)
+    first = np.argmax(a[:, None] < h, axis=1)
+    bins = np.zeros((3, 1, 5))
+    for row, k in enumerate(first):
+        bins[k, 0] += g[row] * r[row, k] ** np.arange(5)
+    sums = chain.chained(bins, h, gamma)[:, 0]
+    inside = a[:, None] < h
+    expected = [[(g * inside[:, j] * r[:, j] ** s).sum() for s in range(5)] for j in range(3)]
+    np.testing.assert_allclose(sums, expected, rtol=1e-14)
+    # Products of K = 2r + r² at two bandwidths.
+    kappa, weights = np.array([0.0, 2.0, 1.0]), (2 * r + r * r) / h
+    twice = np.stack([sums] * 3, axis=1)
+    expected = (weights * g[:, None]).T @ weights
+    for found in chain.products(twice, kappa, h, gamma):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_rows_in_the_order_of_their_first_bandwidth():
+    ends, order = near.sort(np.array([2, 0, 3, 0, 2], dtype=np.uint32), 5)
+    assert ends.tolist() == [2, 2, 4, 5, 5]
+    assert order.tolist() == [1, 3, 0, 4, 2]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("degree", [0, 1])
+def test_a_bound_out_of_reach_does_not_matter(kernel, degree):
+    rng, form = np.random.default_rng(0), power_form(kernel)
+    v, left, g = rng.uniform(-0.4, 0.4, 50), rng.uniform(0, 0.8, 50), rng.uniform(1, 2, 50)
+    one, two = np.empty(50), np.empty(50)
+    settings = (0.5, form.kappa, form.gamma - 1.0, degree, form.areas)
+    near.one_sided(v, left, g, *settings, one)
+    near.two_sided(v, left, np.full(50, 0.5), g, *settings, two)
+    np.testing.assert_allclose(one, two, rtol=SAME)
 
 
 # ── adversarial rows ─────────────────────────────────────────────────────────────────────────────
