@@ -181,8 +181,11 @@ def _moments(sums: Binned) -> PathMoments:
     )
     w, we = (once @ grid.kappa / grid.h[:, None]).T + near[:2]
     wb, web = (with_b @ grid.kappa / grid.h[:, None]).T + near[2:4]
-    ww, we_w, we_we = _all_products(sums, products(twice, grid.kappa, grid.h, grid.gamma))
     mean_w, mean_e, variance = w / n, we / n, sums.baseline.comoment[0, 0] / n
+    ww, ew, ee = _all_products(sums, products(twice, grid.kappa, grid.h, grid.gamma)) / n
+    ww -= np.outer(mean_w, mean_w)
+    ew -= np.outer(mean_e, mean_w)
+    ee -= np.outer(mean_e, mean_e)
     offset, varies = sums.baseline.mean[0] - sums.center, variance > 0.0
     return PathMoments(
         n=n,
@@ -192,9 +195,9 @@ def _moments(sums: Binned) -> PathMoments:
         bb=float(variance),
         be=(web - offset * we) / n * varies,
         bw=(wb - offset * w) / n * varies,
-        ee=we_we / n - np.outer(mean_e, mean_e),
-        ew=we_w / n - np.outer(mean_e, mean_w),
-        ww=ww / n - np.outer(mean_w, mean_w),
+        ee=ee,
+        ew=ew,
+        ww=ww,
         count=np.cumsum(sums.bins[:, -1]) + near[7],
     )
 

@@ -60,7 +60,10 @@ class PathMoments:
 
         This is gΣgᵀ without its zeros: only three terms matter to each value.
         """
-        by_b, by_e, by_w = (column[:, None] for column in g.T)
-        crossed = by_e * self.ew * by_w.T + by_b * (g[:, 1] * self.be + g[:, 2] * self.bw)
-        own = by_e * self.ee * by_e.T + by_w * self.ww * by_w.T + by_b * self.bb * by_b.T
-        return np.asarray(own + crossed + crossed.T)
+        by_b, by_e, by_w = g.T
+        total = np.outer(by_e, by_w) * self.ew
+        total += np.outer(by_b, by_e * self.be + by_w * self.bw)
+        total = total + total.T
+        for slope, own in ((by_b, self.bb), (by_e, self.ee), (by_w, self.ww)):
+            total += np.outer(slope, slope) * own
+        return np.asarray(total)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.compiled.decorators import compiled
+from titrant.compiled.decorators import compiled, fast
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -45,25 +45,45 @@ def chained(bins: Array, h: Array, gamma: int) -> Array:
 
 @compiled
 def products(twice: Array, kappa: Array, h: Array, gamma: int) -> Array:
-    """Return Σwⱼwₗ·(1, e, e²) (3, m, m) from sums of g²·(1, e, e²)·rˢ in reach (m, 3, 2p + 1)."""
-    m, p = len(h), len(kappa) - 1
-    out, wide, both = np.empty((3, m, m)), np.empty(p + 1), np.empty(2 * p + 1)
+    """Return Σwⱼwₖ·(1, e, e²) (3, m, m) from sums of g²·(1, e, e²)·rˢ in reach (m, 3, 2p + 1)."""
+    m, size = len(h), len(kappa)
+    out, c = np.empty((3, m, m)), np.zeros((3, 3))
     for j in range(m):
-        for k in range(j, m):
-            rest, rho = step(h[j], h[k], gamma)
-            # K at the wider bandwidth as a polynomial in the narrower one's r, by Horner's rule.
-            wide[:] = 0.0
-            for power in range(p, -1, -1):
-                for s in range(p, 0, -1):
-                    wide[s] = wide[s] * rest + wide[s - 1] * rho
-                wide[0] = wide[0] * rest + kappa[power]
-            both[:] = 0.0
-            for s in range(p + 1):
-                for i in range(p + 1):
-                    both[s + i] += kappa[s] * wide[i] / (h[j] * h[k])
-            for c in range(3):
-                total = 0.0
-                for s in range(2 * p + 1):
-                    total += both[s] * twice[j, c, s]
-                out[c, j, k] = out[c, k, j] = total
+        # Σ g²(1, e, e²)·wⱼ·rⁱ with the narrower one's r.
+        for q in range(3):
+            for i in range(size):
+                c[q, i] = 0.0
+                for s in range(size):
+                    c[q, i] += kappa[s] * twice[j, q, s + i] / h[j]
+        multiply(h[j], h[j:], kappa, gamma, c, out[0, j, j:], out[1, j, j:], out[2, j, j:])
+        for q in range(3):
+            for k in range(j):
+                out[q, j, k] = out[q, k, j]
     return out
+
+
+@fast
+def multiply(
+    narrow: float,
+    h: Array,
+    kappa: Array,
+    gamma: int,
+    c: Array,
+    one: Array,
+    two: Array,
+    three: Array,
+) -> None:
+    """Set three sums at each of the wider bandwidths h (M,): c (3, 3) times the powers of r in wₖ.
+
+    wₖ = Σκₛ(rest + ρr)ˢ/h, multiplied out.
+    """
+    k0, k1 = kappa[0], kappa[1] if len(kappa) > 1 else 0.0
+    k2 = kappa[2] if len(kappa) > 2 else 0.0  # noqa: PLR2004
+    for k in range(len(h)):
+        rest, rho = step(narrow, h[k], gamma)
+        w0 = (k0 + rest * (k1 + rest * k2)) / h[k]
+        w1 = rho * (k1 + 2.0 * rest * k2) / h[k]
+        w2 = rho * rho * k2 / h[k]
+        one[k] = c[0, 0] * w0 + c[0, 1] * w1 + c[0, 2] * w2
+        two[k] = c[1, 0] * w0 + c[1, 1] * w1 + c[1, 2] * w2
+        three[k] = c[2, 0] * w0 + c[2, 1] * w1 + c[2, 2] * w2
