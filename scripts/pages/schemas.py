@@ -68,7 +68,13 @@ VERDICT = one_of(*(v.value for v in Verdict))
 
 DEFINITIONS: dict[str, Schema] = {
     "interval": closed(
-        method=TEXT, center=NUMBER, se=NUMBER, low_95=NUMBER, high_95=NUMBER, note=nullable(TEXT)
+        method=TEXT,
+        center=NUMBER,
+        se=NUMBER,
+        level=NUMBER,
+        low=NUMBER,
+        high=NUMBER,
+        note=nullable(TEXT),
     ),
     "bandwidth": closed(
         h=NUMBERS,

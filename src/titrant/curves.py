@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant import _check, _drawing, _html
+from titrant._digits import between, brief
 from titrant.bandwidth import DEFAULT_FACTORS, path_of
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SmoothedEstimator
@@ -81,7 +82,7 @@ class Curve:
     def _repr_html_(self) -> str:
         bands = self.band(simultaneous=False), self.band()
         rows = [
-            (f"{p:.4g}", f"{v:.4g}", f"{a:.4g} … {b:.4g}", f"{low:.4g} … {high:.4g}")
+            (f"{p:.4g}", brief(v, b - a), between(a, b), between(low, high))
             for p, v, (a, b), (low, high) in zip(self.parameters, self.values, *bands, strict=True)
         ]
         headings = ["parameter", "value", "95% CI", "95% band"]

@@ -103,6 +103,19 @@ def test_each_option_reaches_the_library(call, csv_log, log, plain, given):
     assert json.loads(said.out) == tt.compare(log, {"p": tt.Constant(35.0)}, **how)["p"].to_dict()
 
 
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_the_level_asked_for_is_that_of_the_json(call, csv_log, log, plain, command):
+    other = ("--policy", "status-quo") if command == "compare" else ()
+    asked = ("--policy", "p=constant:35", *other, "--level", "0.8", "--json", "-")
+    said = call(command, csv_log, *plain, *asked)
+    result = json.loads(said.out)
+    estimate = result["estimates"]["p"] if command == "compare" else result
+    expected = tt.evaluate(log, tt.Constant(35.0), estimator=tt.SelfNormalized())
+    interval = estimate["interval"]
+    assert interval["level"] == 0.8
+    assert (interval["low"], interval["high"]) == expected.interval(0.8)
+
+
 def test_a_vector_of_doses(call):
     assert call("simulate", "quadratic-2d", "-n", 800, "-o", "log.parquet").code == 0
     said = call(

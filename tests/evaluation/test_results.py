@@ -50,7 +50,7 @@ def test_estimates_survive_json(estimator, interval):
     assert plain["se"] == found.se
     assert plain["rows"] == 240
     assert plain["effective_sample_size"] == found.ess
-    assert (plain["interval"]["low_95"], plain["interval"]["high_95"]) == found.interval(0.95)
+    assert (plain["interval"]["low"], plain["interval"]["high"]) == found.interval(0.95)
     assert plain["diagnostics"]["verdict"] in {"ok", "warn", "refuse"}
     if estimator.uses_bandwidth:
         assert plain["bandwidth"]["h"] == float(found.bandwidth.h)
@@ -77,7 +77,7 @@ def test_comparisons_survive_json(interval):
     for c in plain["contrasts"]:
         contrast = result.contrast(c["a"], c["b"])
         assert c["difference"] == contrast.difference
-        assert (c["interval"]["low_95"], c["interval"]["high_95"]) == contrast.interval()
+        assert (c["interval"]["low"], c["interval"]["high"]) == contrast.interval()
 
 
 def test_vector_bandwidths_survive_json():

@@ -334,8 +334,9 @@ def test_known_answer_of_an_interval():
         "method": "t",
         "center": 2.0,
         "se": 0.5,
-        "low_95": interval.at(0.95)[0],
-        "high_95": interval.at(0.95)[1],
+        "level": 0.95,
+        "low": interval.at(0.95)[0],
+        "high": interval.at(0.95)[1],
         "note": None,
     }
 

@@ -43,5 +43,5 @@ def command(  # noqa: PLR0917  (one for each group of options)
             "`titrant compare` takes at least two policies; got one. "
             "Use `titrant evaluate` for one."
         )
-    comparison, page = compared(log, policies, method, output, cluster, run)
-    finish(comparison, comparison.to_dict(), output, page)
+    with compared(log, policies, method, output, cluster, run) as (comparison, page):
+        finish(comparison, comparison.to_dict(output.level), output, page)

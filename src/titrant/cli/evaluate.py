@@ -42,6 +42,6 @@ def command(  # noqa: PLR0917  (one for each group of options)
             f"`titrant evaluate` takes one policy; got {len(policies.policy)}. "
             "Use `titrant compare` for several."
         )
-    comparison, page = compared(log, policies, method, output, cluster, run)
-    (estimate,) = comparison.estimates.values()
-    finish(comparison, estimate.to_dict(), output, page)
+    with compared(log, policies, method, output, cluster, run) as (comparison, page):
+        (estimate,) = comparison.estimates.values()
+        finish(comparison, estimate.to_dict(output.level), output, page)

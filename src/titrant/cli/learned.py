@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from titrant.cli.options import OutputOptions
-    from titrant.data import LoggedData
+    from titrant.data.source import Source
     from titrant.evaluation import AnyPolicy
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
@@ -42,14 +42,12 @@ class Telling:
     """The true values of the policies, where the log was simulated."""
 
 
-def finish(
-    learner: PolicyLearner, log: LoggedData, output: OutputOptions, telling: Telling
-) -> bool:
+def finish(learner: PolicyLearner, log: Source, output: OutputOptions, telling: Telling) -> bool:
     """Print and write what was learned; return whether its honest value can be trusted."""
     honest = honest_value(learner)
     show.cautions({LEARNED: honest.comparison[LEARNED]})
     if output.json != STDOUT:
-        to_terminal(formulas(learner, log, telling))
+        to_terminal(formulas(learner, telling))
         to_terminal(show.values(honest.comparison.estimates, telling.level))
         to_terminal(differences(honest, telling.level, maximize=telling.maximize))
         if found := described(learner)["candidates"]:
@@ -57,7 +55,8 @@ def finish(
         to_terminal(show.reading(maximize=telling.maximize))
         to_terminal(learner.decision_)
     if output.json is not None:
-        write_text(output.json, json.dumps(plain(learner), indent=2, ensure_ascii=False) + "\n")
+        result = plain(learner, output.level)
+        write_text(output.json, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if output.html is not None:
         with bar(REPORTING) as steps:
             steps.begin(REPORTING)
@@ -72,30 +71,32 @@ def honest_value(learner: PolicyLearner) -> HonestValue:
     return learner.estimate_
 
 
-def plain(learner: PolicyLearner) -> dict[str, Any]:
+def plain(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
     """Return the result for programs."""
     return {
         "deployed": learner.deployed_,
         "decision": learner.decision_,
-        "honest": honest_value(learner).to_dict(),
+        "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
     }
 
 
-def policies(learner: PolicyLearner, log: LoggedData) -> dict[str, AnyPolicy]:
+def policies(learner: PolicyLearner) -> dict[str, AnyPolicy]:
     """Return the learned policy and all that it is compared with, as they are on all rows."""
+    mean = learner.survey_.mean_dose
     return {
         LEARNED: learner.learned_.policy,
         STATUS_QUO: StatusQuo(),
-        MEAN_DOSE: Constant(log.treatment.mean(axis=0)),
+        MEAN_DOSE: Constant(float(mean[0]) if len(mean) == 1 else mean),
         **(learner.against or {}),
     }
 
 
-def formulas(learner: PolicyLearner, log: LoggedData, telling: Telling) -> str:
+def formulas(learner: PolicyLearner, telling: Telling) -> str:
     """Return the learned rule in words, on the user's scale."""
-    sd = log.context.std(axis=0)
-    found = rule(LEARNED, learner.learned_.policy, telling.treatments, log.names, sd)
+    contexts = learner.survey_.contexts
+    names, sd = contexts.names, contexts.spread
+    found = rule(LEARNED, learner.learned_.policy, telling.treatments, names, sd)
     return "The learned rule:\n" + "\n".join(f"  {formula}" for formula in found.formulas) + "\n"
 
 
@@ -143,18 +144,18 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
 
 def page(
     learner: PolicyLearner,
-    log: LoggedData,
+    log: Source,
     telling: Telling,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> str:
     """Return the report: honest values, and what the policy does to the rows of the log."""
     from titrant.report import gather, render  # noqa: PLC0415
 
-    known = policies(learner, log)
+    known = policies(learner)
     return render(
         gather(
             honest_value(learner).comparison,
-            Evaluation.of(log, known, learner.grade, learner.propensity),
+            Evaluation.of(log, known, learner.grade, learner.propensity, learner.executor),
             level=telling.level,
             maximize=telling.maximize,
             settings=telling.settings,

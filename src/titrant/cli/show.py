@@ -12,7 +12,7 @@ from rich.text import Text
 from titrant.cli.phrases import as_typed
 from titrant.cli.terminal import note
 from titrant.inference import Verdict
-from titrant.report.numbers import number, percent, span
+from titrant.report.numbers import number, percent, told
 from titrant.report.rules import linear_part
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def differences(
     table = _table(["difference", "value", f"{percent(level)} CI", "better"])
     for a, b in combinations(comparison.estimates, 2) if pairs is None else pairs:
         contrast = comparison.contrast(a, b)
-        interval = span(*contrast.interval(level))
         better = _better(contrast, level, maximize=maximize)
-        _add(table, f"{a} − {b}", number(contrast.difference), interval, better)
+        _add(table, f"{a} − {b}", *told(contrast.difference, contrast.interval(level)), better)
     return table
 
 
@@ -132,8 +131,7 @@ def _cells(name: str, estimate: Estimate, level: float) -> list[str]:
     verdict = estimate.diagnostics.verdict
     return [
         name,
-        number(estimate.value),
-        span(*estimate.interval(level)),
+        *told(estimate.value, estimate.interval(level)),
         bandwidth(estimate),
         f"{estimate.ess:,.0f}",
         verdict.value,

@@ -31,15 +31,16 @@ class Interval(ABC):
     def at(self, level: float) -> tuple[float, float]:
         """Return the bounds at a level such as 0.95."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the interval as plain values."""
-        low, high = self.at(0.95)
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the interval at ``level`` as plain values."""
+        low, high = self.at(level)
         return {
             "method": self.method,
             "center": self.center,
             "se": self.se,
-            "low_95": low,
-            "high_95": high,
+            "level": level,
+            "low": low,
+            "high": high,
             "note": self.note,
         }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant import _drawing, _html
+from titrant._digits import between, brief
 from titrant.errors import InvalidArgument
 from titrant.inference.base import StudentInference, difference_se
 from titrant.inference.diagnostics import Verdict
@@ -52,13 +53,13 @@ class Estimate:
         """Whether no check refuses the estimate."""
         return self.diagnostics.verdict is not Verdict.REFUSE
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON, with the interval at ``level``."""
         return {
             "policy": self.policy,
             "value": self.value,
             "se": self.se,
-            "interval": self.confidence.to_dict(),
+            "interval": self.confidence.to_dict(level),
             "rows": self.rows,
             "effective_sample_size": self.ess,
             "bandwidth": None if self.bandwidth is None else self.bandwidth.to_dict(),
@@ -70,7 +71,7 @@ class Estimate:
         low, high = self.interval()
         h = "" if self.bandwidth is None else f"  h {_short(self.bandwidth.h.tolist())}"
         return (
-            f"value {self.value:.4g}  95% CI {low:.4g} … {high:.4g}{h}  "
+            f"value {brief(self.value, high - low)}  95% CI {between(low, high)}{h}  "
             f"ESS {self.ess:,.0f} of {self.rows:,}  {self.diagnostics.verdict.value}"
         )
 
@@ -100,19 +101,20 @@ class Contrast:
         """Return the confidence interval of the difference at ``level``."""
         return self.confidence.at(level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON, with the interval at ``level``."""
         return {
             "a": self.a,
             "b": self.b,
             "difference": self.difference,
             "se": self.se,
-            "interval": self.confidence.to_dict(),
+            "interval": self.confidence.to_dict(level),
         }
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return f"{self.a} − {self.b}: {self.difference:.4g}  95% CI {low:.4g} … {high:.4g}"
+        difference = brief(self.difference, high - low)
+        return f"{self.a} − {self.b}: {difference}  95% CI {between(low, high)}"
 
     def __repr__(self) -> str:
         return f"Contrast({self})"
@@ -124,7 +126,8 @@ class Contrast:
 
     def _repr_html_(self) -> str:
         low, high = self.interval()
-        cells = [f"{self.a} − {self.b}", f"{self.difference:.4g}", f"{low:.4g} … {high:.4g}"]
+        difference = brief(self.difference, high - low)
+        cells = [f"{self.a} − {self.b}", difference, between(low, high)]
         return _html.table(["difference", "value", "95% CI"], [cells])
 
 
@@ -184,11 +187,12 @@ class Comparison:
         p = simultaneous_probability(d @ inference.covariance @ d.T, level, seed)
         return {self.names[i]: inference.contrast(i, j).around(p) for i in others}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON; each pair once."""
+        pairs = combinations(self.names, 2)
         return {
-            "estimates": {name: e.to_dict() for name, e in self.estimates.items()},
-            "contrasts": [self.contrast(a, b).to_dict() for a, b in combinations(self.names, 2)],
+            "estimates": {name: e.to_dict(level) for name, e in self.estimates.items()},
+            "contrasts": [self.contrast(a, b).to_dict(level) for a, b in pairs],
         }
 
     def __str__(self) -> str:
@@ -196,7 +200,7 @@ class Comparison:
         return "\n".join(f"{name:<{width}}  {e}" for name, e in self.estimates.items())
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name} {e.value:.4g}" for name, e in self.estimates.items())
+        values = ", ".join(f"{name} {brief(e.value)}" for name, e in self.estimates.items())
         return f"Comparison({values})"
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
@@ -232,8 +236,8 @@ def _cells(estimate: Estimate) -> list[str]:
     low, high = estimate.interval()
     return [
         estimate.policy,
-        f"{estimate.value:.4g}",
-        f"{low:.4g} … {high:.4g}",
+        brief(estimate.value, high - low),
+        between(low, high),
         "–" if estimate.bandwidth is None else _short(estimate.bandwidth.h.tolist()),
         f"{estimate.ess:,.0f}",
         f"{estimate.rows:,}",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from titrant import _check, _html
+from titrant._digits import between, brief
 from titrant.inference.base import StudentInterval, quantile
 from titrant.learn.pooling import pooled_comparison, student
 
@@ -106,17 +107,17 @@ class HonestValue:
             return f"{said}, but the trust rules refuse the grade of the learned policy."
         return f"{said}, which {'excludes' if bound > 0 else 'does not exclude'} zero."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return everything as plain values, with intervals at ``level``."""
         return {
             "value": self.value,
             "se": self.se,
-            "interval": self.confidence.to_dict(),
+            "interval": self.confidence.to_dict(level),
             "verdict": self.verdict.value,
             "maximize": self.maximize,
             "improves": self.improves(),
-            "contrasts": {name: self.contrast(name).to_dict() for name in self.names},
-            "halves": [half.to_dict() for half in self.halves],
+            "contrasts": {name: self.contrast(name).to_dict(level) for name in self.names},
+            "halves": [half.to_dict(level) for half in self.halves],
         }
 
     def __str__(self) -> str:
@@ -124,8 +125,8 @@ class HonestValue:
         contrast = self.comparison.contrast(LEARNED, STATUS_QUO)
         d_low, d_high = contrast.interval()
         return (
-            f"honest value {self.value:.4g}  95% CI {low:.4g} … {high:.4g}  "
-            f"against the status quo {contrast.difference:+.4g} ({d_low:.4g} … {d_high:.4g})  "
+            f"honest value {brief(self.value, high - low)}  95% CI {between(low, high)}  "
+            f"against the status quo {contrast.difference:+.4g} ({between(d_low, d_high)})  "
             f"{self.verdict.value}"
         )
 
@@ -141,6 +142,6 @@ class HonestValue:
         for name in self.names:
             contrast = self.comparison.contrast(LEARNED, name)
             rows.append((f"learned − {name}", contrast.difference, *contrast.interval()))
-        cells = [(what, f"{v:.4g}", f"{low:.4g} … {high:.4g}") for what, v, low, high in rows]
+        cells = [(what, brief(v, high - low), between(low, high)) for what, v, low, high in rows]
         headings = ["honest", "estimate", "95% CI"]
         return _html.table(headings, cells, f"verdict: {self.verdict.value}")

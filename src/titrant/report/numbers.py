@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import math
 
-_DIGITS = 4
-_PLAIN = 1e-3, 1e9
+from titrant._digits import digits
+
+_SMALL, _LARGE = 1e-3, 1e9
 """Within these sizes a number is written out; beyond them with a power of ten."""
+_EXACT = 15
+"""Digits that a number can hold."""
 
 
-def number(value: float) -> str:
-    """Return a number to four significant digits.
+def number(value: float, width: float = 0.0) -> str:
+    """Return a number to four significant digits, or to two of the width of its interval.
 
     >>> number(3.0), number(-0.012346), number(98765.4), number(1.5e-9)
     ('3.000', '-0.01235', '98,765', '1.500e-09')
+    >>> number(1_000_003.3351, 0.398), number(5e9, 2e8), number(5e9, 2.0)
+    ('1,000,003.34', '5.000e+09', '5,000,000,000.0')
     """
     size = abs(value)
     if size == 0 or not math.isfinite(size):
         return f"{value:g}"
-    if not _PLAIN[0] <= size < _PLAIN[1]:
-        return f"{value:.{_DIGITS - 1}e}"
-    places = max(0, _DIGITS - 1 - math.floor(math.log10(size)))
-    return f"{value:,.{places}f}"
+    written = min(_EXACT, digits(value, width))
+    places = written - 1 - math.floor(math.log10(size))
+    if size < _SMALL or (size >= _LARGE and places < 0):
+        return f"{value:.{written - 1}e}"
+    return f"{value:,.{max(0, places)}f}"
 
 
 def span(low: float, high: float) -> str:
     """Return an interval."""
-    return f"{number(low)} … {number(high)}"
+    return f"{number(low, high - low)} … {number(high, high - low)}"
+
+
+def told(value: float, ends: tuple[float, float]) -> tuple[str, str]:
+    """Return a value and its interval, in as many digits as the interval gives meaning to."""
+    return number(value, ends[1] - ends[0]), span(*ends)
 
 
 def count(value: float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from titrant.report.typeset import count, number, percent, share, signed, span
+from titrant.report.typeset import count, number, percent, share, signed, span, told
 from titrant.report.words import UNCLEAR, better
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _headings(report: Report, parameter: str) -> tuple[str, ...]:
 def _points(report: Report, found: Curve) -> tuple[tuple[str, ...], ...]:
     bands = found.band(report.level, simultaneous=False), found.band(report.level)
     return tuple(
-        (number(p), number(v), span(*alone), span(*together))
+        (number(p), *told(v, alone), span(*together))
         for p, v, alone, together in zip(found.parameters, found.values, *bands, strict=True)
     )
 
@@ -265,9 +265,9 @@ def coefficients(found: Rule, log: LogSummary) -> Table | None:
 def honest(report: Report, learned: Mapping[str, Any]) -> Table:
     """Return the honest value of the learned policy and its differences."""
     found = learned["honest"]
-    value = (str(learned["name"]), number(found["value"]), span(*found["interval"]))
+    value = (str(learned["name"]), *told(found["value"], found["interval"]))
     rows = [
-        (f"{learned['name']} − {name}", number(d["difference"]), span(*d["interval"]))
+        (f"{learned['name']} − {name}", *told(d["difference"], d["interval"]))
         for name, d in found["against"].items()
     ]
     headings = ("on rows not learned from", "value", f"{percent(report.level)} interval")
@@ -307,14 +307,14 @@ def mapping(caption: str, values: Mapping[str, object]) -> Table:
 def _value(report: Report, estimate: Estimate) -> tuple[str, ...]:
     return (
         estimate.policy,
-        number(estimate.value),
-        span(*report.interval(estimate.policy)),
+        *told(estimate.value, report.interval(estimate.policy)),
         estimate.diagnostics.verdict.value,
     )
 
 
 def _contrast(report: Report, contrast: Contrast) -> tuple[str, str]:
-    return signed(contrast.difference), span(*contrast.interval(report.level))
+    low, high = contrast.interval(report.level)
+    return signed(contrast.difference, high - low), span(low, high)
 
 
 def _than_before(report: Report, contrast: Contrast) -> str:

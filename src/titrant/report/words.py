@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report.typeset import number, percent, span
+from titrant.report.typeset import number, percent, span, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def gap(difference: float, ends: tuple[float, float], level: float) -> str:
     """
     low, high = ends
     more = "more" if difference > 0 else "less"
-    size = f"{number(abs(difference))} {more} than the status quo"
+    size = f"{number(abs(difference), high - low)} {more} than the status quo"
     if low <= 0 <= high:
         return (
             f"{size}, but the {percent(level)} interval of the difference, {span(low, high)}, "
@@ -116,17 +116,23 @@ def quoted(name: str) -> str:
 
 def _best(report: Report, name: str) -> str:
     found = report.comparison[name]
-    value = f"{number(found.value)} ({percent(report.level)} interval {span(*_ends(report, name))})"
+    value = _with_interval(report, found.value, _ends(report, name))
     extreme = "highest" if report.maximize else "lowest"
     return f"{quoted(name)} has the {extreme} estimated mean {report.log.outcome}: {value}."
 
 
+def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> str:
+    written, interval = told(value, ends)
+    return f"{written} ({percent(report.level)} interval {interval})"
+
+
 def _nothing_better(report: Report) -> str:
     extreme = "higher" if report.maximize else "lower"
-    value = number(report.comparison[report.status_quo].value)
+    found = report.comparison[report.status_quo].value
+    value = _with_interval(report, found, _ends(report, report.status_quo))
     return (
         f"No policy has a {extreme} estimated mean {report.log.outcome} than the status quo, "
-        f"{value} ({percent(report.level)} interval {span(*_ends(report, report.status_quo))})."
+        f"{value}."
     )
 
 
@@ -142,8 +148,7 @@ def _open_rivals(report: Report, best: str) -> list[str]:
 def _honest(report: Report, learned: Mapping[str, Any]) -> str:
     """Return the value of a learned policy on rows that had no part in learning it."""
     found = learned["honest"]
-    level, low_high = percent(report.level), span(*found["interval"])
-    value = f"{number(found['value'])} ({level} interval {low_high})"
+    value = _with_interval(report, found["value"], found["interval"])
     said = (
         f"On rows it was not learned from, {_learned_name(learned)} has an estimated mean "
         f"{report.log.outcome} of {value}."
