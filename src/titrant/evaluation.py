@@ -260,7 +260,7 @@ class Evaluation:
         smoothed = [i for i in which if isinstance(self._estimator(i), SmoothedEstimator)]
         select = self._selector(bandwidth).select
         searches = [partial(self._select, select, i) for i in smoothed]
-        found = dict(zip(smoothed, self._together(searches), strict=True))
+        found = dict(zip(smoothed, self.together(searches), strict=True))
         chosen: dict[int, Bandwidth | None] = {}
         refused: dict[int, UntrustedEstimate] = {}
         for i in which:
@@ -285,9 +285,7 @@ class Evaluation:
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
         return select(self.problem(i, estimator, over_rows))
 
-    def _together(
-        self, searches: Sequence[Callable[[JointPass], R]]
-    ) -> list[R | UntrustedEstimate]:
+    def together(self, searches: Sequence[Callable[[JointPass], R]]) -> list[R | UntrustedEstimate]:
         """Return what searches find: one by one in memory, else in passes that they share."""
         if not self.held:
             return in_lockstep(searches, self.over_rows)
@@ -328,7 +326,7 @@ class Evaluation:
         method = interval or RobustBiasCorrected()
         searches: list[Callable[[JointPass], Any]]
         searches = [partial(method.infer, point), partial(diagnose, point, ground)]
-        inference, reports = _without_refusals(self._together(searches))
+        inference, reports = _without_refusals(self.together(searches))
         estimates = [
             Estimate(
                 policy=self.names[i],

@@ -126,7 +126,7 @@ class PolicyLearner(BaseEstimator):
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
         self.source_ = log
-        self.log_ = whole.survey.sample.log
+        self.survey_ = whole.survey
         self.range_ = TrainingRange(log.names, *whole.survey.context_ends, whole.survey.n)
         return self
 
@@ -150,7 +150,7 @@ class PolicyLearner(BaseEstimator):
         which, if there are several.
         """
         check_is_fitted(self, "policy_")
-        log, policy = self.log_, self.learned_.policy
+        log, policy = self.survey_.sample.log, self.learned_.policy
         learned = policy(log.context).reshape(len(log), -1)[:, dose]
         drawn = _drawing.new_axes(ax)
         if context is None and not log.names:

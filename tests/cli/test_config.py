@@ -48,6 +48,7 @@ def test_every_option_of_the_run_is_in_the_file(saved, csv_log):
         "maximize": True,
         "level": 0.8,
         "json": "first.json",
+        "in-parts": False,
     }
 
 
@@ -58,7 +59,13 @@ def test_saving_again_gives_the_same_file(call, saved):
 
 def test_what_is_typed_comes_before_what_is_saved(call, saved):
     said = call("compare", "--config", saved, "--level", "0.5", "--json", "-")
-    assert json.loads(said.out) == json.loads(Path("first.json").read_text(encoding="utf-8"))
+    now, before = json.loads(said.out), json.loads(Path("first.json").read_text(encoding="utf-8"))
+    for name, estimate in now["estimates"].items():
+        assert estimate["value"] == before["estimates"][name]["value"]
+        assert (estimate["interval"]["level"], before["estimates"][name]["interval"]["level"]) == (
+            0.5,
+            0.8,
+        )
     assert "50% CI" in call("compare", "--config", saved, "--level", "0.5").out
 
 

@@ -29,6 +29,7 @@ METHODS = [
     {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()},
     {"estimator": tt.DoublyRobust()},
 ]
+SEARCHED = 1e-7  # a search stops when its steps are this small
 MERGED = 1e-10  # sums over files, added in another order than over rows in memory
 LONG = 180.0  # seconds: a test that reaches it has failed
 
@@ -157,10 +158,30 @@ def test_the_commands_on_a_cluster_print_what_they_print_in_memory(paths, capsys
     np.testing.assert_allclose(numbers(on_dask), numbers(in_memory), rtol=MERGED)
 
 
+def test_learning_on_a_cluster_finds_the_policy_found_by_threads(paths, capsys, tmp_path):
+    log = [str(paths[0].parent), "--treatment", "dose", "--outcome", "loss", "--context", "age,bmi"]
+    how = ["--propensity", "q", "--procedure", "cpo", "--policy-class", "constant"]
+
+    def learned(name, *words):
+        files = ["-o", str(tmp_path / f"{name}.json"), "--json", "-", "--allow-untrusted"]
+        assert run(["learn", *log, *how, *files, *words]) == 0
+        return json.loads(capsys.readouterr().out), (tmp_path / f"{name}.json").read_bytes()
+
+    page, state = tmp_path / "report.html", tmp_path / "state"
+    threads = learned("threads", "--in-parts")
+    assert learned("dask", "--workers", "2", "--html", str(page), "--checkpoint", state) == threads
+    assert len(list(state.glob("search-*.npz"))) == 3  # of all rows and of each half
+    shown = page.read_text(encoding="utf-8")
+    assert f"{len(paths)} files" in shown
+    in_memory = learned("memory")[0]
+    np.testing.assert_allclose(
+        threads[0]["honest"]["value"], in_memory["honest"]["value"], rtol=SEARCHED
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--context", "age", "--workers", "2", "--html", "a.html"], "needs the log in memory"),
         (["--workers", "2"], "Name the context columns"),
         (["--context", "age", "--workers", "2", "--dask", "tcp://127.0.0.1:1"], "one of the two"),
     ],

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from faults.gates import Gates, kill
+from faults.gates import Gates, kill, wait_until
 from faults.logs import write
 
 LONG = 180.0  # seconds: a test that reaches it has failed
@@ -46,3 +46,34 @@ def test_a_killed_search_goes_on(tmp_path):
     assert one.pop("passes") < other.pop("passes")
     # JSON keeps every bit of a number.
     assert one == other
+
+
+def command(log, folder):
+    words = [sys.executable, "-m", "titrant.cli", "learn", log, "--treatment", "dose", "--outcome",
+             "loss", "--context", "age,bmi", "--propensity", "q", "--procedure", "cpo",
+             "--allow-untrusted", "--in-parts", "--checkpoint", folder / "state",
+             "-o", folder / "policy.json", "--json", folder / "result.json"]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    folder.mkdir(exist_ok=True)
+    with (folder / "said.txt").open("a") as said:
+        return subprocess.Popen(list(map(str, words)), env=environment, stdout=said, stderr=said)
+
+
+def test_a_killed_command_goes_on(tmp_path):
+    log = tmp_path / "log"
+    write(log, 4)
+    whole, killed = command(log, tmp_path / "whole"), command(log, tmp_path / "killed")
+    folder = tmp_path / "killed"
+    try:
+        wait_until(lambda: list((folder / "state").glob("search-*.npz")), "no state")
+        kill(killed.pid)
+        assert killed.wait(LONG) < 0
+        assert not (folder / "policy.json").exists()
+        assert command(log, folder).wait(LONG) == 0
+        assert whole.wait(LONG) == 0
+    finally:
+        for process in (whole, killed):
+            process.kill()
+            process.wait()
+    for name in ("policy.json", "result.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

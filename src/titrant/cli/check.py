@@ -81,18 +81,18 @@ def _checked(
     how = inputs.method(method)
     with bar(READING, CHECKING) as steps, ExitStack() as stack:
         steps.begin(READING)
-        log, executor = stack.enter_context(cluster.opened(log_options, workers))
-        policy = next(iter(specs.policies(options.policy, log).values()), None)
+        opened = stack.enter_context(cluster.opened(log_options, workers))
+        policy = next(iter(specs.policies(options.policy, opened.log).values()), None)
         config.save(click.get_current_context(), run.save_config)
         steps.begin(CHECKING)
         return check(
-            log,
+            opened.log,
             policy,
             estimator=how["estimator"],
             bandwidth=how["bandwidth"],
             propensity=how["propensity"],
             seed=method.seed,
-            executor=executor,
+            executor=opened.executor,
         )
 
 

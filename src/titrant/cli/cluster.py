@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -10,39 +11,44 @@ import click
 from titrant.cli import inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from concurrent.futures import Executor
 
     from titrant.cli.options import ClusterOptions, LogOptions
     from titrant.data.source import Source
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A log, and who works on it."""
+
+    log: Source
+    executor: Executor | None = None
+    """None without a cluster."""
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The texts of each column that was encoded."""
+
+
 @contextmanager
-def opened(log: LogOptions, cluster: ClusterOptions) -> Iterator[tuple[Source, Executor | None]]:
-    """Lend the log and the executor that works on it; None without a cluster."""
-    if not asked_for(cluster):
-        yield inputs.read_log(log), None
+def opened(log: LogOptions, cluster: ClusterOptions) -> Iterator[Opened]:
+    """Lend the log and the executor that works on it."""
+    if not in_parts(cluster):
+        encoded = inputs.read_encoded(log)
+        yield Opened(inputs.logged(log, encoded), levels=encoded.levels)
+        return
+    source = _scanned(log)
+    if cluster.workers is None and cluster.dask is None:
+        yield Opened(source)
         return
     from titrant.execute.dask import dask_executor  # noqa: PLC0415
 
-    source = _scanned(log)
     with dask_executor(workers=cluster.workers, address=cluster.dask) as executor:
-        yield source, executor
+        yield Opened(source, executor)
 
 
-def asked_for(cluster: ClusterOptions) -> bool:
+def in_parts(cluster: ClusterOptions) -> bool:
     """Return whether the log is to be worked on part by part."""
-    return cluster.workers is not None or cluster.dask is not None
-
-
-def check_no_page(cluster: ClusterOptions, html: str | None) -> None:
-    """Refuse a report page of a log that is read part by part."""
-    if asked_for(cluster) and html is not None:
-        raise click.BadParameter(
-            "The report page looks at single rows, which needs the log in memory. Leave out the "
-            "page, or `--workers` and `--dask`.",
-            param_hint="'--html'",
-        )
+    return cluster.in_parts or cluster.workers is not None or cluster.dask is not None
 
 
 def _scanned(log: LogOptions) -> Source:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from titrant.cli.writing import STDOUT, check_writable, write_text
 from titrant.evaluation import Evaluation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from titrant.cli.options import (
         ClusterOptions,
         LogOptions,
@@ -42,6 +44,7 @@ class Asked:
     config: str
 
 
+@contextmanager
 def compared(  # noqa: PLR0917  (one for each group of options)
     log_options: LogOptions,
     policy_options: PolicyOptions,
@@ -49,26 +52,29 @@ def compared(  # noqa: PLR0917  (one for each group of options)
     output: OutputOptions,
     workers: ClusterOptions,
     run: RunOptions,
-) -> tuple[Comparison, Asked]:
-    """Return the comparison that the options ask for."""
-    cluster.check_no_page(workers, output.html)
+) -> Iterator[tuple[Comparison, Asked]]:
+    """Lend the comparison that the options ask for, while the log can still be read."""
     for option in ("--html", "--json"):
         check_writable(option, getattr(output, option[2:]))
     check_writable("--save-config", run.save_config)
     how = inputs.method(method_options)
     context = click.get_current_context()
-    with bar(READING, FITTING, ESTIMATING) as steps, ExitStack() as stack:
-        steps.begin(READING)
-        log, executor = stack.enter_context(cluster.opened(log_options, workers))
-        rules = specs.rules(policy_options.policy, log)
-        policies = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
-        config.save(context, run.save_config)
-        steps.begin(FITTING)
-        evaluation = Evaluation.of(log, policies, how["estimator"], how["propensity"], executor)
-        steps.begin(ESTIMATING)
-        comparison = evaluation.compare(how["bandwidth"], allow_untrusted=how["allow_untrusted"])
-    settings, text = config.settings(context), config.text(context)
-    return comparison, Asked(evaluation, rules, how, log_options, settings, text)
+    with ExitStack() as stack:
+        with bar(READING, FITTING, ESTIMATING) as steps:
+            steps.begin(READING)
+            opened = stack.enter_context(cluster.opened(log_options, workers))
+            log = opened.log
+            rules = specs.rules(policy_options.policy, log)
+            known = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
+            config.save(context, run.save_config)
+            steps.begin(FITTING)
+            how_to = how["estimator"], how["propensity"], opened.executor
+            evaluation = Evaluation.of(log, known, *how_to)
+            steps.begin(ESTIMATING)
+            trusted = how["allow_untrusted"]
+            comparison = evaluation.compare(how["bandwidth"], allow_untrusted=trusted)
+        settings, text = config.settings(context), config.text(context)
+        yield comparison, Asked(evaluation, rules, how, log_options, settings, text)
 
 
 def finish(

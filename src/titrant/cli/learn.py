@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from titrant.cli.options import (
+    ClusterOptions,
     LogOptions,
     OutputOptions,
     RunOptions,
@@ -19,12 +21,14 @@ from titrant.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from titrant.data import LoggedData
+    from titrant.cli.cluster import Opened
+    from titrant.data.source import Source
     from titrant.learning import PolicyLearner
     from titrant.policies import Policy
 
 CLASSES = ("linear", "constant", "rbf")
 MODELS = ("all", "ridge")
+STACKED, SEARCH = PROCEDURES = ("stacked", "cpo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,20 @@ class LearnOptions:
         show_default=True,
         help="Outcome models: the whole library, or its two ridge models alone, which is faster.",
     )
+    procedure: str = option(
+        "--procedure",
+        type=click.Choice(PROCEDURES),
+        default=STACKED,
+        show_default=True,
+        help="stacked: doubly robust, from outcome models, and of a log in parts from a sample of "
+        "its rows; cpo: search for the least estimated loss, over all rows.",
+    )
+    checkpoint: str | None = option(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="Keep the state of a search over a log in parts, so that the same command, called "
+        "again, goes on where it was stopped.",
+    )
     propensity_model: str | None = propensity_model()
     seed: int = seed()
     allow_untrusted: bool = allow_untrusted()
@@ -78,61 +96,98 @@ Example:
 
 
 @click.command("learn", epilog=_EXAMPLE)
-@takes(LogOptions, LearnOptions, OutputOptions, RunOptions)
-def command(log: LogOptions, options: LearnOptions, output: OutputOptions, run: RunOptions) -> None:
+@takes(LogOptions, LearnOptions, OutputOptions, ClusterOptions, RunOptions)
+def command(
+    log: LogOptions,
+    options: LearnOptions,
+    output: OutputOptions,
+    workers: ClusterOptions,
+    run: RunOptions,
+) -> None:
     """Learn a dosing policy from LOG and grade it on rows it was not learned from.
 
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe. The policy is learned on all rows; its value comes from learning on each half and grading
     on the other. Exit code 1 means that this value is not to be trusted, and no policy is written.
     """
-    from titrant.cli import config, inputs, specs  # noqa: PLC0415
-    from titrant.cli.failures import REFUSED  # noqa: PLC0415
+    from titrant.cli import cluster, config, inputs, specs  # noqa: PLC0415
     from titrant.cli.learned import Telling, finish  # noqa: PLC0415
     from titrant.cli.progress import LEARNING, READING, bar  # noqa: PLC0415
     from titrant.cli.terminal import note  # noqa: PLC0415
     from titrant.cli.writing import check_writable  # noqa: PLC0415
-    from titrant.policies import save_learned  # noqa: PLC0415
 
     files = {"--output": options.output, "--html": output.html, "--json": output.json}
     for name, path in {**files, "--save-config": run.save_config}.items():
         check_writable(name, path)
     if options.output == "-":
         raise click.BadParameter("The policy goes to a file.", param_hint="'--output'")
+    _check_checkpoint(options, parts=cluster.in_parts(workers))
     context = click.get_current_context()
-    with bar(READING, LEARNING) as steps:
-        steps.begin(READING)
-        encoded = inputs.read_encoded(log)
-        rows = inputs.logged(log, encoded)
-        against = specs.policies(options.against, rows)
-        config.save(context, run.save_config)
-        steps.begin(LEARNING)
-        learner = _learner(options, output, rows, against)
-        learner.set_params(progress=steps.learning).fit(rows).set_params(progress=None)
-    telling = Telling(
-        treatments=inputs.columns(log.treatment),
-        outcome=log.outcome,
-        level=output.level,
-        maximize=output.maximize,
-        settings=config.settings(context),
-        config=config.text(context),
-    )
-    trusted = finish(learner, rows, output, telling)
+    with ExitStack() as stack:
+        with bar(READING, LEARNING) as steps:
+            steps.begin(READING)
+            opened = stack.enter_context(cluster.opened(log, workers))
+            against = specs.policies(options.against, opened.log)
+            config.save(context, run.save_config)
+            steps.begin(LEARNING)
+            learner = _learner(options, output, opened, against)
+            learner.set_params(progress=steps.learning).fit(opened.log).set_params(progress=None)
+        telling = Telling(
+            treatments=inputs.columns(log.treatment),
+            outcome=log.outcome,
+            level=output.level,
+            maximize=output.maximize,
+            settings=config.settings(context),
+            config=config.text(context),
+        )
+        trusted = finish(learner, opened.log, output, telling)
     if output.html is not None:
         note(f"Wrote {output.html}.")
+    _say_sample(learner)
+    _keep(learner, options, opened, trusted=trusted)
+
+
+def _check_checkpoint(options: LearnOptions, *, parts: bool) -> None:
+    """Refuse to keep the state of anything but a search over a log in parts."""
+    if options.checkpoint is not None and not (parts and options.procedure == SEARCH):
+        raise click.BadParameter(
+            "Only a search over a log in parts has a state to keep. Add `--procedure cpo` and "
+            "`--in-parts`, `--workers` or `--dask`, or leave it out.",
+            param_hint="'--checkpoint'",
+        )
+
+
+def _say_sample(learner: PolicyLearner) -> None:
+    """Say from how many rows the policy was learned, if not from all."""
+    from titrant.cli.terminal import note  # noqa: PLC0415
+
+    report = learner.learned_.report
+    if "learned_on" in report:
+        note(
+            f"Learned from a sample of {report['learned_on']:,} of {report['rows']:,} rows and "
+            "graded on all; `--procedure cpo` learns from all."
+        )
+
+
+def _keep(learner: PolicyLearner, options: LearnOptions, opened: Opened, *, trusted: bool) -> None:
+    """Write the policy, unless its value cannot be trusted."""
+    from titrant.cli.failures import REFUSED  # noqa: PLC0415
+    from titrant.cli.terminal import note  # noqa: PLC0415
+    from titrant.policies import save_learned  # noqa: PLC0415
+
     if trusted or options.safe or options.allow_untrusted:
-        save_learned(learner.policy_, learner.range_.with_levels(encoded.levels), options.output)
+        save_learned(learner.policy_, learner.range_.with_levels(opened.levels), options.output)
         note(f"Wrote {options.output}. Apply it with `titrant recommend {options.output} TABLE`.")
         return
     note(
         f"Refused: {options.output} was not written, because the value of the policy cannot be "
         "trusted. Mend what is objected to above, or pass `--allow-untrusted`."
     )
-    context.exit(REFUSED)
+    click.get_current_context().exit(REFUSED)
 
 
 def _learner(
-    options: LearnOptions, output: OutputOptions, log: LoggedData, against: dict[str, Policy]
+    options: LearnOptions, output: OutputOptions, opened: Opened, against: dict[str, Policy]
 ) -> PolicyLearner:
     """Return the learner that the options ask for."""
     from titrant.cli.names import propensity_model  # noqa: PLC0415
@@ -143,20 +198,25 @@ def _learner(
     models = ridge_pair() if options.models == "ridge" else None
     return PolicyLearner(
         policy=_policy_class(options),
-        procedure=_procedure(options, log, models),
+        procedure=_procedure(options, opened.log, models),
         propensity=propensity_model(options.propensity_model, options.seed),
         maximize=output.maximize,
         safe=options.safe,
         against=against,
         grade=DoublyRobust(seed=options.seed),
         seed=options.seed,
+        executor=opened.executor,
+        checkpoint=options.checkpoint,
     )
 
 
-def _procedure(options: LearnOptions, log: LoggedData, models: Any) -> Any:  # noqa: ANN401
-    """Return stacked DR with the models and the seed; the library's own choice for vector doses."""
+def _procedure(options: LearnOptions, log: Source, models: Any) -> Any:  # noqa: ANN401
+    """Return the procedure with models and seed; stacked, the library's own for vector doses."""
+    from titrant.learn.cpo import CPO  # noqa: PLC0415
     from titrant.learn.stacked import StackedDR  # noqa: PLC0415
 
+    if options.procedure == SEARCH:
+        return CPO(seed=options.seed)
     return None if log.dimension > 1 else StackedDR(models=models, seed=options.seed)
 
 

@@ -177,11 +177,16 @@ class OutputOptions:
 class ClusterOptions:
     """Who works on a log that is larger than memory."""
 
+    in_parts: bool = option(
+        "--in-parts",
+        is_flag=True,
+        help="Read Parquet files part by part, in flat memory, by the threads of this process.",
+    )
     workers: int | None = option(
         "--workers",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Read Parquet files part by part, by N processes on this machine (Dask).",
+        help="The same by N processes on this machine (Dask).",
     )
     dask: str | None = option(
         "--dask",

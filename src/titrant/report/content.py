@@ -45,6 +45,8 @@ class LogSummary:
     """What the doses are called, one name each."""
     outcome: str
     mean_outcome: float
+    sample: int | None = None
+    """Rows drawn at random on which doses are counted, where that is not done on all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ class Report:
             "status_quo": self.status_quo,
             "focus": self.focus,
             "drawn": list(self.drawn),
-            "result": plain(self.comparison.to_dict()),
+            "result": plain(self.comparison.to_dict(self.level)),
             "intervals": {n: plain(self.interval(n)) for n in names},
             "differences": [self._difference(a, b) for a, b in self.shown_pairs()],
             "truth": plain(self.truth),

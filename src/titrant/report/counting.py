@@ -72,27 +72,28 @@ def overlap_map(
     )
 
 
-def parts_of(x: Array, parts: int) -> NDArray[np.intp]:
-    """Return the part of each row (n,), 0 … k − 1: by value if a context x (n,) has few of them.
+def cuts_of(x: Array, parts: int) -> Array:
+    """Return where a context x (n,) is cut (k − 1,), each part having its upper end.
 
-    Otherwise ``parts`` of about equally many rows; fewer where values are tied.
+    Between all values if it has few of them, otherwise into ``parts`` of about equally many rows;
+    fewer where values are tied.
     """
     values = np.unique(x)
     if len(values) <= FEW_VALUES:
-        return np.searchsorted(values, x)
+        return values[:-1]
     cuts = np.unique(np.quantile(x, np.arange(1, parts) / parts))
-    found = np.searchsorted(cuts, x, side="left")
-    return np.unique(found, return_inverse=True)[1].astype(np.intp)
+    filled = np.unique(np.searchsorted(cuts, x, side="left"))
+    return np.asarray(cuts[filled[:-1]])
 
 
-def part_labels(name: str, x: Array, part: NDArray[np.intp]) -> list[str]:
-    """Return what each part of a context x (n,) is called."""
-    lows = [float(x[part == k].min()) for k in range(int(part.max()) + 1)]
-    highs = [float(x[part == k].max()) for k in range(len(lows))]
-    return [
-        f"{name} = {low:.4g}" if low == high else f"{name} {low:.4g} … {high:.4g}"
-        for low, high in zip(lows, highs, strict=True)
-    ]
+def parts_of(x: Array, parts: int) -> NDArray[np.intp]:
+    """Return the part of each row (n,), 0 … k − 1, of a context x (n,)."""
+    return np.searchsorted(cuts_of(x, parts), x, side="left")
+
+
+def part_label(name: str, low: float, high: float) -> str:
+    """Return what the part of a context with these least and greatest values is called."""
+    return f"{name} = {low:.4g}" if low == high else f"{name} {low:.4g} … {high:.4g}"
 
 
 def profile(

@@ -67,6 +67,9 @@ def gather(
 ) -> Report:
     """Return the report of a comparison and of the evaluation that it was made by.
 
+    Of a log that is read part by part, doses are counted on the sample of rows that models are
+    fitted on; all values, curves, weights, balances and differences are of all rows.
+
     Parameters
     ----------
     comparison, evaluation : ``evaluation.compare(bandwidth, interval)`` and the evaluation itself;
@@ -106,7 +109,7 @@ def gather(
         status_quo=base,
         focus=first,
         drawn=chosen,
-        log=summary(log, named, outcome, maximize=maximize),
+        log=summary(whole, named, outcome, maximize=maximize),
         level=level,
         maximize=maximize,
         doses=dose_counts(log, seen),
@@ -141,9 +144,9 @@ def _rules(
     treatments: Sequence[str],
     wanted: set[str],
 ) -> tuple[Rule, ...]:
-    sd = whole.log.context.std(axis=0)
+    sd = whole.survey.contexts.spread
     return tuple(
-        rule(name, as_written.get(name, policy), treatments, whole.log.names, sd)
+        rule(name, as_written.get(name, policy), treatments, whole.source.names, sd)
         for name, policy in zip(whole.names, whole.policies, strict=True)
         if name in wanted
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +13,7 @@ from titrant.curves import curve_on
 from titrant.errors import TitrantError, UntrustedEstimate
 from titrant.estimators import SmoothedEstimator, ask
 from titrant.inference import Diagnostics
-from titrant.inference.balance import Contexts, balance_sums, imbalance
+from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.pareto import tail_index
 from titrant.policies import Constant, Function, StatusQuo, doses
 from titrant.report.content import Balance, Weights
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
     from titrant.curves import Curve
-    from titrant.data import LoggedData
+    from titrant.estimators import JointPass, Question, Rows
     from titrant.evaluation import Comparison, Evaluation
+    from titrant.inference.balance import Contexts
     from titrant.policies import Policy
     from titrant.propensity import Calibration
 
@@ -50,25 +53,27 @@ def curves(
 ) -> tuple[dict[str, Curve], tuple[str, ...]]:
     """Return the value of one dose for all, by treatment; other doses stay at their means."""
     found, notes = {}, []
-    log = whole.log
     for j, treatment in enumerate(treatments[:DOSES]):
-        low, high = np.quantile(log.doses[:, j], GRID_ENDS).tolist()
+        low, high = np.quantile(whole.log.doses[:, j], GRID_ENDS).tolist()
         grid = np.linspace(low, high, GRID)
+        family = _family(whole.survey.mean_dose, j)
         try:
-            found[treatment] = curve_on(whole, _family(log, j), grid, bandwidth=bandwidth)
+            found[treatment] = curve_on(whole, family, grid, bandwidth=bandwidth)
         except UntrustedEstimate as refusal:
             notes.append(f"{treatment}: {refusal}")
     return found, tuple(notes)
 
 
-def _family(log: LoggedData, j: int) -> Callable[[float], Policy]:
-    """Return the policies that give everyone the same dose, the j-th of them as a parameter."""
-    mean = log.doses.mean(axis=0)
+def _family(mean: Array, j: int) -> Callable[[float], Policy]:
+    """Return the policies that give everyone the same dose, the j-th of them as a parameter.
+
+    The others stay at their means (d,).
+    """
 
     def constant(dose: float) -> Policy:
-        if log.dimension == 1:
+        if len(mean) == 1:
             return Constant(dose)
-        return Constant(np.where(np.arange(log.dimension) == j, dose, mean))
+        return Constant(np.where(np.arange(len(mean)) == j, dose, mean))
 
     return constant
 
@@ -83,23 +88,31 @@ def strengths(
     log, rule = whole.log, whole.policies[whole.names.index(focus)]
     if isinstance(rule, StatusQuo):
         return None
-    mean = log.doses.mean(axis=0)
-    low, high = log.lower.max(axis=0), log.upper.min(axis=0)
     if not np.ptp(doses(rule, log.context, log.dimension), axis=0).any():
         return None
-
-    def part_of(beta: float) -> Policy:
-        def dose(x: Array) -> Array:
-            tau = mean + beta * (doses(rule, x, log.dimension) - mean)
-            kept: Array = np.clip(tau, low, high)
-            return kept[:, 0] if log.dimension == 1 else kept
-
-        return Function(dose)
-
+    part_of = partial(Partly, rule, whole.survey.mean_dose, whole.survey.possible)
     try:
-        return curve_on(whole, part_of, STRENGTHS, bandwidth=bandwidth)
+        return curve_on(whole, lambda b: Function(part_of(b)), STRENGTHS, bandwidth=bandwidth)
     except UntrustedEstimate:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """A rule τ applied in part: t̄ + β·(τ(x) − t̄), kept within the doses that are possible."""
+
+    rule: Policy
+    mean: Array
+    """t̄ (d,)."""
+    possible: tuple[Array, Array]
+    """The least and the greatest dose (d,)."""
+    beta: float
+
+    def __call__(self, x: Array) -> Array:
+        """Return the doses for contexts x (n, p)."""
+        tau = self.mean + self.beta * (doses(self.rule, x, len(self.mean)) - self.mean)
+        kept: Array = np.clip(tau, *self.possible)
+        return kept[:, 0] if len(self.mean) == 1 else kept
 
 
 def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
@@ -107,10 +120,13 @@ def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
     estimator = whole.estimator
     if not isinstance(estimator, SmoothedEstimator):
         return {}
-    return {
-        name: path_of(whole.problem(whole.names.index(name), estimator), DEFAULT_FACTORS)
-        for name in drawn
-    }
+
+    def path(i: int, over_rows: JointPass) -> BandwidthPath:
+        return path_of(whole.problem(i, estimator, over_rows), DEFAULT_FACTORS)
+
+    found = whole.together([partial(path, whole.names.index(name)) for name in drawn])
+    pairs = zip(drawn, found, strict=True)
+    return {name: one for name, one in pairs if not isinstance(one, UntrustedEstimate)}
 
 
 def weights(whole: Evaluation, comparison: Comparison, reference: str) -> tuple[Weights, ...]:
@@ -144,29 +160,50 @@ def weights(whole: Evaluation, comparison: Comparison, reference: str) -> tuple[
 
 def balance(whole: Evaluation, comparison: Comparison, drawn: Sequence[str]) -> tuple[Balance, ...]:
     """Return how alike the rows behind each drawn policy and all rows are."""
-    if not whole.log.names or not whole.estimator.uses_propensity:
+    contexts = whole.survey.contexts
+    if not contexts.names or not drawn or not whole.estimator.uses_propensity:
         return ()
-    contexts = Contexts.of(whole.log.context, whole.log.names)
-    return tuple(_balance_of(whole, comparison, name, contexts) for name in drawn)
+    questions = [
+        whole.question(whole.names.index(name), comparison[name].bandwidth) for name in drawn
+    ]
+    mean = whole.over_rows(partial(weight_sums, questions)) / contexts.n
+    sums = whole.over_rows(partial(weighted_contexts, questions, mean, contexts.center))
+    pairs = zip(drawn, sums, strict=True)
+    return tuple(_balance_of(name, both, contexts) for name, both in pairs)
 
 
-def _balance_of(
-    whole: Evaluation, comparison: Comparison, name: str, contexts: Contexts
-) -> Balance:
-    """Return the balance of the contexts before and after dividing by the propensity."""
-    i = whole.names.index(name)
-    question = whole.question(i, comparison[name].bandwidth)
-    pairs = []
-    for rows in whole.blocks:
-        w = question.estimator.weights(question.estimator.terms(rows[i], question.scale))
-        smooth = isinstance(question.estimator, SmoothedEstimator)
-        pairs.append((w * rows[i].need("q", "balance") if smooth else 1.0 * (w != 0), w))
-    near, weighted = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-    x = whole.log.context
-    before, after = (
-        imbalance(balance_sums(w, x, float(w.mean()), contexts.center), contexts).in_sd
-        for w in (near, weighted)
+def near_and_weighted(question: Question, rows: Sequence[Rows]) -> tuple[Array, Array]:
+    """Return the weights of rows near a policy's doses (n,), and those over the propensity."""
+    mine = rows[question.policy]
+    w = question.estimator.weights(question.estimator.terms(mine, question.scale))
+    smooth = isinstance(question.estimator, SmoothedEstimator)
+    return (w * mine.need("q", "balance") if smooth else 1.0 * (w != 0)), w
+
+
+def weight_sums(questions: Sequence[Question], rows: Sequence[Rows]) -> Array:
+    """Return the sums (m, 2) of the weights of some rows for m policies."""
+    return np.array([[w.sum() for w in near_and_weighted(q, rows)] for q in questions])
+
+
+def weighted_contexts(
+    questions: Sequence[Question], mean: Array, center: Array, rows: Sequence[Rows]
+) -> Array:
+    """Return what `imbalance` takes (m, 2, 2, p), by mean weights (m, 2) and contexts (p,)."""
+    x = rows[0].need("x", "balance")
+    return np.array(
+        [
+            [
+                balance_sums(w, x, float(m), center)
+                for w, m in zip(near_and_weighted(q, rows), means, strict=True)
+            ]
+            for q, means in zip(questions, mean, strict=True)
+        ]
     )
+
+
+def _balance_of(name: str, sums: Array, contexts: Contexts) -> Balance:
+    """Return the balance of the contexts before and after dividing by the propensity."""
+    before, after = (imbalance(one, contexts).in_sd for one in sums)
     kept = np.argsort(-np.maximum(before, after), kind="stable")[:BALANCED]
     return Balance(
         policy=name,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.evaluation import Comparison
+    from titrant.evaluation import Comparison, Evaluation
 
 DOSES = 3
 """Treatments that are drawn, if there are several."""
@@ -22,19 +22,21 @@ CONTEXTS = 3
 
 
 def summary(
-    log: LoggedData, treatments: Sequence[str], outcome: str | None, *, maximize: bool
+    whole: Evaluation, treatments: Sequence[str], outcome: str | None, *, maximize: bool
 ) -> LogSummary:
     """Return the log in a few words."""
+    survey = whole.survey
     return LogSummary(
-        rows=len(log),
-        text=repr(log)
-        .removeprefix("LoggedData(")
+        rows=survey.n,
+        text=repr(whole.source)
+        .partition("(")[2]
         .removesuffix(")")
         .replace("; no propensity", "; no propensity column"),
-        contexts=len(log.names),
+        contexts=len(whole.source.names),
         treatments=tuple(treatments),
         outcome=outcome or ("reward" if maximize else "loss"),
-        mean_outcome=float(log.outcome.mean()),
+        mean_outcome=survey.center,
+        sample=None if survey.sample.whole else len(survey.sample.log),
     )
 
 

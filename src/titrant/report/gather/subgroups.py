@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant.errors import UntrustedEstimate
 from titrant.estimators import Discretized, ask
-from titrant.execute import add_up
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.trust_rules import ESS_NEEDED
 from titrant.report import counting
@@ -16,13 +17,74 @@ from titrant.report.content import Subgroup
 from titrant.report.gather.log import CONTEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.estimators import JointPass, Rows
+    from titrant.estimators import JointPass, Question, Rows
     from titrant.evaluation import Comparison, Evaluation
+
+NOTHING: dict[str, Any] = {"ess": 0.0, "difference": None, "interval": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows whose context number ``column`` is more than ``above`` and at most ``up_to``."""
+
+    column: int
+    above: float
+    up_to: float
+
+    def inside(self, rows: Rows) -> NDArray[np.intp]:
+        """Return which of some rows these are."""
+        x = rows.need("x", "subgroups")[:, self.column]
+        return np.flatnonzero((x > self.above) & (x <= self.up_to))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two policies to compare: their numbers, the questions about them, and the level."""
+
+    places: Sequence[int]
+    questions: Sequence[Question]
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartSums:
+    """Rows of one part: how many, the range of the context, Σt (d,), Στ (d,) and Σy."""
+
+    n: int
+    low: float
+    high: float
+    logged: Array
+    doses: Array
+    outcome: float
+
+    def __add__(self, other: PartSums) -> PartSums:
+        """Return the sums over both sets of rows."""
+        return PartSums(
+            self.n + other.n,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.logged + other.logged,
+            self.doses + other.doses,
+            self.outcome + other.outcome,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IfAny:
+    """A statistic of rows, or None where there are no rows."""
+
+    found: Any
+
+    def __add__(self, other: IfAny) -> IfAny:
+        """Return the statistic of both sets of rows."""
+        if self.found is None or other.found is None:
+            return other if self.found is None else self
+        return IfAny(self.found + other.found)
 
 
 def subgroups(
@@ -34,74 +96,94 @@ def subgroups(
 ) -> tuple[Subgroup, ...]:
     """Return what the first policy of the pair changes against the second, by thirds of contexts.
 
-    The contexts are those that the policy's doses, or else the logged ones, go with most.
+    The contexts are those that the policy's doses ``tau``, or else the logged ones, go with most
+    in the rows in memory; what is said about a part is from all of its rows.
     """
-    log, (focus, reference) = whole.log, pair
-    if focus == reference:
+    if pair[0] == pair[1]:
         return ()
-    columns = [tau[:, j] for j in range(tau.shape[1])] + list(log.doses.T)
-    found = []
-    for c in counting.main_contexts(log.context, columns, CONTEXTS):
-        x = log.context[:, c]
-        part = counting.parts_of(x, counting.THIRDS)
-        labels = counting.part_labels(log.names[c], x, part)
-        for k, label in enumerate(labels):
-            rows = np.flatnonzero(part == k)
-            found.append(
-                Subgroup(
-                    context=log.names[c],
-                    label=label,
-                    rows=len(rows),
-                    logged_dose=log.doses[rows].mean(axis=0),
-                    policy_dose=tau[rows].mean(axis=0),
-                    outcome=float(log.outcome[rows].mean()),
-                    **_difference(whole, comparison, pair, rows, level),
-                )
-            )
-    return tuple(found)
-
-
-def _difference(
-    whole: Evaluation,
-    comparison: Comparison,
-    pair: tuple[str, str],
-    rows: NDArray[np.intp],
-    level: float,
-) -> dict[str, Any]:
-    """Return ESS, difference and interval on some rows, at the bandwidths of all rows."""
+    parts = list(_parts(whole, tau))
     places = [whole.names.index(name) for name in pair]
     questions = [
         replace(whole.question(i, comparison[name].bandwidth), policy=k)
         for k, (i, name) in enumerate(zip(places, pair, strict=True))
     ]
-    nothing = {"ess": 0.0, "difference": None, "interval": None}
-    if isinstance(whole.estimator, Discretized):  # its bins' probabilities know all rows only
-        return nothing
-    over_rows = _on_rows(whole, places, rows)
-    point = ask(questions, over_rows)
+    both = Pair(places, questions, level)
+    searches = [partial(_described, whole, both, part) for part in parts]
+    found = [one for one in whole.together(searches) if not isinstance(one, UntrustedEstimate)]
+    return tuple(found)
+
+
+def _parts(whole: Evaluation, tau: Array) -> Iterator[Part]:
+    """Yield the thirds of the main contexts, or their values if they have few."""
+    log = whole.log
+    columns = [tau[:, j] for j in range(tau.shape[1])] + list(log.doses.T)
+    for c in counting.main_contexts(log.context, columns, CONTEXTS):
+        cuts = counting.cuts_of(log.context[:, c], counting.THIRDS).tolist()
+        for above, up_to in zip([-np.inf, *cuts], [*cuts, np.inf], strict=True):
+            yield Part(c, above, up_to)
+
+
+def _described(whole: Evaluation, pair: Pair, part: Part, over_rows: JointPass) -> Subgroup:
+    """Return one part, in passes over the rows."""
+    over_part = partial(_over_part, part, pair.places, over_rows)
+    sums: PartSums = over_part(partial(part_sums, part.column))
+    name = whole.source.names[part.column]
+    known = isinstance(whole.estimator, Discretized)  # its bins' probabilities know all rows only
+    return Subgroup(
+        context=name,
+        label=counting.part_label(name, sums.low, sums.high),
+        rows=sums.n,
+        logged_dose=sums.logged / sums.n,
+        policy_dose=sums.doses / sums.n,
+        outcome=sums.outcome / sums.n,
+        **(NOTHING if known else _difference(pair, over_part)),
+    )
+
+
+def _difference(pair: Pair, over_part: JointPass) -> dict[str, Any]:
+    """Return ESS, difference and interval on some rows, at the bandwidths of all rows."""
+    point = ask(pair.questions, over_part)
     ess = float(point.tally.ess[0])
     if ess < ESS_NEEDED:
-        return nothing | {"ess": ess}
-    inference = RobustBiasCorrected().infer(point, over_rows)
+        return NOTHING | {"ess": ess}
+    inference = RobustBiasCorrected().infer(point, over_part)
     return {
         "ess": ess,
         "difference": float(point.values[0] - point.values[1]),
-        "interval": inference.contrast(0, 1).at(level),
+        "interval": inference.contrast(0, 1).at(pair.level),
     }
 
 
-def _on_rows(whole: Evaluation, places: Sequence[int], chosen: NDArray[np.intp]) -> JointPass:
-    """Return a pass over the chosen rows, under the policies with these numbers."""
-    parts: list[list[Rows]] = []
-    start = 0
-    for block in whole.blocks:
-        size = len(block[0].y)
-        inside = chosen[(chosen >= start) & (chosen < start + size)] - start
-        if len(inside):
-            parts.append([block[i].take(inside) for i in places])
-        start += size
+def _over_part(
+    part: Part,
+    places: Sequence[int],
+    over_rows: JointPass,
+    statistic: Callable[[Sequence[Rows]], Any],
+) -> Any:  # noqa: ANN401  (of any statistic)
+    """Return a statistic of the rows of a part, under the policies with these numbers."""
+    return over_rows(partial(of_part, part, places, statistic)).found
 
-    def over_rows(statistic: Callable[[Sequence[Rows]], Any]) -> Any:  # noqa: ANN401
-        return add_up(statistic, parts)
 
-    return over_rows
+def of_part(
+    part: Part,
+    places: Sequence[int],
+    statistic: Callable[[Sequence[Rows]], Any],
+    rows: Sequence[Rows],
+) -> IfAny:
+    """Return a statistic of those of some rows that are in a part."""
+    inside = part.inside(rows[0])
+    return IfAny(statistic([rows[i].take(inside) for i in places]) if len(inside) else None)
+
+
+def part_sums(column: int, rows: Sequence[Rows]) -> PartSums:
+    """Return the sums of some rows under a first policy."""
+    focus = rows[0]
+    x = focus.need("x", "subgroups")[:, column]
+    return PartSums(
+        len(x),
+        float(x.min()),
+        float(x.max()),
+        focus.t.sum(axis=0),
+        focus.tau.sum(axis=0),
+        float(focus.y.sum()),
+    )
