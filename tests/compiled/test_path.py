@@ -239,9 +239,40 @@ def test_rows_at_the_edges_and_weights_over_twelve_decades(kernel, from_bins):
     np.testing.assert_allclose(path.se, expected[:, 1], rtol=ADVERSARIAL)
 
 
+def exact_near(a, tau, q, y, h):
+    """The same where the dose is bounded by 0 from below, with the linear boundary kernel."""
+    a, tau, q, y, h = (np.asarray(x, dtype=np.longdouble) for x in (a, tau, q, y, h))
+    left = np.minimum(tau / h, 1)
+    a0 = 0.75 * (left - left**3 / 3) + 0.5
+    a1 = 0.75 * (left**4 / 4 - left**2 / 2) + np.longdouble(3) / 16
+    a2 = 0.75 * (left**3 / 3 - left**5 / 5) + np.longdouble(1) / 10
+    k = np.where(np.abs(a) < h, 0.75 * (h - np.abs(a)) * (h + np.abs(a)) / h**2, 0)
+    w = k * (a2 - a1 * a / h) / (a0 * a2 - a1 * a1) / q
+    value = (w * y).sum() / w.sum()
+    return float(value), float(np.sqrt((w * w * (y - value) ** 2).sum()) / w.sum())
+
+
+def test_rows_near_a_bound_at_the_edges_and_over_twelve_decades(from_bins):
+    n, h = 600, np.geomspace(0.1, 1.0, 25)
+    rng = np.random.default_rng(3)
+    tau = rng.uniform(0.0, 0.6, n)
+    # At the kernel's edge where that is a dose, above the bound.
+    a = rng.choice(h, n) * (1 - 1e-9 * rng.uniform(0.1, 1, n))
+    q = 10.0 ** rng.uniform(-6, 6, n)
+    some = rows(n, tau=tau, bounds="shared")
+    some = replace(some, t=(tau + a)[:, None], q=q)
+    a = (some.t - some.tau)[:, 0]  # as rounded
+    task = problem(SelfNormalized(), some)
+    path = from_bins(task, h / task.spread[0])
+    expected = np.array([exact_near(a, tau, q, some.y, x) for x in path.bandwidths])
+    np.testing.assert_allclose(path.values, expected[:, 0], rtol=ADVERSARIAL)
+    np.testing.assert_allclose(path.se, expected[:, 1], rtol=ADVERSARIAL)
+
+
+@pytest.mark.parametrize("bounds", [None, "shared"])
 @pytest.mark.parametrize("estimator", [SelfNormalized(), DoublyRobust()], ids=repr)
-def test_outcomes_far_from_zero(estimator, from_bins):
-    some, names = rows(600), ("y", "center", "r_tau", "r_logged")
+def test_outcomes_far_from_zero(estimator, bounds, from_bins):
+    some, names = rows(600, bounds=bounds), ("y", "center", "r_tau", "r_logged")
     far = replace(some, **{name: getattr(some, name) + 1e8 for name in names})
     back = replace(far, **{name: getattr(far, name) - 1e8 for name in names})
     shifted, plain = from_bins(problem(estimator, far)), path_of(problem(estimator, back), FACTORS)

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     Index = NDArray[np.uint32]
     Triple = tuple[float, float, float]
 
-PIECE = 1024
+PIECE = 2048
 """Rows taken at a time: enough for long loops, few enough to stay in the cache."""
+STRIDE = 16
+"""Loops run over a multiple of so many rows: what is left over would go one by one."""
 
 
 @compiled
@@ -59,18 +61,24 @@ def add_piece(
     v, left, right, g, e, base = room[0], room[1], room[2], room[3], room[4], room[5]
     clear = right[:n].min()
     for j in range(m):
-        some = ends[j]
-        if some > 0:
-            weights = w[j if joint else 0][:some]
+        if ends[j] > 0:
+            weights = w[j if joint else 0][: padded(ends[j])]
             if h[j] <= clear:
                 one_sided(v, left, g, h[j], kappa, bend, degree, areas, weights)
             else:
                 two_sided(v, left, right, g, h[j], kappa, bend, degree, areas, weights)
+            weights[ends[j] :] = 0.0
             add_sums(weights, e, first[j])
             if len(b) > 1:
                 add_baselines(weights, e, base, first[j])
     if joint:
         add_products(w, e, ends, second)
+
+
+@inlined
+def padded(n: int) -> int:
+    """Return the multiple of `STRIDE` at or above n."""
+    return (n + STRIDE - 1) // STRIDE * STRIDE
 
 
 @compiled
@@ -133,12 +141,15 @@ def half(a: float, bend: float, c: tuple[Triple, Triple, Triple]) -> Triple:
 
 
 @inlined
-def coefficients(areas: Array, bend: float) -> tuple[Triple, Triple, Triple]:
-    """Return the coefficients of `half` out of areas (5, 5), see `titrant.kernels.power`."""
-    step = 2 if bend > 0.0 else 1
+def coefficients(areas: Array, bend: float, degree: int) -> tuple[Triple, Triple, Triple]:
+    """Return the coefficients of `half` out of areas (5, 5), see `titrant.kernels.power`.
+
+    For degree 0 those of j = 1 are left out: the factor (a₂ − a₁u)/(a₀a₂ − a₁²) is then 1/a₀.
+    """
+    step, on = 2 if bend > 0.0 else 1, 1.0 if degree > 0 else 0.0
     return (
         (areas[0, 0], areas[0, step], areas[0, 2 * step]),
-        (areas[1, 0], areas[1, step], areas[1, 2 * step]),
+        (areas[1, 0] * on, areas[1, step] * on, areas[1, 2 * step] * on),
         (areas[2, 0], areas[2, step], areas[2, 2 * step]),
     )
 
@@ -157,18 +168,18 @@ def one_sided(
 ) -> None:
     """Set w (N,) to g/h·K(u)(a₂ − a₁u)/(a₀a₂ − a₁²) where one bound is near.
 
-    a_j = ∫ vʲK(v) dv over [−left/h, 1]; for degree 0 the factor is 1/a₀.
+    a_j = ∫ vʲK(v) dv over [−left/h, 1].
     """
-    k0, k1, k2, unit, c = kappa[0], kappa[1], kappa[2], 1.0 / h, coefficients(areas, bend)
-    slope, on, far = bend * unit * unit, 1.0 if degree > 0 else 0.0, half(1.0, bend, c)
-    f0, f1, f2 = far
+    unit, c = 1.0 / h, coefficients(areas, bend, degree)
+    k0, k1, k2, slope = kappa[0] * unit, kappa[1] * unit, kappa[2] * unit, bend * unit * unit
+    f0, f1, f2 = half(1.0, bend, c)
     for i in range(len(w)):
         a = abs(v[i])
         r = (h - a) * (unit + slope * a)
         n0, n1, n2 = half(min(left[i] * unit, 1.0), bend, c)
-        a0, a1, a2 = f0 + n0, (f1 - n1) * on, f2 + n2
+        a0, a1, a2 = f0 + n0, f1 - n1, f2 + n2
         shape = (a2 - a1 * (v[i] * unit)) / (a0 * a2 - a1 * a1)
-        w[i] = (k0 + r * (k1 + r * k2)) * (g[i] * unit) * shape
+        w[i] = (k0 + r * (k1 + r * k2)) * g[i] * shape
 
 
 @fast
@@ -185,16 +196,16 @@ def two_sided(
     w: Array,
 ) -> None:
     """Set w (N,) to the same where both bounds may be near: over [−left/h, right/h]."""
-    k0, k1, k2, unit, c = kappa[0], kappa[1], kappa[2], 1.0 / h, coefficients(areas, bend)
-    slope, on = bend * unit * unit, 1.0 if degree > 0 else 0.0
+    unit, c = 1.0 / h, coefficients(areas, bend, degree)
+    k0, k1, k2, slope = kappa[0] * unit, kappa[1] * unit, kappa[2] * unit, bend * unit * unit
     for i in range(len(w)):
         a = abs(v[i])
         r = (h - a) * (unit + slope * a)
         n0, n1, n2 = half(min(left[i] * unit, 1.0), bend, c)
         f0, f1, f2 = half(min(right[i] * unit, 1.0), bend, c)
-        a0, a1, a2 = f0 + n0, (f1 - n1) * on, f2 + n2
+        a0, a1, a2 = f0 + n0, f1 - n1, f2 + n2
         shape = (a2 - a1 * (v[i] * unit)) / (a0 * a2 - a1 * a1)
-        w[i] = (k0 + r * (k1 + r * k2)) * (g[i] * unit) * shape
+        w[i] = (k0 + r * (k1 + r * k2)) * g[i] * shape
 
 
 @fast
@@ -238,7 +249,7 @@ def add_products(w: Array, e: Array, ends: NDArray[np.int64], second: Array) -> 
     """
     m, out = len(ends), np.empty((3, 4))
     for j in range(m):
-        n = ends[j]
+        n = padded(ends[j])
         if n > 0:
             for k in range(j + 1, m, 4):
                 k1, k2, k3 = min(k + 1, m - 1), min(k + 2, m - 1), min(k + 3, m - 1)

@@ -65,7 +65,7 @@ def add_rows(
     bend = 1.0 if gamma == 2 else 0.0  # noqa: PLR2004
     a, which, bin_of = np.empty(CHUNK), np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
     near, near_bin = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
-    room, w = np.empty((6, PIECE)), np.empty((m if joint else 1, PIECE))
+    room, w = np.zeros((6, PIECE)), np.zeros((m if joint else 1, PIECE))
     for start in range(0, len(t), CHUNK):
         rows = slice(start, min(start + CHUNK, len(t)))
         some, doses, outcomes, density = t[rows], tau[rows], y[rows], q[rows]
