@@ -126,8 +126,8 @@ def path_of(
     """Return the estimates of a problem at the bandwidths ``factors`` × sd(T), in one pass.
 
     Without ``joint`` the covariance is nan but for the variances. Over many rows all bandwidths
-    cost about as much as five of them; only the joint covariance of rows near a bound takes time
-    in proportion to the square of their number.
+    cost about as much as a few of them. Rows near a bound take time in proportion to the number of
+    bandwidths that reach them, and for the joint covariance to its square.
     """
     g, estimator = np.asarray(factors, dtype=np.float64), problem.estimator
     if has_bins(problem, g):
