@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from optimize.functions import Absolute, Nowhere, Quadratic, Rosenbrock, by_scipy
-from optimize.problems import POLICIES, around, fused, log
-from titrant.estimators import DoublyRobust, SelfNormalized
+from optimize.problems import POLICIES, applies, around, fused, log
+from titrant.estimators import DirectMethod, DoublyRobust, SelfNormalized
 from titrant.optimize import LBFGS, Ball, Box, NumericalObjective, Status, usual_starts
 
 GRADIENT = 1e-6  # the default tolerance of a projected gradient
@@ -155,6 +155,31 @@ def test_a_run_in_company_is_the_run_alone_bit_for_bit(estimator, in_memory):
         alone = LBFGS().minimize(objective, point[None])
         assert np.array_equal(alone.params, together.ends[i])
         assert alone.value == together.values[i]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "penalties"),
+    [
+        (estimator, penalties)
+        for estimator in (SelfNormalized(), DoublyRobust(self_normalized=False), DirectMethod())
+        for penalties in ({}, {"ess_floor": 40.0}, {"se_weight": 0.2})
+        if applies(estimator, penalties)
+    ],
+    ids=str,
+)
+def test_a_whole_search_in_compiled_code_has_the_bits_of_its_rounds(estimator, penalties):
+    policy = POLICIES["clipped"]
+    objective = fused(estimator, policy, log(150), ridge=0.01, **penalties)
+    whole = LBFGS().minimize(objective, around(policy, 5, seed=3))
+    told = []
+    by_rounds = LBFGS(progress=lambda k, value: told.append((k, value))).minimize(
+        objective, around(policy, 5, seed=3)
+    )
+    assert np.array_equal(whole.ends, by_rounds.ends)
+    assert np.array_equal(whole.values, by_rounds.values)
+    assert whole.evaluations == by_rounds.evaluations
+    assert whole.status is by_rounds.status
+    assert told[-1][1] == whole.value
 
 
 def test_the_same_seed_gives_the_same_solution_bit_for_bit():

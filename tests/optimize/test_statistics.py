@@ -42,7 +42,17 @@ from titrant.optimize import (
 )
 from titrant.optimize import fused as fused_module
 from titrant.optimize import objective as objective_module
-from titrant.optimize.compiled import buckets, chain, line, pieces, polynomial, steps, sums, sweep
+from titrant.optimize.compiled import (
+    buckets,
+    chain,
+    line,
+    pieces,
+    polynomial,
+    search,
+    steps,
+    sums,
+    sweep,
+)
 from titrant.policies import Clipped, Constant, Linear, Rounded
 
 SAME = 1e-11  # relative: the same sums in another order
@@ -227,6 +237,7 @@ def plain_python(monkeypatch):
     def switch():
         monkeypatch.setattr(fused_module, "compiled_sums", lambda: sums)
         monkeypatch.setattr(objective_module, "compiled_chain", lambda: chain.penalized)
+        monkeypatch.setattr(objective_module, "compiled_evaluate", lambda: search.evaluate)
         for module in COMPILED:
             for key, value in vars(module).copy().items():
                 if isinstance(value, CPUDispatcher):
@@ -288,13 +299,13 @@ def test_sweeps_in_python(plain_python, monkeypatch, kernel):
         # A bandwidth so small that rows are alone, with nothing between them.
         *(lambda e=e: exact_line(e, rows, 0.01, ess_floor=0.0) for e in estimators),
     ]
-    compiled = [search() for search in searches]
+    compiled = [once() for once in searches]
     plain_python()
     # As if there were many rows: their sums are carried along, and taken afresh when half left.
     monkeypatch.setattr(buckets, "SMALL", 0)
     monkeypatch.setattr(buckets, "FEW", 2)
-    for search, expected in zip(searches, compiled, strict=True):
-        solution = search()
+    for again, expected in zip(searches, compiled, strict=True):
+        solution = again()
         # A row that is alone has the same value wherever it has weight: β is not compared.
         assert solution.value == pytest.approx(expected.value, abs=1e-10)
         assert solution.gap <= 1e-8  # without the care that few rows are given
@@ -326,4 +337,4 @@ def test_compiled_code_is_kept_for_this_state_of_all_files():
     assert len(functions) > 40
     for function in functions:
         assert function._cache._cache_file._source_stamp == SOURCES
-    assert {chain, pieces, steps, sums, sweep} <= set(COMPILED)
+    assert {chain, pieces, search, steps, sums, sweep} <= set(COMPILED)

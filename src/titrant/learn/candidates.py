@@ -29,6 +29,9 @@ BANDWIDTHS = (1.6, 0.8, 0.4)
 """In units of s; wide first."""
 FLOOR = 0.2
 """Under q, in units of 1/s."""
+SETTLED = 1e-12
+"""The value tolerance of a search: where it ends within a wider one is decided by the last bits of
+the log, and they must not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ def learn_candidates(
             solutions.append(_as_it_is(objective, first[:1]))
         else:
             starts = np.vstack([first, *(s.params for s in solutions[-2:])])
-            solutions.append(LBFGS(constraint=within).minimize(objective, starts))
+            search = LBFGS(constraint=within, value_tolerance=SETTLED)
+            solutions.append(search.minimize(objective, starts))
     return np.stack([s.params for s in solutions]), solutions
 
 

@@ -48,38 +48,6 @@ class Second(IntEnum):
     """All products of terms, for a penalty on the standard error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tape:
-    """Sums over n rows for m candidates, like `SearchStatistics`, with slopes yet to be asked for.
-
-    It does not add up over blocks of rows; in exchange one slope a row does for all sums.
-    """
-
-    search: AffineSearch
-    z: Array
-    """Σz (m, k)."""
-    zz: Array
-    """Σzz' (m, k, k), or empty."""
-    tape: Array
-    """See `compiled.sums.record`."""
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return len(self.search.t)
-
-    @property
-    def mean(self) -> Array:
-        """The mean terms (m, k), the center added back."""
-        mean = self.z / self.n
-        mean[:, 0] += self.search.center
-        return mean
-
-    def pull(self, by_z: Array, by_zz: Array) -> Array:
-        """Return the gradients (m, P) of functions of the sums with slopes (m, k) and (m, k, k)."""
-        return self.search.replay(self.tape, by_z, by_zz)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineSearch:
     """The sums of terms (b, w·e, w) for policies τ = φ'β cut to [low, high], on n rows."""
@@ -110,8 +78,8 @@ class AffineSearch:
     """Whether ∂Σw/∂β is wanted (else 0): not without self-normalization or an ESS floor."""
     direct: bool = False
     """Whether b is the only term, as for the direct method."""
-    _arguments: tuple[Any, ...] = field(init=False, repr=False)
-    """The rows as the compiled loop takes them."""
+    packed: tuple[Any, ...] = field(init=False, repr=False)
+    """The rows as the compiled loops take them after the parameters."""
 
     def __post_init__(self) -> None:
         owner = "AffineSearch"
@@ -122,33 +90,16 @@ class AffineSearch:
             raise _check.invalid("boundary", owner, "at most Boundary.LINEAR", self.boundary)
         if self.direct and self.table is None:
             raise _check.invalid("table", owner, "given for the direct method", self.table)
-        object.__setattr__(self, "_arguments", self._packed())
+        object.__setattr__(self, "packed", self._packed())
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P)."""
         loop = compiled_sums().fused_sums
-        z, dz, squares, slopes = loop(np.ascontiguousarray(params), *self._arguments)
+        z, dz, squares, slopes = loop(np.ascontiguousarray(params), *self.packed)
         zz, dzz = self._matrix(squares), self._matrix(slopes)
         if self.direct:
             z, dz = z[:, :1].copy(), dz[:, :1].copy()
         return SearchStatistics(len(self.t), z, dz, zz, dzz, self.center)
-
-    def record(self, params: Array) -> Tape:
-        """Return the sums at parameters (m, P) with what their gradients will need."""
-        z, squares, tape = compiled_sums().record(np.ascontiguousarray(params), *self._arguments)
-        zz = self._matrix(squares)
-        return Tape(self, z[:, :1].copy() if self.direct else z, zz, tape)
-
-    def replay(self, tape: Array, by_z: Array, by_zz: Array) -> Array:
-        """Return the gradients (m, P) of functions of the recorded sums with these slopes."""
-        phi, rows, pairs = self._arguments[:3]
-        if self.direct:
-            by_z = np.pad(by_z, ((0, 0), (0, 2)))
-        # A product of two different terms stands twice in the symmetric matrix.
-        gg = [by_zz[:, a, b] + (by_zz[:, b, a] if a != b else 0.0) for a, b in self._pairs()]
-        by_pair = np.stack(gg, axis=1) if gg else np.zeros((len(by_z), 0))
-        gradient: Array = compiled_sums().replay(tape, phi, rows, pairs, by_z, by_pair)
-        return gradient
 
     @property
     def fits_in_memory(self) -> bool:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.optimize.objective import Objective
 
+    State = tuple[Array, Array, Array, NDArray[np.int64], Array, float]
+    """That of the runs, see `compiled.steps`; the limits of the set, and its radius."""
+
 _STATUS = (
     Status.OUT_OF_STEPS,
     Status.CONVERGED,
@@ -62,23 +65,43 @@ class LBFGS:
 
     def minimize(self, objective: Objective, starts: Array) -> Solution:
         """Return the best end over all starts (m, P)."""
-        from titrant.optimize.compiled.steps import propose, receive  # noqa: PLC0415  (numba)
-
         runs = Runs.at(starts, self.memory)
         limits, radius = self.constraint.limits(starts.shape[1])
-        tolerances = (self.gradient_tolerance, self.value_tolerance, self.steps)
-        state = (*runs.state, limits, radius)
+        state = (*runs.state, limits, float(radius))
+        told = self.progress is not None or self.checkpoint is not None
+        rows = None if told else objective.in_memory
+        if rows is None:
+            evaluations = self._by_rounds(objective, starts, runs, state)
+        else:
+            evaluations = self._descend(rows, runs, state)
+        return runs.solution(starts, evaluations)
+
+    def _descend(self, rows: tuple[Any, ...], runs: Runs, state: State) -> int:
+        """Take all runs to their ends in compiled code; return the number of evaluations."""
+        from titrant.optimize.compiled.search import descend  # noqa: PLC0415  (numba)
+
+        _, evaluations = descend(state, self._tolerances, runs.points, runs.index, *rows)
+        return int(evaluations)
+
+    def _by_rounds(self, objective: Objective, starts: Array, runs: Runs, state: State) -> int:
+        """Do the same with one call of the objective a round, and tell about each."""
+        from titrant.optimize.compiled.steps import propose, receive  # noqa: PLC0415  (numba)
+
         done = np.zeros(2, dtype=np.int64)  # rounds and evaluations
-        file = self._resume(starts, limits, radius, (*runs.state, done))
+        file = self._resume(starts, state[4], state[5], (*runs.state, done))
         while active := propose(*state, runs.points, runs.index):
             f, g = map(np.ascontiguousarray, objective(runs.points[:active]))
-            best = receive(*state, runs.index[:active], f, g, tolerances)
+            best = receive(*state, runs.index[:active], f, g, self._tolerances)
             done += 1, active
             if file is not None:
                 Checkpoint.save(file, (*runs.state, done))
             if self.progress is not None:
                 self.progress(int(done[0]), float(best))
-        return runs.solution(starts, int(done[1]))
+        return int(done[1])
+
+    @property
+    def _tolerances(self) -> tuple[float, float, int]:
+        return float(self.gradient_tolerance), float(self.value_tolerance), self.steps
 
     def _resume(
         self, starts: Array, limits: Array, radius: float, state: tuple[NDArray[Any], ...]

@@ -8,14 +8,14 @@ Everything is a function of the sums in `SearchStatistics`, for any number of ca
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from titrant import _check
-from titrant.estimators import WeightedEstimator
+from titrant.estimators import DirectMethod, WeightedEstimator
 from titrant.optimize.fused import AffineSearch, Second
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.estimators import Estimator
-    from titrant.optimize.fused import Tape
     from titrant.optimize.statistics import SearchStatistics
 
 _NONE = np.zeros((0, 0, 0))
@@ -37,12 +36,27 @@ def compiled_chain() -> Callable[..., tuple[Array, Array, Array]]:
     return penalized
 
 
+@cache
+def compiled_evaluate() -> Callable[..., tuple[Array, Array]]:
+    """Return the compiled objective of rows in memory, which loads numba; looked up once."""
+    from titrant.optimize.compiled.search import evaluate  # noqa: PLC0415
+
+    return evaluate
+
+
 class Objective(ABC):
     """A function to minimize over parameters (P,), at many points at once."""
+
+    __slots__ = ()
 
     @abstractmethod
     def __call__(self, params: Array) -> tuple[Array, Array]:
         """Return the values (m,) and gradients (m, P) at points (m, P)."""
+
+    @property
+    def in_memory(self) -> tuple[Any, ...] | None:
+        """Rows and penalties as `compiled.search` takes them, where it can do a whole search."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +77,7 @@ class PolicyObjective(Objective):
     ess_strength: float = 1.0
     scale: float = 1.0
     """The unit of the outcome: value and SE are divided by it."""
+    _in_memory: tuple[Any, ...] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("se_weight", "ess_floor", "ess_strength"):
@@ -78,21 +93,22 @@ class PolicyObjective(Objective):
         for name in ("ridge", "ridge_center"):
             values = _check.finite_array(getattr(self, name), name, "PolicyObjective", ndim=(0, 1))
             object.__setattr__(self, name, np.atleast_1d(values))
+        object.__setattr__(self, "_in_memory", self._compiled())
 
     def __call__(self, params: Array) -> tuple[Array, Array]:
         """Return the values (m,) and gradients (m, P) at points (m, P).
 
         Where no row is near a policy, an estimate may not exist: its value is then not finite.
         """
-        sums = self._sums(params)
+        if self._in_memory is not None:
+            return compiled_evaluate()(np.ascontiguousarray(params), *self._in_memory)
+        sums = self.statistics(params)
         mean = sums.mean
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values, slopes = self.estimator.values(mean), self.estimator.gradient(mean)
             hessian = self.estimator.hessian(mean) if self.se_weight else _NONE
-            sign = -1.0 if self.maximize else 1.0
-            factors = (sign / self.scale, self.se_weight / self.scale, *self._floor)
             value, by_z, by_zz = compiled_chain()(
-                sums.n, values, slopes, hessian, sums.z, sums.zz, factors
+                sums.n, values, slopes, hessian, sums.z, sums.zz, self._factors
             )
             gradient = sums.pull(by_z, by_zz)
         if np.any(self.ridge):
@@ -102,15 +118,27 @@ class PolicyObjective(Objective):
         return value, gradient
 
     @property
-    def _floor(self) -> tuple[float, float]:
-        return self.ess_floor, self.ess_strength
+    def in_memory(self) -> tuple[Any, ...] | None:
+        """Rows and penalties as `compiled.search` takes them, where it can do a whole search."""
+        return self._in_memory
 
-    def _sums(self, params: Array) -> SearchStatistics | Tape:
-        """Return the sums, recorded where all rows are in memory: one slope a row then suffices."""
-        search = self.statistics
-        if isinstance(search, AffineSearch) and search.fits_in_memory:
-            return search.record(params)
-        return search(params)
+    @property
+    def _factors(self) -> tuple[float, float, float, float]:
+        """The sign, λ, the floor and its strength."""
+        sign = -1.0 if self.maximize else 1.0
+        weight = self.se_weight / self.scale
+        return sign / self.scale, weight, float(self.ess_floor), float(self.ess_strength)
+
+    def _compiled(self) -> tuple[Any, ...] | None:
+        search, estimator = self.statistics, self.estimator
+        known = isinstance(estimator, (WeightedEstimator, DirectMethod))
+        if not (known and isinstance(search, AffineSearch) and search.fits_in_memory):
+            return None
+        n, size = search.phi.shape
+        normalized = isinstance(estimator, WeightedEstimator) and estimator.normalized
+        terms = (n, normalized, estimator.size, float(search.center))
+        ridge = [np.array(np.broadcast_to(a, size)) for a in (self.ridge, self.ridge_center)]
+        return search.packed, (terms, self._factors, *ridge)
 
 
 @dataclass(frozen=True, slots=True)

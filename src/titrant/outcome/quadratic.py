@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.outcome.ridge import Basis
+from titrant.outcome.ridge import Basis, Features
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Quadratic(Basis):
 
 
 @dataclass(frozen=True, slots=True)
-class QuadraticFeatures:
+class QuadraticFeatures(Features):
     """The features in fixed units."""
 
     context: Standard
@@ -48,6 +48,14 @@ class QuadraticFeatures:
         crossed = (s[:, :, None] * z[:, None, :]).reshape(len(z), -1)
         squares = [_products(z)] if self.products else []
         return np.hstack([s, _products(s), z, crossed, *squares])
+
+    def curve(self, x: Array, t: Array, coef: Array) -> Array:
+        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
+        z, s = self.context(x), self.dose(t)[:, 0]
+        p = z.shape[1]
+        (slope, bend), own, crossed, rest = np.split(coef, [2, 2 + p, 2 + 2 * p])
+        level = z @ own + (_products(z) @ rest if self.products else 0.0)
+        return np.asarray(level[:, None] + np.outer(slope + z @ crossed, s) + bend * s**2)
 
 
 def _products(a: Array) -> Array:

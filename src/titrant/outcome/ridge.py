@@ -12,15 +12,28 @@ from titrant.outcome.base import OutcomeModel, blocks, inputs, training
 from titrant.outcome.gcv import Ridge, ridge_gcv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from titrant._types import Array
     from titrant.outcome.folds import Folds
 
-    Features = Callable[[Array, Array], Array]
-
 BLOCK = 8192
 """Rows whose features are held in memory at a time."""
+
+
+class Features(ABC):
+    """Functions of (x, t), each a product of a function of x and one of t."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, x: Array, t: Array) -> Array:
+        """Return the features (n, F) of x (n, p) and t (n, d)."""
+
+    @abstractmethod
+    def curve(self, x: Array, t: Array, coef: Array) -> Array:
+        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1).
+
+        Products of what each row and each dose gives alone: no feature of a pair is computed.
+        """
 
 
 class Basis(ABC):
@@ -30,7 +43,7 @@ class Basis(ABC):
 
     @abstractmethod
     def on(self, x: Array, t: Array) -> Features:
-        """Return the function from x (n, p), t (n, d) to features (n, F), laid out over a log."""
+        """Return the features, laid out over contexts x (n, p) and doses t (n, d) of a log."""
 
 
 class RidgeModel(OutcomeModel):
@@ -54,6 +67,10 @@ class RidgeModel(OutcomeModel):
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
         return _predict(self.ridge_, self.features_, *inputs(X, t, "RidgeModel"))
+
+    def curve(self, X: Array, doses: Array) -> Array:
+        """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
+        return self.features_.curve(X, doses[:, None], self.ridge_.coef) + self.ridge_.intercept
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return predictions (n,) by fits that saw no outcome of the row's fold.

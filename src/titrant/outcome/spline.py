@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.outcome.ridge import Basis
+from titrant.outcome.ridge import Basis, Features
 from titrant.outcome.standard import CONSTANT, Standard
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Spline(Basis):
 
 
 @dataclass(frozen=True, slots=True)
-class SplineFeatures:
+class SplineFeatures(Features):
     """The features in fixed units, with fixed knots."""
 
     context: Standard
@@ -47,9 +47,21 @@ class SplineFeatures:
 
     def __call__(self, x: Array, t: Array) -> Array:
         """Return the features (n, F) of x (n, p) and t (n, d)."""
-        z, s = self.context(x), self.dose(t)
-        b = np.hstack([cardinal(s[:, j], knots) for j, knots in enumerate(self.knots)])
+        z, b = self.context(x), self._bends(t)
         return np.hstack([z, b, (b[:, :, None] * z[:, None, :]).reshape(len(z), -1)])
+
+    def curve(self, x: Array, t: Array, coef: Array) -> Array:
+        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
+        z, b = self.context(x), self._bends(t)
+        p, m = z.shape[1], b.shape[1]
+        own, bend, crossed = np.split(coef, [p, p + m])
+        heights = bend + z @ crossed.reshape(m, p).T
+        return (z @ own)[:, None] + heights @ b.T
+
+    def _bends(self, t: Array) -> Array:
+        """Return the splines of all doses t (n, d), side by side."""
+        s = self.dose(t)
+        return np.hstack([cardinal(s[:, j], knots) for j, knots in enumerate(self.knots)])
 
 
 def cardinal(s: Array, knots: Array) -> Array:

@@ -58,6 +58,12 @@ class Well(OutcomeModel):
         self.shape_ = search(problem, lines, adapt=self.ridge is None)
         return self
 
+    def curve(self, X: Array, doses: Array) -> Array:
+        """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
+        z = _design(self.context_(X))
+        value = self.shape_(z, self.dose_(z, doses[:, None])).T
+        return self.outcome_.back(value.reshape(-1, 1)).reshape(value.shape)
+
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
         x, doses = inputs(X, t, "Well")

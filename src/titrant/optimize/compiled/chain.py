@@ -18,6 +18,30 @@ if TYPE_CHECKING:
 
 
 @compiled
+def estimates(mean: Array, normalized: bool, curved: bool) -> tuple[Array, Array, Array]:
+    """Return m₀, or with weights m₀ + m₁ or m₀ + m₁/m₂, their gradients and Hessians.
+
+    mean (m, k), k = 1 or 3; returns (m,), (m, k) and (m, k, k), the last empty unless `curved`.
+    The same as `titrant.estimators.weighted`, for many candidates.
+    """
+    m, k = mean.shape
+    v, g = mean[:, 0].copy(), np.ones((m, k))
+    hessian = np.zeros((m, k, k)) if curved else np.zeros((0, 0, 0))
+    for j in range(m if k > 1 else 0):
+        one, two = mean[j, 1], mean[j, 2]
+        if not normalized:
+            v[j] += one
+            g[j, 2] = 0.0
+            continue
+        v[j] += one / two
+        g[j, 1], g[j, 2] = 1.0 / two, -one / (two * two)
+        if curved:
+            hessian[j, 1, 2] = hessian[j, 2, 1] = -1.0 / (two * two)
+            hessian[j, 2, 2] = 2.0 * one / (two * two * two)
+    return v, g, hessian
+
+
+@compiled
 def penalized(
     n: int,
     v: Array,

@@ -7,7 +7,9 @@ the same, bit for bit, in any company.
 
 `fused_sums` takes one pass and adds up over blocks of a log. Where all rows are in memory,
 `record` and `replay` do with one slope a row in place of one for each sum: first the sums, then,
-once it is known how the objective depends on them, its gradient.
+once it is known how the objective depends on them, its gradient. Between the two a tape
+(T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a table b and ∂b: T
+is 2 or 4.
 
 Arguments: params (m, P); phi (blocks, P, B); rows (blocks, 3, B) of t, e and 1/(h·q); pairs (S, 2)
 of terms (0 b, 1 w·e, 2 w) to multiply; slopes, how many of the sums need slopes (the last ones'
@@ -99,7 +101,14 @@ def fused_sums(
 
 
 @compiled
+def blank_tape(candidates: int, phi: Array, table: Array) -> Array:
+    """Return a tape with room for so many candidates; it serves any number of recordings."""
+    return aligned((4 if len(table) else 2) * len(phi) * (candidates + 1), phi.shape[2])
+
+
+@compiled
 def record(
+    tape: Array,
     params: Array,
     phi: Array,
     rows: Array,
@@ -113,16 +122,12 @@ def record(
     high: float,
     table: Array,
     grid: tuple[float, float],
-) -> tuple[Array, Array, Array]:
-    """Return Σ of the terms (m, 3), of products (m, S), and a tape for `replay`.
-
-    The tape (T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a
-    table b and ∂b: T is 2 or 4.
-    """
+) -> tuple[Array, Array]:
+    """Return Σ of the terms (m, 3) and of products (m, S), and fill the tape for `replay`."""
     m, size, kept = len(params), phi.shape[2], 4 if len(table) else 2
     total, squares = np.zeros((m + 1, 3)), np.zeros((m + 1, len(pairs)))
     tau, z = aligned(2, size), aligned(3, size)
-    tape = aligned(kept * len(phi) * (m + 1), size)
+    only_squares = squares_alone(pairs)
     for k in range(len(phi)):
         e, start = rows[k, 1], k * size
         for j in range(0, m, 2):
@@ -151,18 +156,22 @@ def record(
                     total[j + i, 0] += add_up(b)
                 total[j + i, 1] += add_product(w, e)
                 total[j + i, 2] += add_up(w)
-                if len(pairs):
+                if only_squares:
+                    squares[j + i, 0] += add_product(w, w)
+                elif len(pairs):
                     gather(w, e, b, kept, z)
-                for s in range(len(pairs)):
-                    squares[j + i, s] += add_product(z[pairs[s, 0]], z[pairs[s, 1]])
-    return total[:m].copy(), squares[:m].copy(), tape
+                    for s in range(len(pairs)):
+                        squares[j + i, s] += add_product(z[pairs[s, 0]], z[pairs[s, 1]])
+    return total[:m].copy(), squares[:m].copy()
 
 
 @compiled
-def replay(tape: Array, phi: Array, rows: Array, pairs: Index, g: Array, gg: Array) -> Array:
+def replay(
+    tape: Array, phi: Array, rows: Array, pairs: Index, table: Array, g: Array, gg: Array
+) -> Array:
     """Return the gradients (m, P) of functions of the sums with slopes g (m, 3) and gg (m, S)."""
-    m, size = len(g), phi.shape[2]
-    kept = len(tape) // (len(phi) * (m + 1))
+    m, size, kept = len(g), phi.shape[2], 4 if len(table) else 2
+    only_squares = squares_alone(pairs)
     out, slope = np.zeros((m + 1, phi.shape[1])), aligned(2, size)
     z, dz = aligned(3, size), aligned(3, size)
     for k in range(len(phi)):
@@ -172,17 +181,26 @@ def replay(tape: Array, phi: Array, rows: Array, pairs: Index, g: Array, gg: Arr
                 which = min(j + i, m - 1)
                 at = kept * (k * (m + 1) + j + i)
                 w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
-                weighted_slope(dw, e, g[which, 1], g[which, 2], slope[i])
+                if only_squares:
+                    squared_slope(w, dw, e, g[which, 1], g[which, 2], 2.0 * gg[which, 0], slope[i])
+                else:
+                    weighted_slope(dw, e, g[which, 1], g[which, 2], slope[i])
                 if kept > 2:  # noqa: PLR2004
                     add_scaled(db, g[which, 0], slope[i])
-                if len(pairs):
+                if len(pairs) and not only_squares:
                     gather(w, e, b, kept, z)
                     gather(dw, e, db, kept, dz)
-                for s in range(len(pairs)):
-                    one, two = pairs[s]
-                    product_slope(z[one], dz[one], z[two], dz[two], 1.0, gg[which, s], slope[i])
+                    for s in range(len(pairs)):
+                        one, two = pairs[s]
+                        product_slope(z[one], dz[one], z[two], dz[two], 1.0, gg[which, s], slope[i])
             pull(slope[0], slope[1], phi[k], out[j], out[j + 1])
     return out[:m].copy()
+
+
+@compiled
+def squares_alone(pairs: Index) -> bool:
+    """Return whether Σw² is the only product asked for, as an ESS floor does."""
+    return len(pairs) == 1 and pairs[0, 0] == 2 and pairs[0, 1] == 2  # noqa: PLR2004
 
 
 @compiled
@@ -199,6 +217,15 @@ def weighted_slope(dw: Array, e: Array, g1: float, g2: float, out: Array) -> Non
     """Set out (B,) to (g₁e + g₂)·∂w."""
     for i in range(len(out)):
         out[i] = (g1 * e[i] + g2) * dw[i]
+
+
+@fast
+def squared_slope(
+    w: Array, dw: Array, e: Array, g1: float, g2: float, g3: float, out: Array
+) -> None:
+    """Set out (B,) to (g₁e + g₂ + g₃w)·∂w."""
+    for i in range(len(out)):
+        out[i] = (g1 * e[i] + g2 + g3 * w[i]) * dw[i]
 
 
 @fast
