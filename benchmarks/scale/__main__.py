@@ -1,9 +1,10 @@
 """Logs in files beside logs in memory: ``python -m benchmarks.scale``.
 
-Writes logs of 1e6 and 1e7 rows × 12 columns (5e7 with ``--rows``), and runs each job in a process
-of its own: an evaluation by known propensities and by a fitted model, in memory, in files by one
-thread, by threads and by Dask, and a search over linear policies. Each measurement is kept under
-``--cache``, so a run that was stopped goes on where it was. The summary goes to
+Writes logs of 1e6 and 1e7 rows × 12 columns (and 5e7 with ``--rows 1e6 1e7 5e7``), and runs each
+job in a process of its own: an evaluation by known propensities and by a fitted model, in memory,
+in files by one thread, by threads and by Dask, and a search over linear policies. Logs of more
+than 2e7 rows are measured in files alone: in memory a search would take 30 GB. Each measurement is
+kept under ``--cache``, so a run that was stopped goes on where it was. The summary goes to
 ``benchmarks/results/scale.json``; ``--quick`` takes small logs and writes it to the cache.
 """
 
@@ -33,6 +34,8 @@ JOBS = (
     "search:memory",
     "search:files",
 )
+MOST = 2e7
+"""Rows of a log that is also worked on in memory."""
 SLOWDOWN, PEAK, FLAT, SAME = 3.0, 600.0, 1.15, 1e-8
 """Goals: time in files to time in memory; MB; MB of the longest log to MB of the shortest; doses
 of the policy found in files beside the one found in memory."""
@@ -48,15 +51,37 @@ def main() -> None:
     given = parser.parse_args()
     sizes = [20_000, 100_000] if given.quick else [int(rows) for rows in given.rows]
     records = [
-        measured(job, generate(given.cache, n), n, given.cache) for n in sizes for job in JOBS
+        measured(job, generate(given.cache, n), n, given.cache) for n in sizes for job in jobs(n)
     ]
     result = {"machine": machine(), "goals": goals(records), "ratios": ratios(records)}
+    result["growth"] = growth(records)
     result["measurements"] = [{k: v for k, v in r.items() if k != "found"} for r in records]
     out = given.cache / "scale.json" if given.quick else OUT
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     show(result)
     print(out)
+
+
+def jobs(rows: int) -> tuple[str, ...]:
+    """Return what is measured on a log of so many rows."""
+    return JOBS if rows <= MOST else tuple(job for job in JOBS if job.endswith(":files"))
+
+
+def growth(records: list[Record]) -> list[Record]:
+    """Return time for each row, and memory, of the jobs in files over those of the shortest log."""
+    of = {(r["task"], r["rows"]): r for r in records if r["place"] == "files"}
+    shortest = min(rows for _, rows in of)
+    return [
+        {
+            "task": task,
+            "rows": rows,
+            "cpu_per_row_ratio": r["cpu"] / rows / (of[task, shortest]["cpu"] / shortest),
+            "peak_ratio": r["peak_mb"] / of[task, shortest]["peak_mb"],
+        }
+        for (task, rows), r in of.items()
+        if rows > shortest
+    ]
 
 
 def measured(job: str, folder: Path, rows: int, cache: Path) -> Record:
@@ -92,7 +117,7 @@ def ratios(records: list[Record]) -> list[Record]:
             "difference": difference(record["found"], by[task, "memory", rows]["found"]),
         }
         for (task, place, rows), record in by.items()
-        if place != "memory"
+        if place != "memory" and rows <= MOST
     ]
 
 
@@ -104,8 +129,9 @@ def difference(a: Record, b: Record) -> float:
 
 
 def goals(records: list[Record]) -> list[Record]:
-    """Return what must hold at the longest log, with what was measured."""
-    longest, shortest = max(r["rows"] for r in records), min(r["rows"] for r in records)
+    """Return what must hold at the longest log that was also in memory, and what was measured."""
+    sizes = [r["rows"] for r in records if r["place"] == "memory"]
+    longest, shortest = max(sizes), min(sizes)
     of = {
         (r["task"], r["place"], r["rows"]): r for r in [*ratios(records)] if r["place"] == "files"
     }
@@ -147,6 +173,11 @@ def show(result: Record) -> None:
         print(
             f"{r['task']:18}{r['place']:14}{r['rows']:>12,}  wall ×{r['wall_ratio']:5.2f}  "
             f"CPU ×{cpu}  {r['peak_mb']:6.0f} MB  |Δ| {r['difference']:.1e}"
+        )
+    for g in result["growth"]:
+        print(
+            f"{g['task']:18}{g['rows']:>12,} rows: CPU a row ×{g['cpu_per_row_ratio']:.2f}, "
+            f"memory ×{g['peak_ratio']:.2f} of the shortest log's"
         )
     for g in result["goals"]:
         met = "met" if g["met"] else "NOT met"

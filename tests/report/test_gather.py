@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
 import titrant as tt
-from report.examples import BEST, LOG, POLICIES, comparison, made, report, usual
+from equivalence.test_sources import Chunks
+from report.examples import BANDWIDTH, BEST, LOG, POLICIES, comparison, made, report, usual
 from titrant.curves import bandwidth_path, curve
 from titrant.data.simulate import DESIGNS
 from titrant.errors import InvalidArgument
 from titrant.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.report import gather
+from titrant.report import gather, render
 from titrant.report.content import LOGGED
 from titrant.trust import calibrated
 
@@ -278,3 +281,54 @@ def test_nothing_is_fitted_for_the_report_but_the_calibration():
     assert Unfittable.fits == 1
     gather(compared, found, bandwidth=6.0)
     assert Unfittable.fits == 1 + 5  # the folds of the calibration
+
+
+# A log that is read part by part
+
+
+def of_chunks(sample_rows):
+    found = Evaluation.of(Chunks(LOG, 130, sample_rows), POLICIES, tt.SelfNormalized(), None)
+    return gather(found.compare(BANDWIDTH), found, level=0.9, bandwidth=BANDWIDTH)
+
+
+def numbers(found, *names):
+    """All numbers of some parts of a report."""
+    told = found.to_dict()
+    return [x for name in names for x in plain_numbers(told[name])]
+
+
+def plain_numbers(value):
+    if isinstance(value, dict):
+        return [x for one in value.values() for x in plain_numbers(one)]
+    if isinstance(value, list):
+        return [x for one in value for x in plain_numbers(one)]
+    return [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else []
+
+
+EVERY = ("differences", "strengths", "weights", "bandwidth_paths", "balance")
+"""Parts of a report that are from all rows."""
+
+
+def test_a_log_in_parts_gives_the_numbers_of_the_log_in_memory():
+    there, here = of_chunks(len(LOG)), usual()
+    assert there.log.sample is None
+    parts = (*EVERY, "curves", "doses", "dose_summaries", "profiles", "subgroups", "overlap")
+    np.testing.assert_allclose(numbers(there, *parts), numbers(here, *parts), rtol=1e-8, atol=1e-9)
+
+
+def test_of_a_larger_log_doses_are_counted_on_a_sample_and_values_on_all_rows():
+    there, here = of_chunks(250), usual()
+    assert 200 < there.log.sample < 300
+    assert there.log.rows == len(LOG)
+    for counts in there.doses:
+        assert all(c.sum() == there.log.sample for c in counts.counts.values())
+    np.testing.assert_allclose(numbers(there, *EVERY), numbers(here, *EVERY), rtol=1e-8, atol=1e-9)
+    # Parts are cut where the sample says; each row is in one part of every context.
+    contexts = {s.context for s in there.subgroups}
+    assert sum(s.rows for s in there.subgroups) == len(contexts) * len(LOG)
+    page = render(there)
+    assert f"on a sample of {there.log.sample} of the 600 rows" in page
+    assert (
+        json.loads(page.split('id="titrant-result">')[1].split("</script>")[0])["log"]["sample"]
+        == there.log.sample
+    )
