@@ -82,6 +82,7 @@ DEFINITIONS: dict[str, Schema] = {
         reason=TEXT,
         bias=nullable(NUMBER),
         se=nullable(NUMBER),
+        kink=NUMBER,
         flag=nullable(TEXT),
     ),
     "diagnostics": closed(

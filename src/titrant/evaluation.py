@@ -133,7 +133,7 @@ class Evaluation:
     nuisances: Nuisances
     survey: Survey
     engine: Engine = field(default_factory=lambda: Engine(pin=False))
-    _points: dict[tuple[tuple[int, bytes | None], ...], Point] = field(
+    _points: dict[tuple[tuple[int, bytes, float], ...], Point] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -300,8 +300,8 @@ class Evaluation:
 
     def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
         """Return the question how good policy i is."""
-        h = 1.0 if bandwidth is None else bandwidth.h
-        return Question(self._estimator(i), i, Scale.of(h, self.source.dimension))
+        h, kink = (1.0, 0.0) if bandwidth is None else (bandwidth.h, bandwidth.kink)
+        return Question(self._estimator(i), i, Scale.of(h, self.source.dimension), kink)
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
@@ -309,9 +309,9 @@ class Evaluation:
 
     def point(self, bandwidths: Mapping[int, Bandwidth | None]) -> Point:
         """Return the estimates of policies at these bandwidths, asked once."""
-        key = tuple((i, None if h is None else h.h.tobytes()) for i, h in bandwidths.items())
+        questions = [self.question(i, h) for i, h in bandwidths.items()]
+        key = tuple((q.policy, q.scale.inverse_root.tobytes(), q.kink) for q in questions)
         if key not in self._points:
-            questions = [self.question(i, h) for i, h in bandwidths.items()]
             found = self.over_rows(partial(point_statistics, questions))
             share = found.raised / self.nuisances.n
             self._points[key] = Point(joint_estimates(questions, found.statistics), share)

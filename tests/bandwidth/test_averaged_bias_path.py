@@ -44,7 +44,7 @@ def covariance(b, r, w):
 
 
 def specification(b, r, rows):
-    """Return h/sd(T), squared bias and variance at it, by spec."""
+    """Return h/sd(T), squared bias and variance at it, and the weight of p = 1, by spec."""
     g = DEFAULT_FACTORS
     w = np.stack([epanechnikov_weights(rows, gj) for gj in g])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -77,10 +77,11 @@ def specification(b, r, rows):
             scores.append(residual @ inverse @ residual + 3 * (size - k))
             curves.append((fit[1] ** 2 + normal[1, 1]) * g ** (2 * power))
     weights = np.exp(-0.5 * (np.array(scores) - min(scores)))
-    squared_bias = (weights / weights.sum()) @ np.array(curves)
+    weights /= weights.sum()
+    squared_bias = weights @ np.array(curves)
     # Step 6.
     best = np.argmin(squared_bias + s2)
-    return g[best], squared_bias[best], s2[best]
+    return g[best], squared_bias[best], s2[best], weights[: size - 4].sum()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,10 +96,12 @@ def test_it_is_the_specification(seed, d, n):
     for estimator, b, r in cases:
         task = problem(estimator, rows)
         choice = AveragedBiasPath().select(task)
-        g, squared_bias, s2 = specification(b, r, rows)
+        g, squared_bias, s2, linear = specification(b, r, rows)
         np.testing.assert_allclose(choice.h / task.spread, g, rtol=1e-12)
         assert choice.bias**2 == pytest.approx(squared_bias, rel=NAIVE)
         assert choice.se**2 == pytest.approx(s2, rel=NAIVE)
+        # A third of the weight each when the path says nothing: that is no evidence of a kink.
+        assert choice.kink == pytest.approx(max(1.5 * linear - 0.5, 0.0), rel=NAIVE, abs=NAIVE)
 
 
 def test_a_path_already_computed_serves_as_well():
@@ -126,6 +129,29 @@ def test_a_curved_outcome_asks_for_less_smoothing_than_a_flat_one():
     )
     assert narrow.h < wide.h / 2
     assert narrow.bias > wide.bias
+
+
+def test_a_kink_at_the_dose_is_told_from_a_curve():
+    rows = logged(4000)
+    u = rows.t[:, 0] - rows.tau[:, 0]
+    noise = 0.3 * np.random.default_rng(6).normal(size=4000)
+    kinked, smooth, flat = (
+        AveragedBiasPath().select(problem(SelfNormalized(), rows_with(rows, mean + noise))).kink
+        for mean in (np.abs(u), u**2, 0 * u)
+    )
+    assert kinked > 0.5
+    assert smooth < 0.05
+    assert flat < 0.1
+
+
+def test_units_do_not_matter_to_a_kink():
+    rows = logged(1500)
+    y = np.abs(rows.t[:, 0] - rows.tau[:, 0]) + rows.y
+    kinks = [
+        AveragedBiasPath().select(problem(SelfNormalized(), rows_with(rows, z))).kink
+        for z in (y, 1e6 - 40.0 * y)
+    ]
+    assert kinks[0] == pytest.approx(kinks[1], rel=1e-6)
 
 
 def rows_with(rows, y):

@@ -144,7 +144,7 @@ def test_draws_are_those_of_a_resampling_loop(estimator, bias_corrected):
     found = drawn(method, [question], over_rows)[:, 0]
     if bias_corrected:
         point = ask([question], over_rows)
-        question = corrected_answers(point, 0.84, over_rows)[0].question
+        question = corrected_answers(point, over_rows)[0].question
     expected = loop_draws(question, rows, poisson_counts(np.arange(60), 100, 9))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 

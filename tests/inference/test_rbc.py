@@ -140,10 +140,23 @@ def test_shrink_is_the_bandwidth_of_the_interval(shrink):
     assert inference.interval(0).center == pytest.approx(expected, rel=EXACT)
 
 
+@pytest.mark.parametrize(
+    ("kink", "factor"), [(0.0, 0.84), (0.05, 0.72), (0.1, 0.6), (0.7, 0.6), (1.0, 0.6)]
+)
+def test_evidence_of_a_kink_narrows_the_bandwidth_of_the_interval(kink, factor):
+    question = Question(SelfNormalized(), 0, H, kink)
+    corrected = corrected_question(question)
+    assert 1 / corrected.scale.inverse_root[0, 0] == pytest.approx(1.2 * factor, rel=EXACT)
+    # A user's own factor is never widened by it.
+    narrow = corrected_question(question, 0.5)
+    assert 1 / narrow.scale.inverse_root[0, 0] == pytest.approx(0.6, rel=EXACT)
+
+
+@pytest.mark.parametrize("field", ["shrink", "at_kink"])
 @pytest.mark.parametrize("bad", [0, -0.84, math.nan, math.inf, True, "0.84"])
-def test_shrink_is_a_finite_number_above_zero(bad):
-    with pytest.raises(InvalidArgument, match="The `shrink` of `RobustBiasCorrected` must be"):
-        RobustBiasCorrected(shrink=bad)
+def test_shrink_is_a_finite_number_above_zero(field, bad):
+    with pytest.raises(InvalidArgument, match=f"The `{field}` of `RobustBiasCorrected` must be"):
+        RobustBiasCorrected(**{field: bad})
 
 
 def test_joint_covariance_is_that_of_the_influences():
@@ -155,7 +168,7 @@ def test_joint_covariance_is_that_of_the_influences():
     questions = [Question(e, p, H) for e in (SelfNormalized(), DoublyRobust()) for p in (0, 1)]
     over_rows = in_one_block(near, far)
     inference = RobustBiasCorrected().infer(ask(questions, over_rows), over_rows)
-    answers = corrected_answers(ask(questions, over_rows), 0.84, over_rows)
+    answers = corrected_answers(ask(questions, over_rows), over_rows)
     phi = np.array(
         [influence(a.question, a.mean, 60, (near, far)[a.question.policy]) for a in answers]
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth
+from titrant.bandwidth.base import CLEAR_KINK, Bandwidth, BandwidthSelector, as_bandwidth
 from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of
 from titrant.bandwidth.usable import (
     ESS_FLOOR,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 POWERS = (1.0, 1.5, 2.0)
 """p: a kink at the policy's dose bends the path as g or g^1.5, a smooth outcome as g²."""
+_KINKED = " The bias grows like h, as it does at a kink of the outcome."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ class AveragedBiasPath(BandwidthSelector):
         root = _cholesky(covariance, s2, self.nugget)
         if root is None:
             return self._fall_back(path, problem, "a singular covariance of the path")
-        squared_bias = averaged_squared_bias(values, g, root, self.range_penalty)
+        squared_bias, kink = averaged_squared_bias(values, g, root, self.range_penalty)
         best = int(np.argmin(squared_bias + s2))
         bias, se = float(np.sqrt(squared_bias[best])), float(np.sqrt(s2[best]))
         return Bandwidth(
@@ -90,9 +91,11 @@ class AveragedBiasPath(BandwidthSelector):
                 f"Of {len(g)} usable bandwidths between {g[0]:.3g} and {g[-1]:.3g} sd(T), "
                 f"{g[best]:.3g} sd(T) has the least estimated error: "
                 f"bias {bias:.3g}, standard error {se:.3g}."
+                + (_KINKED if kink >= CLEAR_KINK else "")
             ),
             bias=bias,
             se=se,
+            kink=kink,
             flag=edge_flag(best, len(g)),
         )
 
@@ -106,9 +109,13 @@ class AveragedBiasPath(BandwidthSelector):
         )
 
 
-def averaged_squared_bias(values: Array, g: Array, root: Array, range_penalty: float) -> Array:
-    """Return Σ weight(p, k)·(b̂² + var b̂)·g^{2p} at each grid point (K,).
+def averaged_squared_bias(
+    values: Array, g: Array, root: Array, range_penalty: float
+) -> tuple[Array, float]:
+    """Return Σ weight(p, k)·(b̂² + var b̂)·g^{2p} at each grid point (K,), and evidence of a kink.
 
+    A kink at the policy's dose makes the bias grow like g: its evidence is the weight of p = 1
+    beyond the share that each power has when the path says nothing, scaled to [0, 1].
     ``root`` is the Cholesky factor of the values' covariance. The k smallest bandwidths are the
     first k whitened rows, so running sums give the fit of every range at once.
     """
@@ -118,9 +125,10 @@ def averaged_squared_bias(values: Array, g: Array, root: Array, range_penalty: f
     weights = np.exp(-0.5 * (score - score.min()))
     weights /= weights.sum()
     slopes2 = [float(w @ b2) for w, (_, b2) in zip(weights, fits, strict=True)]
-    return np.asarray(
-        sum(b2 * g ** (2 * p) for b2, p in zip(slopes2, POWERS, strict=True)), dtype=np.float64
-    )
+    squared_bias = sum(b2 * g ** (2 * p) for b2, p in zip(slopes2, POWERS, strict=True))
+    share = 1.0 / len(POWERS)
+    kink = max(float(weights[0].sum()) - share, 0.0) / (1.0 - share)
+    return np.asarray(squared_bias, dtype=np.float64), kink
 
 
 def _range_fits(values: Array, shape: Array, root: Array) -> tuple[Array, Array]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from titrant.estimators import Problem
 
 
+CLEAR_KINK = 0.1
+"""Evidence of a kink from which on it counts in full."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
     """A chosen bandwidth and why it was chosen."""
@@ -28,6 +32,8 @@ class Bandwidth:
     """Estimated smoothing bias at h, where the selector estimates one."""
     se: float | None = None
     """Estimated standard error at h, where the selector estimates one."""
+    kink: float = 0.0
+    """Evidence, 0 to 1, that the outcome has a kink at the policy's dose; 0 if nobody looked."""
     flag: str | None = None
     """What kept the selector from its ordinary choice, if anything did."""
 
@@ -39,6 +45,7 @@ class Bandwidth:
             "reason": self.reason,
             "bias": self.bias,
             "se": self.se,
+            "kink": self.kink,
             "flag": self.flag,
         }
 

@@ -43,6 +43,8 @@ class Question:
     estimator: Estimator
     policy: int
     scale: Scale
+    kink: float = 0.0
+    """Evidence, 0 to 1, that the outcome has a kink at the policy's dose; 0 if nobody looked."""
 
 
 @dataclass(frozen=True, slots=True)

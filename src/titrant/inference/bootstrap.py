@@ -19,7 +19,7 @@ from titrant.estimators import SmoothedEstimator, WeightedEstimator
 from titrant.estimators.fused_weight import fused_weight
 from titrant.inference.base import Inference, Interval, IntervalMethod
 from titrant.inference.poisson import EDGES, REST, SHARE, poisson_counts, row_keys
-from titrant.inference.rbc import SHRINK, corrected_answers
+from titrant.inference.rbc import corrected_answers
 from titrant.kernels.power import power_form
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _MANY = 1_000_000
 class PoissonBootstrap(IntervalMethod):
     """Percentile interval of ``draws`` Poisson resamples of the log.
 
-    With ``bias_corrected`` the estimate that is resampled is the one of order four at .84h,
-    as in `RobustBiasCorrected`; otherwise the plain estimate, smoothing bias included.
+    With ``bias_corrected`` the estimate that is resampled is the one of order four, as in
+    `RobustBiasCorrected`; otherwise the plain estimate, smoothing bias included.
     """
 
     draws: int = 1000
@@ -71,7 +71,7 @@ class PoissonBootstrap(IntervalMethod):
         """Return the questions that are resampled, and what each of them stands in for."""
         if not self.bias_corrected:
             return point.questions, (None,) * len(point.questions)
-        answers = corrected_answers(point, SHRINK, over_rows)
+        answers = corrected_answers(point, over_rows)
         return [a.question for a in answers], tuple(a.note for a in answers)
 
 

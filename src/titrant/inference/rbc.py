@@ -3,7 +3,8 @@
 The estimate at the best bandwidth has a bias as large as its standard error, so an interval
 around it misses too often. The same estimator with the local quadratic kernel at a slightly
 smaller bandwidth has a bias of higher order; its own standard error, with leave-one-out (HC3)
-residuals and a t quantile, gives an interval that covers.
+residuals and a t quantile, gives an interval that covers. At a kink of the outcome the bias is in
+proportion to h and no kernel removes it; where the bandwidth path shows one, h shrinks more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
+from titrant.bandwidth.base import CLEAR_KINK
 from titrant.estimators import Question, SmoothedEstimator, WeightedEstimator, ask
 from titrant.inference.base import IntervalMethod, StudentInference
 from titrant.kernels import Boundary
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 SHRINK = 0.84
 """The bandwidth of the interval in units of h: it covers 95 % over the calibration designs."""
+AT_KINK = 0.6
+"""The same where the outcome has a kink at the policy's dose, which no smooth kernel corrects."""
 _PURITY = 0.5
 """Below this |Σw|/Σ|w| positive and negative weights cancel: the order-four fit is not usable."""
 _FEWEST = 2
@@ -42,17 +46,20 @@ class RobustBiasCorrected(IntervalMethod):
     """Interval of the local quadratic fit at ``shrink`` × h, t quantile, HC3 standard error.
 
     ``shrink`` = .84 covers 95 % over the calibration designs; .71 is the conservative choice.
+    ``at_kink`` takes its place as far as the bandwidth was chosen with evidence of a kink.
     Estimators without a bandwidth have no smoothing bias to correct and are kept as they are.
     """
 
     shrink: float = SHRINK
+    at_kink: float = AT_KINK
 
     def __post_init__(self) -> None:
         _check.positive(self.shrink, "shrink", "RobustBiasCorrected")
+        _check.positive(self.at_kink, "at_kink", "RobustBiasCorrected")
 
     def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:
         """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
-        answers = corrected_answers(point, self.shrink, over_rows)
+        answers = corrected_answers(point, over_rows, self.shrink, self.at_kink)
         questions, means = [a.question for a in answers], [a.mean for a in answers]
         n = point.moments.n
         comoment = over_rows(partial(influence_comoment, questions, means, n))
@@ -83,14 +90,16 @@ class Answer:
         return cls(joint.questions[i], float(joint.values[i]), joint.mean(i), degrees, note)
 
 
-def corrected_answers(point: Joint, shrink: float, over_rows: JointPass) -> list[Answer]:
+def corrected_answers(
+    point: Joint, over_rows: JointPass, shrink: float = SHRINK, at_kink: float = AT_KINK
+) -> list[Answer]:
     """Return the bias-corrected answers, or what stands in for them, in one pass over the rows.
 
     Where the order-four weights cancel or reach fewer than two rows, that is the second-order
     kernel at h/2; where that cancels (it may, at a bound) or reaches too few, the estimate itself.
     """
     m = len(point.questions)
-    corrected = [corrected_question(q, shrink) for q in point.questions]
+    corrected = [corrected_question(q, shrink, at_kink) for q in point.questions]
     halved = [plain_question(q, _FALLBACK) for q in point.questions]
     both = ask([*corrected, *halved], over_rows)
     usable = (both.tally.count >= _FEWEST) & (both.tally.purity >= _PURITY)
@@ -105,12 +114,15 @@ def corrected_answers(point: Joint, shrink: float, over_rows: JointPass) -> list
     return [best(i) for i in range(m)]
 
 
-def corrected_question(question: Question, shrink: float) -> Question:
-    """Return the question by the local quadratic kernel at ``shrink`` × h."""
+def corrected_question(
+    question: Question, shrink: float = SHRINK, at_kink: float = AT_KINK
+) -> Question:
+    """Return the question by the local quadratic kernel at ``shrink`` × h, less at a kink."""
     if not isinstance(question.estimator, SmoothedEstimator):
         return question
     estimator = question.estimator.with_boundary(Boundary.QUADRATIC)
-    return replace(question, estimator=estimator, scale=question.scale.times(shrink))
+    factor = shrink + (min(at_kink, shrink) - shrink) * min(question.kink / CLEAR_KINK, 1.0)
+    return replace(question, estimator=estimator, scale=question.scale.times(factor))
 
 
 def plain_question(question: Question, shrink: float) -> Question:

@@ -16,7 +16,7 @@ from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.base import difference_se
 from titrant.inference.diagnostics import Diagnostics
 from titrant.inference.pareto import tail_index
-from titrant.inference.rbc import SHRINK, corrected_question
+from titrant.inference.rbc import corrected_question
 from titrant.kernels import Boundary
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Plan:
         if ground.bounded and question.scale.axes is None:
             return cls(question, mean_weight, path, ())
         versions = (question, *without_outcome_model(question))
-        corrected = tuple(corrected_question(q, SHRINK) for q in versions)
+        corrected = tuple(corrected_question(q) for q in versions)
         return cls(question, mean_weight, path, corrected)
 
 

@@ -104,6 +104,7 @@ def _bandwidth(chosen: Sequence[Bandwidth | None]) -> Bandwidth | None:
         h=np.mean([b.h for b in known], axis=0),
         selector=known[0].selector,
         reason="The mean of the halves' bandwidths. " + " ".join(b.reason for b in known),
+        kink=max(b.kink for b in known),
         flag=next((b.flag for b in known if b.flag), None),
     )
 
