@@ -113,6 +113,19 @@ def test_numbers_with_a_few_texts_are_not_left_out_in_silence():
     assert encode(pa.table({"bmi": texts, "age": range(30)}), ["age"], ()).names == ("age",)
 
 
+@pytest.mark.parametrize("written", ["1,{:03}.5", "{},5", "$ {}.00", "{} %", "1'{:03}", "3 {:03}"])
+def test_numbers_written_for_people_are_not_left_out_in_silence(written):
+    table = pa.table({"income": [written.format(i) for i in range(30)]})
+    with pytest.raises(DataError, match=r"`income` holds numbers with separators or signs, such"):
+        encode(table, None, ())
+
+
+@pytest.mark.parametrize("written", ["2020-01-{:02}", "1.2.{}", "12 {}", "v{}", "{}/7"])
+def test_other_texts_with_digits_are_left_out(written):
+    table = pa.table({"key": [written.format(i) for i in range(30)]})
+    assert encode(table, None, ()).names == ()
+
+
 def test_a_column_that_is_there_already_is_not_overwritten():
     table = pa.table({"s": ["a", "b"], "s=b": [5.0, 6.0]})
     with pytest.raises(DataError, match="`s=b` 2 times"):

@@ -28,6 +28,8 @@ FEWEST_TEXTS = 8
 MOSTLY = 0.9
 """Share of numbers from which on a column of texts is one of numbers with some not written so."""
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_WITH_SIGNS = r"^\s*[-+$€£]?\s*(\d{1,3}([ ,.'’]\d{3})+|\d+)([.,]\d+)?\s*[%€£]?\s*$"
+"""A number with separators of thousands, a decimal comma, or a sign of percent or currency."""
 FEWEST_NUMBERED = 20
 """Rows from which on whole numbers one after another are no accident."""
 
@@ -117,9 +119,13 @@ def _unfit(column: pa.ChunkedArray, name: str) -> str | None:
 def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
     """Refuse texts that are numbers but for a few: to leave them out would lose a context."""
     texts = pc.cast(column, pa.string())
-    other = ~pc.fill_null(pc.match_substring_regex(texts, _NUMBER), fill_value=False).to_numpy()
-    if other.mean() <= 1 - MOSTLY:
-        raise wording.mostly_numbers(name, other, texts[int(other.argmax())].as_py())
+    for pattern, refusal in (
+        (_NUMBER, wording.mostly_numbers),
+        (_WITH_SIGNS, wording.numbers_with_signs),
+    ):
+        like = pc.fill_null(pc.match_substring_regex(texts, pattern), fill_value=False).to_numpy()
+        if like.mean() >= MOSTLY:
+            raise refusal(name, like, texts)
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:

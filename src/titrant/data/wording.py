@@ -153,12 +153,23 @@ def missing_categories(name: str, bad: NDArray[np.bool_]) -> DataError:
     )
 
 
-def mostly_numbers(name: str, bad: NDArray[np.bool_], first: str | None) -> DataError:
-    """Refuse a column of numbers in which some rows (n,) hold something else."""
+def mostly_numbers(name: str, like: NDArray[np.bool_], texts: Sequence[object]) -> DataError:
+    """Refuse a column of texts that are like numbers in most rows (n,), but not in all."""
+    first = str(texts[int(np.argmin(like))])
     return DataError(
-        f"The column `{name}` holds numbers, but not in {of_rows(bad)} (first {first!r}; "
-        f"{first_rows(bad)}). Correct or empty these, drop the rows, or name the context columns "
+        f"The column `{name}` holds numbers, but not in {of_rows(~like)} (first {first!r}; "
+        f"{first_rows(~like)}). Correct or empty these, drop the rows, or name the context columns "
         "to use."
+    )
+
+
+def numbers_with_signs(name: str, like: NDArray[np.bool_], texts: Sequence[object]) -> DataError:
+    """Refuse a column of texts that most rows (n,) show to be numbers for people."""
+    row = int(np.argmax(like))
+    return DataError(
+        f"The column `{name}` holds numbers with separators or signs, such as {str(texts[row])!r} "
+        f"in row {row}, counting from 0. Write them with digits and a decimal point alone, or "
+        "name the context columns to use."
     )
 
 
