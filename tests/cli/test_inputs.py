@@ -97,6 +97,20 @@ def test_tables_without_enough_in_them(call, rewritten, plain, change, said):
     assert said in refusal(call, "evaluate", rewritten(change), *plain, *POLICY)
 
 
+def test_doses_in_few_steps_are_pointed_out(call, rewritten, plain):
+    def in_steps(lines):
+        place = lines[0].split(",").index("dose")
+        rows = [line.split(",") for line in lines]
+        for i, row in enumerate(rows[1:]):
+            row[place] = str(10 * (1 + i % 7))
+        return [",".join(row) for row in rows]
+
+    asked = (*plain, "--policy", "constant:40", "--allow-untrusted")
+    said = call("evaluate", rewritten(in_steps), *asked)
+    assert "Column `dose` takes only 7 different values in 600 rows." in said.err
+    assert "different values" not in call("evaluate", rewritten(list), *asked).err
+
+
 def test_doses_outside_the_bounds(call, csv_log):
     columns = ("--treatment", "dose", "--outcome", "loss", "--bounds", "9,75")
     sentence = refusal(call, "evaluate", csv_log, *columns, *POLICY)

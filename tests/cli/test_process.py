@@ -17,7 +17,7 @@ import titrant as tt
 
 # `titrant --help` may cost this many times the CPU of `import numpy` (a promise of the project).
 HELP_RATIO = 1.5
-TITRANT = (sys.executable, "-m", "titrant.cli")
+TITRANT = (sys.executable, "-m", "titrant")
 # The package under test, also from another folder.
 HERE = {"PYTHONPATH": str(Path(tt.__file__).parents[1])}
 # A shell's background jobs ignore Ctrl-C; a test started by one must not inherit that.

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from titrant._types import Array
     from titrant.cli.options import LogOptions, MethodOptions
     from titrant.data import LoggedData
     from titrant.data.encode import Encoded
 
     Bound = float | list[float | None] | None
+
+FEW_DOSES = 10
+"""Different doses in a long log up to which they look like steps."""
+_SAMPLE = 10_000
 
 
 def read_log(options: LogOptions) -> LoggedData:
@@ -50,7 +55,7 @@ def logged(options: LogOptions, encoded: Encoded) -> LoggedData:
     from titrant.data import LoggedData  # noqa: PLC0415
 
     doses = columns(options.treatment)
-    return LoggedData.from_frame(
+    log = LoggedData.from_frame(
         encoded.table,
         treatment=doses[0] if len(doses) == 1 else doses,
         outcome=options.outcome,
@@ -58,6 +63,9 @@ def logged(options: LogOptions, encoded: Encoded) -> LoggedData:
         propensity=options.propensity,
         bounds=bounds(options.bounds, len(doses)),
     )
+    for name, column in zip(doses, log.doses.T, strict=True):
+        _note_steps(name, column)
+    return log
 
 
 def announce(encoded: Encoded, *, chosen: bool) -> None:
@@ -68,6 +76,21 @@ def announce(encoded: Encoded, *, chosen: bool) -> None:
         note(sentence)
     if chosen:
         note(f"Context: {listed(encoded.names) or 'none'}. Choose others with `--context`.")
+
+
+def _note_steps(name: str, doses: Array) -> None:
+    """Say so if doses (n,) were given in a few steps, which is not what propensities assume."""
+    import numpy as np  # noqa: PLC0415
+
+    # A sample that holds more of them than are few settles the matter.
+    if len(np.unique(doses[:_SAMPLE])) <= FEW_DOSES < len(doses) / FEW_DOSES:
+        steps = len(np.unique(doses))
+        if steps <= FEW_DOSES:
+            note(
+                f"Column `{name}` takes only {steps} different values in {len(doses):,} rows. A "
+                "density of the dose describes doses that vary freely: mind the trust checks, and "
+                "rather ask about one of these values with a bandwidth that reaches the next."
+            )
 
 
 def method(options: MethodOptions) -> dict[str, Any]:

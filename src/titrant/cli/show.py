@@ -122,9 +122,10 @@ def bandwidth(estimate: Estimate) -> str:
 
 def _remarks(estimate: Estimate) -> list[str]:
     """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
-    h = estimate.bandwidth
-    said = (None if h is None else h.flag, estimate.confidence.note, *estimate.diagnostics.notes)
-    return [remark for remark in said if remark]
+    h, interval = estimate.bandwidth, estimate.confidence.note
+    said = [f"bandwidth, {h.flag}"] if h is not None and h.flag else []
+    said += [f"interval, {interval}"] if interval else []
+    return [*said, *estimate.diagnostics.notes]
 
 
 def _cells(name: str, estimate: Estimate, level: float) -> list[str]:

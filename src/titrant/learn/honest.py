@@ -126,7 +126,8 @@ class HonestValue:
         d_low, d_high = contrast.interval()
         return (
             f"honest value {brief(self.value, high - low)}  95% CI {between(low, high)}  "
-            f"against the status quo {contrast.difference:+.4g} ({between(d_low, d_high)})  "
+            f"against the status quo {'+' * (contrast.difference >= 0)}"
+            f"{brief(contrast.difference, d_high - d_low)} ({between(d_low, d_high)})  "
             f"{self.verdict.value}"
         )
 
