@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.uint32]
 
-CHUNK = 8192
+CHUNK = 16384
 """Rows whose distances and bins are kept at a time."""
 CUT = 44
 """Bits of a number that are cut off to look up its bin: 256 cells an octave are left."""
