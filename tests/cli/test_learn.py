@@ -41,6 +41,7 @@ def learned(log) -> tt.PolicyLearner:
 def test_the_result_is_that_of_the_python_interface(call, csv_log, learned):
     said = call("learn", csv_log, *COLUMNS, "--against", "flat=constant:35", "--json", "out.json")
     assert said.code == 0, said.err
+    assert "sample" not in said.err  # it was learned from all rows
     assert tt.load_policy("policy.json") == learned.policy_
     result = json.loads(Path("out.json").read_text(encoding="utf-8"))
     assert result["honest"] == learned.estimate_.to_dict()

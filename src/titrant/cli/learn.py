@@ -162,9 +162,10 @@ def _say_sample(learner: PolicyLearner) -> None:
     from titrant.cli.terminal import note  # noqa: PLC0415
 
     report = learner.learned_.report
-    if "learned_on" in report:
+    some, every = report.get("learned_on"), report.get("rows")
+    if some is not None and some < every:
         note(
-            f"Learned from a sample of {report['learned_on']:,} of {report['rows']:,} rows and "
+            f"Learned from a sample of {some:,} of {every:,} rows and "
             "graded on all; `--procedure cpo` learns from all."
         )
 
