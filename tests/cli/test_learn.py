@@ -153,6 +153,7 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
         (("--against", "learned=constant:35"), "under names of their own, not 'learned'"),
         (("--against", "constant:x"), "is not a number"),
         (("--policy-class", "tree"), "'tree' is not one of"),
+        (("--procedure", "cpo"), "Only `--procedure stacked` with one dose takes a library"),
     ],
 )
 def test_wrong_requests(call, csv_log, options, sentence):

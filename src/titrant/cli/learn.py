@@ -216,9 +216,14 @@ def _procedure(options: LearnOptions, log: Source, models: Any) -> Any:  # noqa:
     from titrant.learn.cpo import CPO  # noqa: PLC0415
     from titrant.learn.stacked import StackedDR  # noqa: PLC0415
 
-    if options.procedure == SEARCH:
-        return CPO(seed=options.seed)
-    return None if log.dimension > 1 else StackedDR(models=models, seed=options.seed)
+    if options.procedure == STACKED and log.dimension == 1:
+        return StackedDR(models=models, seed=options.seed)
+    if models is not None:
+        raise click.BadParameter(
+            "Only `--procedure stacked` with one dose takes a library of models. Leave it out.",
+            param_hint="'--models'",
+        )
+    return CPO(seed=options.seed) if options.procedure == SEARCH else None
 
 
 def _policy_class(options: LearnOptions) -> Any:  # noqa: ANN401
