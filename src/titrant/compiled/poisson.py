@@ -148,6 +148,6 @@ def add_products(counts: Cells, values: Array, one: Array, other: Array) -> None
     v0, v1, v2, v3 = values[0, 0], values[0, 1], values[0, 2], values[0, 3]
     w0, w1, w2, w3 = values[1, 0], values[1, 1], values[1, 2], values[1, 3]
     for j in range(len(one)):
-        na, nb, nc, nd = float(a[j]), float(b[j]), float(c[j]), float(d[j])
-        one[j] += (na * v0 + nb * v1) + (nc * v2 + nd * v3)
-        other[j] += (na * w0 + nb * w1) + (nc * w2 + nd * w3)
+        n0, n1, n2, n3 = float(a[j]), float(b[j]), float(c[j]), float(d[j])
+        one[j] += (n0 * v0 + n1 * v1) + (n2 * v2 + n3 * v3)
+        other[j] += (n0 * w0 + n1 * w1) + (n2 * w2 + n3 * w3)
