@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import FunctionType
@@ -23,7 +24,7 @@ from titrant.estimators import (
 )
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
-from titrant.inference import RobustBiasCorrected
+from titrant.inference import IntervalMethod, RobustBiasCorrected
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.trust_evidence import Ground, diagnose
 from titrant.inference.trust_support import Support
@@ -34,7 +35,7 @@ from titrant.policies import StatusQuo, as_policy
 from titrant.survey import SEED, survey_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import Statistics
-    from titrant.inference import IntervalMethod
     from titrant.nuisance import Prepared
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
@@ -147,6 +147,10 @@ class Evaluation:
         executor: Executor | Engine | None = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs."""
+        if not isinstance(policies, Mapping):
+            raise InvalidArgument(
+                f"The policies must be a dict with a name for each; got {policies!r}."
+            )
         if not policies:
             raise InvalidArgument("There is no policy to evaluate; give at least one.")
         rules = tuple(as_policy(p) for p in policies.values())
@@ -173,6 +177,10 @@ class Evaluation:
         chosen, refused = self.bandwidths(bandwidth)
         for refusal in refused.values():
             raise refusal
+        if not isinstance(interval, IntervalMethod | None):
+            raise InvalidArgument(
+                f"The `interval` must be a method such as RobustBiasCorrected(); got {interval!r}."
+            )
         comparison = self.comparison(chosen, interval)
         if not allow_untrusted:
             for estimate in comparison.estimates.values():

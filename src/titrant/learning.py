@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check, _drawing
 from titrant.data import LoggedData
-from titrant.data.source import Source
 from titrant.errors import InvalidArgument
 from titrant.estimators import DoublyRobust
 from titrant.evaluation import compare
@@ -27,7 +26,7 @@ from titrant.learn.setting import dose_sd
 from titrant.learn.stacked import StackedDR
 from titrant.learn.streamed import Stream, learn_streamed
 from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
-from titrant.survey import HeldSurvey, StreamSurvey, survey_of
+from titrant.survey import HeldSurvey, StreamSurvey, check_log, survey_of
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from titrant._drawing import Axes
     from titrant._types import Array
+    from titrant.data.source import Source
     from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
     from titrant.execute import Engine
@@ -184,11 +184,7 @@ class PolicyLearner(BaseEstimator):
 
     def _check(self, log: Source) -> None:
         """Refuse what cannot work before any work is done."""
-        if not isinstance(log, Source):
-            raise InvalidArgument(
-                f"`PolicyLearner.fit` takes a `LoggedData`; got a {type(log).__name__}. "
-                "Make one by `LoggedData.from_frame`, or by `scan_parquet` from files."
-            )
+        check_log(log)
         if self.safe and not self.honest:
             raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
         if self.procedure is not None and not isinstance(self.procedure, Procedure):

@@ -15,6 +15,8 @@ import numpy as np
 from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, wording
 from titrant.data.logged import joined
+from titrant.data.source import Source
+from titrant.errors import InvalidArgument
 from titrant.execute import BATCH, OverBatches
 from titrant.inference.balance import Contexts
 from titrant.moments import Moments
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.data.source import Source
     from titrant.execute import Engine
 
 SEED = 0
@@ -249,8 +250,18 @@ class StreamSurvey:
         return np.sqrt(np.diagonal(self.sums.moments.covariance))
 
 
+def check_log(log: object) -> None:
+    """Refuse what is no log, such as a table."""
+    if not isinstance(log, LoggedData | Source):
+        raise InvalidArgument(
+            f"titrant takes a `LoggedData`; got a {type(log).__name__}. Make one by "
+            "`LoggedData.from_frame`, or by `scan_parquet` from files."
+        )
+
+
 def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
     """Return the survey of a log, in one pass over its rows if they are not in memory."""
+    check_log(log)
     if isinstance(log, LoggedData):
         return HeldSurvey(log)
     share = min(log.sample_rows / len(log), 1.0)

@@ -21,8 +21,11 @@ from titrant import (
     LinearGaussian,
     LoggedData,
     NoOverlap,
+    Normal,
     SelfNormalized,
     UntrustedEstimate,
+    bandwidth_path,
+    check,
     compare,
     evaluate,
 )
@@ -269,6 +272,27 @@ def test_vector_bounds_need_a_known_propensity():
     log = Quadratic(dimension=2).draw(60, 0, propensity=False).with_bounds((-9, 9))
     with pytest.raises(InvalidArgument, match="Truncation of vector propensities"):
         evaluate(log, Constant([0.1, 0.2]), estimator=SN, bandwidth=1.0)
+
+
+@pytest.mark.parametrize("bad", [Normal, "bootstrap"])
+def test_an_interval_that_is_none(bad):
+    refused(
+        InvalidArgument,
+        f"The `interval` must be a method such as RobustBiasCorrected(); got {bad!r}.",
+        interval=bad,
+    )
+
+
+@pytest.mark.parametrize("bad", [{"dose": [1.0]}, np.zeros((3, 2)), None], ids=type)
+@pytest.mark.parametrize("ask", [evaluate, check, bandwidth_path], ids=lambda f: f.__name__)
+def test_a_table_is_no_log(bad, ask):
+    with pytest.raises(InvalidArgument, match=f"takes a `LoggedData`; got a {type(bad).__name__}"):
+        ask(bad, NEAR)
+
+
+def test_policies_have_names():
+    with pytest.raises(InvalidArgument, match="must be a dict with a name for each"):
+        compare(LOG, [NEAR], estimator=SN)
 
 
 def test_no_policy_at_all():
