@@ -15,8 +15,6 @@ from benchmarks.coverage.summary import DEFAULT, DEFAULT_INTERVAL, keeps_its_ban
 
 SEED = 77
 BY_NAME = {case.name: case for case in CASES}
-MISSED = {("V shape at the dose", 200, "doubly robust")}
-"""A sharp kink that the outcome model has half removed leaves little to see at n = 200."""
 
 
 @pytest.mark.slow
@@ -46,9 +44,8 @@ def test_the_committed_run_is_a_full_one():
     assert all(c["replications"] >= 500 for c in CELLS)
 
 
-def test_the_default_interval_keeps_its_band_but_for_what_the_page_reports():
-    missed = {(c["design"], c["n"], c["estimator"]) for c in CELLS if not keeps_its_band(c)}
-    assert missed == MISSED
+def test_the_default_interval_keeps_its_band():
+    assert [(c["design"], c["n"], c["estimator"]) for c in CELLS if not keeps_its_band(c)] == []
 
 
 def test_the_default_selector_is_near_the_best_bandwidth():
