@@ -205,20 +205,6 @@ def _moment(areas: Array, j: int, a: float, b: float, sign: float) -> float:
 
 
 @compiled
-def bounds_of(bounds: Array, start: int, stop: int, edges: Array) -> Array:
-    """Return the bounds of a chunk (2, ≥ B), or none (0, …)."""
-    if bounds.shape[1] == 0:
-        return edges[:0]
-    for side in range(2):
-        out = edges[side][: stop - start]
-        if bounds.shape[1] > 1:
-            copy(bounds[side][start:stop], out)
-        elif start == 0:
-            out[:] = bounds[side, 0]
-    return edges
-
-
-@compiled
 def copy(a: Array, out: Array) -> None:
     """Set out (B,) to a."""
     for i in range(len(out)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -35,9 +35,13 @@ def fusible(questions: Sequence[Question], rows: Sequence[Rows]) -> bool:
 
 
 def _fusible(estimator: Estimator, rows: Rows) -> bool:
-    if not isinstance(estimator, SmoothedEstimator) or not has_loop(estimator.kernel, rows):
+    return has_common_terms(estimator) and has_loop(estimator.kernel, rows)
+
+
+def has_common_terms(estimator: Estimator) -> TypeGuard[SmoothedEstimator]:
+    """Whether terms and weights are those of all: an estimator's own are computed as it says."""
+    if not isinstance(estimator, SmoothedEstimator):
         return False
-    # An estimator with terms or weights of its own is computed as it says.
     own = type(estimator)
     return own.terms is WeightedEstimator.terms and own.weight is SmoothedEstimator.weight
 

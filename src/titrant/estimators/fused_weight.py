@@ -46,13 +46,17 @@ class Columns:
         )
 
 
+def can_loop(kernel: Kernel, rows: Rows) -> bool:
+    """Whether there is a compiled loop for these rows."""
+    return rows.t.shape[1] == 1 and power_form(kernel) is not None
+
+
 def has_loop(kernel: Kernel, rows: Rows) -> bool:
     """Whether compiled loops can do these rows, and should.
 
     Few rows at the end of a long log are done like those before them.
     """
-    many = rows.first_row + len(rows.y) >= MANY
-    return many and rows.t.shape[1] == 1 and power_form(kernel) is not None
+    return rows.first_row + len(rows.y) >= MANY and can_loop(kernel, rows)
 
 
 def smoothing(kernel: Kernel, boundary: Boundary, h: float) -> Smoothing:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.estimators import SmoothedEstimator, WeightedEstimator
-from titrant.estimators.fused_weight import fused_weight
+from titrant.estimators import WeightedEstimator
+from titrant.estimators.fused import has_common_terms
+from titrant.estimators.fused_weight import can_loop, fused_weight
 from titrant.inference.base import Inference, Interval, IntervalMethod
 from titrant.inference.poisson import EDGES, REST, SHARE, poisson_counts, row_keys
 from titrant.inference.rbc import corrected_answers
-from titrant.kernels.power import power_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,22 +136,11 @@ def resampled_sums(
 def _terms(question: Question, rows: Rows, *, loops: bool) -> Array:
     """Return the terms (k, n) of a question, by compiled ``loops`` where there are any."""
     estimator = question.estimator
-    if not (loops and isinstance(estimator, SmoothedEstimator) and _has_loop(estimator, rows)):
+    if not (loops and has_common_terms(estimator) and can_loop(estimator.kernel, rows)):
         return estimator.terms(rows, question.scale).T
     b, e = estimator.baseline(rows)
     w = fused_weight(rows, estimator.kernel, estimator.boundary, question.scale)
     return np.stack([b, w * e, w])
-
-
-def _has_loop(estimator: SmoothedEstimator, rows: Rows) -> bool:
-    """Whether a compiled loop has the weights, and the terms are made of them as everywhere."""
-    own = type(estimator)
-    return (
-        own.terms is WeightedEstimator.terms
-        and own.weight is SmoothedEstimator.weight
-        and rows.t.shape[1] == 1
-        and power_form(estimator.kernel) is not None
-    )
 
 
 def plain_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:
