@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="Spark is tested by `make test-spark`")
 
 import titrant as tt
 from titrant.execute.spark import OnSpark, scan_spark
+from titrant.outcome import Quadratic, RidgeModel
 
 MERGED = 1e-10  # sums over other partitions, added in another order
 
@@ -94,6 +95,20 @@ def test_a_search_finds_the_policy_it_finds_in_files(frame, files):
         return learner.fit(log).learned_.to_dict()
 
     assert learned(scan_spark(frame, KNOWN)) == learned(tt.scan_parquet(files, KNOWN))
+
+
+def test_the_honest_value_is_that_of_the_same_halves_in_files(frame, files):
+    # Halves are drawn by row numbers, which Spark's partitions give as files do. Few passes, since
+    # each takes Spark seconds: the policy is learned from the sample.
+    def learned(log):
+        procedure = tt.StackedDR(models={"quadratic": RidgeModel(Quadratic())}, folds=3)
+        grade = tt.SelfNormalized()
+        return tt.PolicyLearner(policy=tt.Constant(0.0), procedure=procedure, grade=grade).fit(log)
+
+    there = learned(scan_spark(frame, KNOWN, sample_rows=2_000))
+    here = learned(tt.scan_parquet(files, KNOWN, sample_rows=2_000))
+    assert there.estimate_.to_dict() == here.estimate_.to_dict()
+    assert there.decision_ == here.decision_
 
 
 def test_progress_and_timeout_are_those_of_the_engine_given(frame):

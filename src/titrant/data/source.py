@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,3 +60,27 @@ class Source(Protocol):
 
     def __len__(self) -> int:
         """Return the number of rows."""
+
+
+@runtime_checkable
+class Selection(Protocol):
+    """Some rows of a larger source or partition, read through it."""
+
+    @property
+    def whole(self) -> Any:  # noqa: ANN401  (a source of sources, a partition of partitions)
+        """What the rows are selected from."""
+
+    def of(self, whole: Any) -> Self:  # noqa: ANN401
+        """Return the same selection from the same rows in another place."""
+
+
+def root_of(selected: Any) -> Any:  # noqa: ANN401
+    """Return the source or partition that holds the rows behind any selections."""
+    return root_of(selected.whole) if isinstance(selected, Selection) else selected
+
+
+def read_from(selected: Any, rows: Any) -> Any:  # noqa: ANN401
+    """Return what is selected from a partition, from its ``rows`` as they are read elsewhere."""
+    if isinstance(selected, Selection):
+        return selected.of(read_from(selected.whole, rows))
+    return rows

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from titrant import _check
 from titrant.data import LoggedData
+from titrant.data.source import root_of
 from titrant.errors import ExecutionError
 from titrant.execute.pinning import pin_for_good, pinned, this_process
 
@@ -199,8 +200,8 @@ def as_engine(executor: Executor | Engine | None, log: Source) -> Engine:
     """Return where to work on a log: as told, else on threads for files, in this one for arrays."""
     from titrant.execute.spark import OnSpark, SparkSource  # noqa: PLC0415  (which imports this)
 
-    if isinstance(log, SparkSource):
-        return OnSpark.of(log, executor)
+    if isinstance(root := root_of(log), SparkSource):
+        return OnSpark.of(root, executor)
     if isinstance(executor, Engine):
         return executor
     if executor is not None:

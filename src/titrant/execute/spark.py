@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, check_present
-from titrant.data.source import SAMPLE
+from titrant.data.source import SAMPLE, read_from, root_of
 from titrant.errors import DataError, ExecutionError, InvalidArgument, TitrantError
 from titrant.execute.engine import Engine, Task
 
@@ -112,19 +112,20 @@ class Work(Generic[S]):
     """A task as Spark sends it to the workers, with what they need to read their rows."""
 
     task: Callable[[Any], S]
-    places: dict[int, SparkPartition]
+    places: dict[int, Any]
+    """The partition, or what is selected from it, by the number of the partition."""
     columns: Columns
     limits: tuple[Array, Array]
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the pickled result of the partition whose rows these are."""
-        place = self.places.get(_number())
-        if place is not None:
-            yield _row(
-                place.number, self._pickled(Streamed(stream, place, self.columns, self.limits))
-            )
+        number = _number()
+        if number in self.places:
+            selected = self.places[number]
+            rows = Streamed(stream, root_of(selected), self.columns, self.limits)
+            yield _row(number, self._pickled(read_from(selected, rows)))
 
-    def _pickled(self, rows: Streamed) -> bytes:
+    def _pickled(self, rows: Any) -> bytes:  # noqa: ANN401  (a partition, or selected from one)
         try:
             return pickle.dumps(self.task(rows))
         except TitrantError as error:  # Spark would send its text alone, and try again
@@ -197,7 +198,7 @@ class OnSpark(Engine):
 
     def _results(self, task: Callable[[P], S], partitions: Sequence[P]) -> Iterator[S]:
         """Return the result of each partition, in order."""
-        places: dict[int, SparkPartition] = {p.number: p for p in cast("Sequence[Any]", partitions)}
+        places: dict[int, Any] = {root_of(p).number: p for p in partitions}
         work = Work(Task(task, self.pin), places, self.source.columns, self.source.limits)
         results = _collected(self.source.frame, work, self.timeout)
         return (_opened(results, number) for number in places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class HalfPartition:
         """Return the number of its rows."""
         end = self.whole.first_row + len(self.whole)
         return rows_before(end, self.half, self.seed) - self.first_row
+
+    def of(self, whole: Partition) -> HalfPartition:
+        """Return the rows of the same half in the same rows in another place."""
+        return replace(self, whole=whole)
 
     def batches(self, size: int) -> Iterator[LoggedData]:
         """Yield the rows of the half, those of ``size`` rows of the whole at a time."""
@@ -92,6 +96,10 @@ class Half:
         """The partitions of the whole that have rows of this half."""
         parts = [HalfPartition(part, self.half, self.seed) for part in self.whole.partitions]
         return [part for part in parts if len(part)]
+
+    def of(self, whole: Source) -> Half:
+        """Return the same half of another source."""
+        return replace(self, whole=whole)
 
     def __len__(self) -> int:
         """Return the number of rows."""

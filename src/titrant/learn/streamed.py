@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.estimators import DirectMethod
-from titrant.execute import BATCH, OverBatches
+from titrant.execute import BATCH, OverBatches, add_up
 from titrant.learn.classes import CONSTANT, ClippedClass, FittedLinear, LinearClass
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from titrant.propensity import PropensityModel
     from titrant.propensity.linear import Affine
     from titrant.survey import StreamSurvey
+
+TABULATED = 4096
+"""Rows whose outcome curves are tabulated at a time: tables that stay in cache take half the time
+of those of a whole batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +212,11 @@ class SearchSums:
 
     def __call__(self, params: Array, log: LoggedData) -> SearchStatistics:
         """Return the sums of a block at parameters (m, P·d)."""
+        if self.model is None:
+            return self._sums(params, log)
+        return add_up(partial(self._sums, params), log.batches(TABULATED))
+
+    def _sums(self, params: Array, log: LoggedData) -> SearchStatistics:
         problem = self._problem(log)
         return search_of(problem, self.estimator, self.second, self.model, self.ends)(params)
 
