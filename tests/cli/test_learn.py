@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 import titrant as tt
 from titrant.cli import recommend
 from titrant.cli.learn import CLASSES, MODELS
-from titrant.data import streams
+from titrant.data import scan, streams
 from titrant.outcome import ridge_pair
 
 COLUMNS = (
@@ -282,3 +283,24 @@ def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, 
     assert said.code == 2
     assert "row 2000" in said.err
     assert not Path("other.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--in-parts",), ("--procedure", "cpo")], ids=["memory", "stacked", "cpo"]
+)
+def test_only_a_search_in_parts_has_a_state_to_keep(call, csv_log, words):
+    said = call("learn", csv_log, *COLUMNS, "--checkpoint", "state", *words)
+    assert said.code == 2
+    assert "Only a search over a log in parts has a state to keep" in said.err
+    assert not list(Path().iterdir())
+
+
+def test_a_log_in_parts_says_from_how_many_rows_it_was_learned(call, table, monkeypatch):
+    call()  # into the empty folder
+    pq.write_table(pa.table(table), "log.parquet")
+    small = {**scan.scan_parquet.__kwdefaults__, "sample_rows": 300}
+    monkeypatch.setattr(scan.scan_parquet, "__kwdefaults__", small)
+    said = call("learn", "log.parquet", *COLUMNS, "--policy-class", "constant", "--in-parts")
+    assert said.code == 0, said.err
+    assert re.search(r"Learned from a sample of \d{3} of 600 rows and graded on all", said.err)
+    assert "mean dose" in said.out
