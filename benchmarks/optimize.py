@@ -15,6 +15,7 @@ import os
 import platform
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -302,6 +303,26 @@ def line_search(slope: str, n: int, repeats: int) -> Line:
     )
 
 
+def growth(sizes: tuple[int, ...], repeats: int) -> Line:
+    """Goal 11: how far a search of eight restarts and ten steps is from proportional in rows."""
+    few = LBFGS(steps=10, value_tolerance=0.0, gradient_tolerance=0.0)
+    task = Task("self-normalized, ridge", SelfNormalized(), ridge=0.1)
+
+    def search(n: int) -> Callable[[], Any]:
+        problem = Problem.draw(n, 10, 0)
+        objective, starts = task.compiled(problem), problem.starts(0)[:8]
+        return lambda: few.minimize(objective, starts)
+
+    least, found = in_turn([search(n) for n in sizes], repeats)
+    # How many trials ten steps take differs with the data; the cost of one must not.
+    each = [s / (n * f.evaluations) for s, n, f in zip(least, sizes, found, strict=True)]
+    off = max(abs(b / a - 1) for a, b in pairwise(each))
+    shown = " → ".join(f"{n:,}" for n in sizes)
+    details = {"nanoseconds_a_row_and_evaluation": [1e9 * s for s in each]}
+    asked = "≤ .15 from proportional"
+    return Line(11, f"learn, n = {shown}", off, asked, bool(off <= 0.15), details)
+
+
 def measure(*, quick: bool) -> list[Line]:
     repeats, few = (1, 1) if quick else (7, 3)
     lines = [
@@ -315,7 +336,7 @@ def measure(*, quick: bool) -> list[Line]:
         for task in TASKS
     ]
     lines += [line_search(slope, 100_000, repeats) for slope in ("1", "x")]
-    return lines
+    return [*lines, growth((10**5, 3 * 10**5) if quick else (10**5, 3 * 10**5, 10**6), few)]
 
 
 def main() -> None:
