@@ -36,7 +36,8 @@ HOW = """\
 - **A bootstrap that draws only rows that count.** Sixteen random bits tell a Poisson count, but for
   five cells of 65,536 in which 64 more decide, so that its law is exact to a double. Counts are
   made, multiplied and added 32 at a time and never stored.
-- **Searches** that compute all restarts together; see `benchmarks/optimize.py`.
+- **Searches** that compute all restarts together and, with the rows in memory, run whole in
+  compiled code; see `benchmarks/optimize.py`.
 - **Nothing is imported before it is needed**: `import titrant` loads numpy alone."""
 WHY = """\
 ## What is missed, and why
@@ -53,11 +54,12 @@ WHY = """\
   for the joint covariance, at a fifth of a nanosecond. With 200 bandwidths it is a tenth of the
   rows, 71 weights and 4,000 products of each; the loop over products runs at two thirds of what
   the processor can multiply.
-- **32 restarts.** The objective of the default learner keeps the goal at n = 400. Self-normalized
-  searches take up to 1.6 times the evaluations of scipy's, which stop earlier, at median values
-  up to .002 worse. An ESS floor adds a third sum and its slope. With 82 contexts the doubly robust
-  search was fast enough, but its best value was 6·10⁻⁵ worse than scipy's, more than the 10⁻⁶ that
-  count as the same; from random starts neither finds the best valley for sure.
+- **32 restarts.** Self-normalized searches take up to 1.6 times the evaluations of scipy's, which
+  stop earlier, at median values up to .002 worse. With 82 contexts the features of all rows are
+  2 MB, more than a core's own cache: while few runs are left, reading them takes most of the time.
+  Which of many valleys the best of 32 random starts finds there is chance: on twelve logs other
+  than those above ours was more than 10⁻⁶ above scipy's best once, by 3·10⁻⁵, and below it five
+  times, by up to 4·10⁻⁵.
 - **Growth of one evaluation.** The time a row falls with the number of rows; it never rises.
 
 Other work ran on both cores during these measurements; a quiet machine may give other ratios.
