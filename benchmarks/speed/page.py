@@ -55,11 +55,10 @@ WHY = """\
   rows, 71 weights and 4,000 products of each; the loop over products runs at two thirds of what
   the processor can multiply.
 - **32 restarts.** Self-normalized searches take up to 1.6 times the evaluations of scipy's, which
-  stop earlier, at median values up to .002 worse. With 82 contexts the features of all rows are
-  2 MB, more than a core's own cache: while few runs are left, reading them takes most of the time.
-  Which of many valleys the best of 32 random starts finds there is chance: on twelve logs other
-  than those above ours was more than 10⁻⁶ above scipy's best once, by 3·10⁻⁵, and below it five
-  times, by up to 4·10⁻⁵.
+  stop earlier, at median values up to .002 worse. Which of many valleys the best of 32 random
+  starts finds with 82 contexts is chance: in twelve searches, by centered IPW and doubly robust on
+  six logs other than those above, our best was more than 10⁻⁶ above scipy's once, by 3·10⁻⁵, and
+  below it five times, by up to 4·10⁻⁵.
 - **Growth of one evaluation.** The time a row falls with the number of rows; it never rises.
 
 Other work ran on both cores during these measurements; a quiet machine may give other ratios.
@@ -73,13 +72,13 @@ contexts, all outcome models.
 
 {lines}
 
-Profiles of sampled stacks showed where it went. Half of `learn` was the forest's outcome curves:
+Profiles of sampled stacks showed where it went. Four tenths of `learn` were the forest's curves:
 40 trees walked down at five shifted doses for each of 81 doses of a row. A row now walks down each
 tree once, and parts where a tree asks for the dose: the same bits. Curves of the ridge models and
 of the well are products of what a row and a dose give alone, equal up to rounding. A search whose
 rows are in memory runs whole in compiled code: with 400 rows the way through Python took three
 quarters of its time. What is left of `learn` is mostly scikit-learn's fitting of the trees and the
-search itself. The first run of a command after installation also compiles, up to half a minute."""
+search itself. The first run of a command after installation also compiles, for up to 40 CPU seconds."""
 COLUMNS = ("goal", "work", "measured", "asked", "")
 
 
