@@ -78,7 +78,7 @@ tree once, and parts where a tree asks for the dose: the same bits. Curves of th
 of the well are products of what a row and a dose give alone, equal up to rounding. A search whose
 rows are in memory runs whole in compiled code: with 400 rows the way through Python took three
 quarters of its time. What is left of `learn` is mostly scikit-learn's fitting of the trees and the
-search itself. The first run of a command after installation also compiles, for up to 40 CPU seconds."""
+search itself. The first run after installation also compiles, for up to 40 CPU seconds."""
 COLUMNS = ("goal", "work", "measured", "asked", "")
 
 
