@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CLASSES = ("linear", "constant", "rbf")
 MODELS = ("all", "ridge")
 STACKED, SEARCH = PROCEDURES = ("stacked", "cpo")
+LEAST_ESS = 30.0
+"""Effective rows that a searched policy must keep: an estimate of few rows is small by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class LearnOptions:
         default=STACKED,
         show_default=True,
         help="stacked: doubly robust, from outcome models, and of a log in parts from a sample of "
-        "its rows; cpo: search for the least estimated loss, over all rows.",
+        "its rows; cpo: search for the least estimated loss, over all rows, "
+        "with 30 effective rows or more.",
     )
     checkpoint: str | None = option(
         "--checkpoint",
@@ -223,7 +226,7 @@ def _procedure(options: LearnOptions, log: Source, models: Any) -> Any:  # noqa:
             "Only `--procedure stacked` with one dose takes a library of models. Leave it out.",
             param_hint="'--models'",
         )
-    return CPO(seed=options.seed) if options.procedure == SEARCH else None
+    return CPO(ess_floor=LEAST_ESS, seed=options.seed) if options.procedure == SEARCH else None
 
 
 def _policy_class(options: LearnOptions) -> Any:  # noqa: ANN401
