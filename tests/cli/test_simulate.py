@@ -117,7 +117,7 @@ def test_vector_doses_and_tables_without_numbers(call):
         ["2020-01-01", "1", "2"],
         ["2020-01-02", "1", "2"],
     ]
-    assert "Column `when` is left out of the context" in said.err
+    assert not said.err  # a constant has no context that a column could be left out of
 
 
 @pytest.mark.parametrize(
