@@ -64,7 +64,8 @@ WHY = """\
 - **Growth of the path.** The time a row falls with the number of rows, as what does not depend on
   them is spread over more.
 
-One other process ran on the second core during part of these measurements. Goal 10 is told as `python -m benchmarks.scale` measured it."""
+One other process ran on the second core during part of these measurements. Goal 10 is told as
+`python -m benchmarks.scale` measured it."""
 COMMANDS = """\
 ## Whole commands
 
