@@ -66,7 +66,13 @@ def statistics(
     shape, terms = np.empty((3, WAITING)), np.empty((3, WAITING))
     k, plain = constants(h, kappa, gamma, middle), constants(h, kappa, gamma, PLAIN)
     apart, low, high = ranges(bounds, degree, h)
-    set_means(t, tau, y, q, bounds, b, r, h, kappa, gamma, degree, areas, middle, terms, mean)
+    # Sums of the first chunk are taken from its own mean, those of others from the mean before.
+    first = min(CHUNK, n)
+    base, z, w = terms[0][:first], terms[1][:first], terms[2][:first]
+    write_terms(
+        t, tau, y, q, bounds, b, r, h, kappa, gamma, degree, areas, middle, 0, first, base, z, w
+    )
+    mean[0], mean[1], mean[2] = average(base), average(z), average(w)
     for start in range(0, n, CHUNK):
         stop = min(start + CHUNK, n)
         # Slices throughout: numba would look for negative numbers in y[start + i].
@@ -123,33 +129,6 @@ def statistics(
             done, waiting = done + waiting, 0
     comoment[0, 1], comoment[0, 2], comoment[1, 2] = comoment[1, 0], comoment[2, 0], comoment[2, 1]
     return mean, comoment, tally, pool[:size]
-
-
-@compiled
-def set_means(
-    t: Array,
-    tau: Array,
-    y: Array,
-    q: Array,
-    bounds: Array,
-    b: Array,
-    r: Array,
-    h: float,
-    kappa: Array,
-    gamma: int,
-    degree: int,
-    areas: Array,
-    middle: Array,
-    terms: Array,
-    mean: Array,
-) -> None:
-    """Set mean (3,) to that of the first chunk, from where its sums are taken."""
-    stop = min(CHUNK, len(t))
-    base, z, w = terms[0][:stop], terms[1][:stop], terms[2][:stop]
-    write_terms(
-        t, tau, y, q, bounds, b, r, h, kappa, gamma, degree, areas, middle, 0, stop, base, z, w
-    )
-    mean[0], mean[1], mean[2] = average(base), average(z), average(w)
 
 
 @fast
