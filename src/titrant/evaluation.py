@@ -25,6 +25,7 @@ from titrant.estimators import (
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import IntervalMethod, RobustBiasCorrected
+from titrant.inference.columns import context_findings, outcome_findings
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.trust_evidence import Ground, diagnose
 from titrant.inference.trust_support import Support
@@ -370,6 +371,8 @@ class Evaluation:
             floor=self.nuisances.floor,
             floor_share=floor_share,
             bounded=self.source.bounded,
+            outcomes=tuple(outcome_findings(survey.sample.log)),
+            columns=tuple(context_findings(survey.sample.log, survey.held)),
         )
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:

@@ -205,15 +205,16 @@ def fitted_propensity(
 ) -> PropensityModel | None:
     """Return a fitted copy of the user's model, of the default one, or None for the column.
 
-    On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows and
-    any other on the sample of rows.
+    On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows,
+    unless values of contexts are held; then, and any other model, on the sample of rows.
     """
     if not estimator.uses_propensity or (propensity is None and log.has_propensity):
         return None
     model = unfitted_propensity(propensity, log.dimension)
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
-    if survey.sums is not None and type(model) in (LinearGaussian, MultivariateGaussian):
+    by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
+    if survey.sums is not None and by_sums and survey.as_they_are:
         from titrant.propensity.sums import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
         sums = linear_sums(survey.sums, log.dimension)

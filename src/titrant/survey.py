@@ -6,20 +6,21 @@ by a hash of their numbers: the same rows however the log is cut into partitions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from titrant._hash import GOLDEN, splitmix64
-from titrant.data import LoggedData, wording
+from titrant.data import LoggedData, validate, wording
 from titrant.data.logged import joined
 from titrant.data.source import Source
 from titrant.errors import InvalidArgument
 from titrant.execute import BATCH, OverBatches
 from titrant.inference.balance import Contexts
 from titrant.moments import Moments
+from titrant.scaling import ROUNDING, Held
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,6 +78,14 @@ class Survey(Protocol):
         """Means and sds of the contexts."""
 
     @property
+    def held(self) -> Held:
+        """How far values of the contexts are held."""
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held."""
+
+    @property
     def context_ends(self) -> tuple[Array, Array]:
         """The least and the greatest value of each context (p,)."""
 
@@ -132,7 +141,17 @@ class HeldSurvey:
     @cached_property
     def contexts(self) -> Contexts:
         """Means and sds of the contexts."""
-        return Contexts.of(self.log.context, self.log.names)
+        return Contexts.of(self.log.context, self.log.names, self.held)
+
+    @cached_property
+    def held(self) -> Held:
+        """How far values of the contexts are held."""
+        return Held.of(self.log.context)
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held."""
+        return self.held.passes(*self.context_ends)
 
     @cached_property
     def context_ends(self) -> tuple[Array, Array]:
@@ -229,11 +248,26 @@ class StreamSurvey:
         """The least and the greatest dose (d,) that is possible in every row."""
         return self.sums.lower, self.sums.upper
 
-    @property
+    @cached_property
     def contexts(self) -> Contexts:
-        """Means and sds of the contexts."""
-        first = self.dimension + 1
-        return Contexts(self.n, self.names, self.sums.moments.mean[first:], self._sd[first:])
+        """Means and sds of the contexts: of all rows, or of the sample where values are held."""
+        sample, first = self.sample.log, self.dimension + 1
+        if not self.as_they_are:
+            return replace(Contexts.of(sample.context, self.names, self.held), n=self.n)
+        center, sd = self.sums.moments.mean[first:], self._sd[first:]
+        size = np.maximum(*map(np.abs, self.context_ends))
+        spread = np.where(sd > ROUNDING * size, sd, 0.0)
+        return Contexts(self.n, self.names, center, spread, self.held)
+
+    @cached_property
+    def held(self) -> Held:
+        """How far values of the contexts are held, by the rows drawn."""
+        return Held.of(self.sample.log.context)
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held, so that sums over all rows can be used."""
+        return self.held.passes(*self.context_ends)
 
     @property
     def dose_ends(self) -> tuple[Array, Array]:
@@ -269,6 +303,8 @@ def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
             raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+    for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
+        validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
     return StreamSurvey(log.names, log.dimension, sums)
 
 

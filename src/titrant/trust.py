@@ -15,6 +15,7 @@ from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation import Evaluation
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
+from titrant.inference.columns import context_findings, outcome_findings
 from titrant.inference.trust_rules import overlap, propensity_pit, stabilized_weight
 from titrant.nuisance import Nuisances, contexts
 from titrant.survey import survey_of
@@ -60,7 +61,9 @@ def check(
         # Nothing but the propensities is of interest, so no outcome model is fitted.
         survey = survey_of(log, as_engine(executor, log))
         nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
-        return calibration_report(survey.sample.log, nuisances.propensity, folds, seed)
+        log = survey.sample.log
+        columns = Diagnostics.of([*outcome_findings(log), *context_findings(log, survey.held)])
+        return columns + calibration_report(log, nuisances.propensity, folds, seed)
     evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
     found = policy_report(evaluation, bandwidth)
     if not chosen.uses_propensity:

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from titrant.inference.balance import Contexts, balance_sums, imbalance
+from titrant.scaling import Held
 
 # Sums of a few numbers of order 1 in another order.
 EXACT = 1e-12
 
 
 def found(w: np.ndarray, x: np.ndarray):
-    contexts = Contexts.of(x, tuple("abcdefgh"[: x.shape[1]]))
-    return imbalance(balance_sums(w, x, w.mean(), contexts.center), contexts)
+    contexts = Contexts.of(x, tuple("abcdefgh"[: x.shape[1]]), Held.of(x))
+    return imbalance(balance_sums(w, x, w.mean(), contexts), contexts)
 
 
 def test_three_rows_by_hand():

@@ -81,9 +81,22 @@ def test_rbf_centers_are_drawn_by_the_seed_among_the_contexts():
     assert {tuple(c) for c in drawn[0]} <= {tuple(x) for x in LOG.context}
 
 
-def test_the_scale_of_rbfs_is_the_median_distance():
-    pairs = [np.linalg.norm(a - b) for i, a in enumerate(LOG.context) for b in LOG.context[:i]]
-    assert RBFClass(centers=3).on(LOG).scale == pytest.approx(np.median(pairs))
+def test_the_scale_of_rbfs_is_the_median_distance_in_sds_of_each_context():
+    sd = LOG.context.std(axis=0)
+    z = LOG.context / sd
+    pairs = [np.linalg.norm(a - b) for i, a in enumerate(z) for b in z[:i]]
+    assert RBFClass(centers=3).on(LOG).scale == pytest.approx(sd * np.median(pairs))
+
+
+def test_rbfs_do_not_depend_on_the_units_of_contexts():
+    # The same features whatever the units: the policies that can be learned are the same.
+    units = np.array([1000.0, 1e-3])
+    other = tt.LoggedData(LOG.context * units, LOG.treatment, LOG.outcome)
+    np.testing.assert_allclose(
+        RBFClass(centers=9).on(other).features(other.context),
+        RBFClass(centers=9).on(LOG).features(LOG.context),
+        atol=1e-9,  # the inverse root of a near-singular kernel matrix
+    )
 
 
 def test_without_contexts_a_linear_policy_is_constant():

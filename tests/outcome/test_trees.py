@@ -49,7 +49,7 @@ def test_predictions_are_a_binomial_average_of_the_forest():
 
 def test_without_width_it_is_the_forest():
     model = Trees(trees=9, width=0.0).fit(X, T, Y)
-    columns = model.columns_.grained(np.column_stack([X, T]))
+    columns = np.hstack([model.context_.grained(X), model.dose_.grained(T[:, None])])
     expected = Y.mean() + Y.std() * model.forest_.predict(columns)
     np.testing.assert_allclose(model.predict(X, T), expected, rtol=GRAINED)
 

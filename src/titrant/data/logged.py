@@ -302,6 +302,9 @@ def _fill_checked(
     validate.check_rows(len(parts.outcome))
     validate.check_finite(validate.by_label(parts, labels))
     validate.check_varies(parts.doses, labels.treatment)
+    for label, column in zip(labels.treatment, parts.doses.T, strict=True):
+        validate.check_scale(label, column.min(), column.max())
+    validate.check_scale(labels.outcome, parts.outcome.min(), parts.outcome.max())
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
     limits = validate.bound_arrays(bounds, *parts.doses.shape)

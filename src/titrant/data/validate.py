@@ -22,6 +22,8 @@ Bound: TypeAlias = float | ArrayLike | Sequence[float | None] | None
 Bounds: TypeAlias = tuple[Bound, Bound] | None
 
 _LEAST_ROWS = 2
+LARGEST = 1e70
+"""Beyond it, and for differences below its inverse, fourth powers leave the range of a double."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +130,19 @@ def check_rows(n: int) -> None:
 
 
 def check_finite(parts: dict[str, Array]) -> None:
-    """Refuse NaN and infinity in any of the labeled columns (n,), with one sentence for all."""
+    """Refuse NaN, infinity and numbers whose squares overflow in any labeled column (n,)."""
     bad = {label: ~np.isfinite(column) for label, column in parts.items() if not _finite(column)}
     if bad:
         raise wording.not_finite(bad)
+    for label, column in parts.items():
+        if len(column) and max(column.max(), -column.min()) >= LARGEST:
+            raise wording.too_large(label, column, LARGEST)
+
+
+def check_scale(label: str, low: float, high: float) -> None:
+    """Refuse a column from low to high whose differences vanish when squared."""
+    if 0.0 < high - low < 1.0 / LARGEST:
+        raise wording.too_small(label, high - low)
 
 
 def check_varies(t: Array, labels: tuple[str, ...]) -> None:

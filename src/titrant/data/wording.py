@@ -211,6 +211,24 @@ def not_finite(masks: Mapping[str, NDArray[np.bool_]]) -> DataError:
     )
 
 
+def too_large(label: str, column: NDArray[np.float64], largest: float) -> DataError:
+    """Refuse numbers of a column (n,) whose squares overflow."""
+    bad = np.abs(column) >= largest
+    return DataError(
+        f"The {label} must stay below {largest:g} in size, since larger numbers overflow when they "
+        f"are squared; got {of_rows(bad)} beyond it ({first_rows(bad)}). Correct these rows, or "
+        "give the column in a larger unit."
+    )
+
+
+def too_small(label: str, extent: float) -> DataError:
+    """Refuse a column whose differences are 0 when squared."""
+    return DataError(
+        f"The {label} varies by {extent:.3g} in all, which is 0 when it is squared. "
+        "Give the column in a smaller unit."
+    )
+
+
 def not_positive(label: str, q: NDArray[np.float64]) -> DataError:
     """Refuse propensities ≤ 0, q (n,)."""
     bad = q <= 0

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from titrant.scaling import spread_of
+
 if TYPE_CHECKING:
     from titrant._types import Array
-
-_ROUNDING = 1e-12
-"""A context that varies by less than this share of its size is constant."""
+    from titrant.scaling import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,15 @@ class Contexts:
     names: tuple[str, ...]
     center: Array
     spread: Array
+    """0 for a constant one."""
+    hold: Held
+    """How far values are held, so that one cell cannot be all of a context's spread."""
 
     @classmethod
-    def of(cls, x: Array, names: tuple[str, ...]) -> Self:
+    def of(cls, x: Array, names: tuple[str, ...], hold: Held) -> Self:
         """Return the summary of contexts x (n, p)."""
-        return cls(len(x), names, x.mean(axis=0), x.std(axis=0))
+        held = hold.columns(x)
+        return cls(len(x), names, held.mean(axis=0), spread_of(held), hold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,16 @@ class Imbalance:
     in_se: Array
 
 
-def balance_sums(w: Array, x: Array, mean_weight: float, center: Array) -> Array:
+def balance_sums(w: Array, x: Array, mean_weight: float, contexts: Contexts) -> Array:
     """Return Σz and Σz² (2, p), z = (w/w̄ − 1)(x − x̄), of weights w (n,) and contexts x (n, p)."""
-    z = (w / mean_weight - 1.0)[:, None] * (x - center)
+    z = (w / mean_weight - 1.0)[:, None] * (contexts.hold.columns(x) - contexts.center)
     return np.stack([z.sum(axis=0), (z * z).sum(axis=0)])
 
 
 def imbalance(sums: Array, contexts: Contexts) -> Imbalance:
     """Return |Σz|/(n·sd(x)) and |Σz|/√Σz², 0 for a constant context."""
     total, squares = np.abs(sums[0]), sums[1]
-    varies = contexts.spread > _ROUNDING * np.abs(contexts.center)
-    varies &= squares > 0.0
+    varies = (contexts.spread > 0.0) & (squares > 0.0)
     zero = np.zeros_like(total)
     return Imbalance(
         np.divide(total, contexts.n * contexts.spread, out=zero.copy(), where=varies),

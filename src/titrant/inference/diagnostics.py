@@ -47,11 +47,11 @@ class Diagnostics:
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
-    """What could not be checked, and why; a sentence each."""
+    """What could not be checked and why, and values that were held; a sentence each."""
 
     @classmethod
     def of(cls, findings: Iterable[Check | str]) -> Self:
-        """Return the report of checks and, among them, notes on checks that could not be made."""
+        """Return the report of checks and, among them, notes."""
         found = list(findings)
         return cls(
             tuple(f for f in found if isinstance(f, Check)),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from titrant._types import Array
-    from titrant.estimators import Joint, JointPass, Question, Rows
+    from titrant.estimators import Estimator, Joint, JointPass, Question, Rows
     from titrant.estimators.joint import Statistics
     from titrant.inference.balance import Contexts
     from titrant.inference.diagnostics import Check
@@ -47,6 +47,10 @@ class Ground:
     floor: float
     floor_share: float
     bounded: bool
+    outcomes: tuple[Check | str, ...] = ()
+    """What was found about outcomes and doses, for every estimate."""
+    columns: tuple[Check | str, ...] = ()
+    """What was found about contexts, for every estimate that adjusts for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def evidence_of(plan: Plan, ground: Ground, rows: Sequence[Rows]) -> Evidence:
     outside = 0 if ground.support is None else np.count_nonzero(ground.support.outside(own))
     return Evidence(
         statistics_of((*plan.path, *plan.corrected), rows),
-        balance_sums(w, own.need("x", "balance"), plan.mean_weight, ground.contexts.center),
+        balance_sums(w, own.need("x", "balance"), plan.mean_weight, ground.contexts),
         raised_weight(w, own),
         int(outside),
         int(np.count_nonzero(within_reach_of_bound(own, plan.question.scale))),
@@ -173,8 +177,15 @@ def report(point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence)
             *weight_checks(point, i, plan, ground, evidence),
             *support_checks(plan, ground, evidence),
             *smoothing_checks(joint, plan),
+            *ground.outcomes,
+            *(ground.columns if adjusts(plan.question.estimator) else ()),
         ]
     )
+
+
+def adjusts(estimator: Estimator) -> bool:
+    """Whether an estimator adjusts for contexts."""
+    return estimator.uses_propensity or estimator.uses_outcome_model
 
 
 def weight_checks(

@@ -20,7 +20,10 @@ import numpy as np
 from titrant.inference.diagnostics import Check, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from titrant.inference.balance import Imbalance
+    from titrant.inference.columns import Coded
 
 ESS_WANTED, ESS_NEEDED = 30.0, 10.0
 """Below 30 effective rows intervals begin to miss too often, below 10 they mean nothing."""
@@ -55,6 +58,9 @@ PIT_DISTANCE, PIT_RATE = 0.05, 0.001
 """A distribution function off by 5 points moves weights by about a tenth of their size."""
 STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
 """The mean stabilized weight estimates 1; its marginal density is itself good to a few percent."""
+
+SPREAD_LEFT = 0.1
+"""A context most of whose variance is that of a few rows says next to nothing of the others."""
 
 
 def judge(value: float, *, warn: bool, refuse: bool = False) -> Verdict:
@@ -211,6 +217,44 @@ def covariate_balance(found: Imbalance, names: tuple[str, ...]) -> Check:
         f"(beyond {IMBALANCE_SD:g} sd and {limit:.1f} SE is much).",
         "The propensities do not describe how doses depended on this context: use another model.",
         judge(in_sd, warn=bool(material.any())),
+    )
+
+
+def coded_values(name: str, found: Sequence[Coded], rows: int) -> Check:
+    """Return the check of values that look like codes, such as −9999 for a missing number."""
+    listed = "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
+    return _check(
+        name,
+        float(max(c.rows for c in found)),
+        f"Far from all other values, {listed} (of {rows:,}): this looks like a code, not a number.",
+        "Say what was not recorded as missing, or drop these rows.",
+        Verdict.WARN,
+    )
+
+
+def stray_doses(name: str, farthest: float) -> Check:
+    """Return the check of doses of which a few lie so far off that they are most of the spread."""
+    return _check(
+        "stray_doses",
+        farthest,
+        f"Most of the spread of the {name} is that of a few rows far from all others, such as "
+        f"{farthest:.6g}: models of the doses follow them.",
+        "Correct these doses or drop the rows.",
+        Verdict.WARN,
+    )
+
+
+def silent_contexts(names: Sequence[str], of: int) -> Check:
+    """Return the check of contexts that vary by rounding only, or in a few rows only."""
+    listed = ", ".join(map(repr, names))
+    return _check(
+        "silent_contexts",
+        float(len(names)),
+        f"Of {of:,} contexts, {listed} say{'s' * (len(names) == 1)} next to nothing: the values "
+        "vary by rounding only, or a few of them lie far from all others.",
+        "Subtract a large offset, correct the values, or take logarithms; until then nothing is "
+        "adjusted for it.",
+        Verdict.WARN,
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from titrant.scaling import Held, spread_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -90,31 +92,38 @@ class LinearSurrogate:
     longer than a whole evaluation with known propensities.
     """
 
+    hold: Held
     center: Array
-    """x̄ (p,)."""
+    """x̄ (k,), of contexts and codes."""
+    unit: Array
+    """sd(x) (k,), ∞ for a constant one."""
     coef: Array
-    """a and B (1 + p, d)."""
+    """a and B (1 + k, d)."""
     root: Array
     """The Cholesky factor of S (d, d)."""
 
     @classmethod
     def of(cls, log: LoggedData) -> Self | None:
         """Return the fit to a log, or None when its contexts determine its doses."""
-        center = log.context.mean(axis=0)
-        z, t = _design(log.context, center), log.doses
+        hold = Held.of(log.context)
+        held = hold(log.context)
+        center, spread = held.mean(axis=0), spread_of(held)
+        unit = np.where(spread > 0.0, spread, np.inf)
+        z, t = _design((held - center) / unit), log.doses
         coef, _, rank, _ = np.linalg.lstsq(z, t, rcond=None)
         if len(z) <= rank:
             return None
         e = t - z @ coef
         covariance = e.T @ e / (len(z) - rank)
-        unit = np.outer(t.std(axis=0), t.std(axis=0))
-        if not unit.all() or np.linalg.eigvalsh(covariance / unit)[0] < _SINGULAR:
+        own = np.outer(t.std(axis=0), t.std(axis=0))
+        if not own.all() or np.linalg.eigvalsh(covariance / own)[0] < _SINGULAR:
             return None
-        return cls(center, np.asarray(coef), np.asarray(np.linalg.cholesky(covariance)))
+        root = np.asarray(np.linalg.cholesky(covariance))
+        return cls(hold, center, unit, np.asarray(coef), root)
 
     def density(self, X: Array, t: Array) -> Array:
         """Return f(t | x) (n,) at contexts X (n, p) and doses t (n, d)."""
-        e = t - _design(X, self.center) @ self.coef
+        e = t - _design((self.hold(X) - self.center) / self.unit) @ self.coef
         z = np.linalg.solve(self.root, e.T)
         volume = float(np.prod(np.diagonal(self.root))) * (2.0 * np.pi) ** (len(z) / 2)
         return np.asarray(np.exp(-0.5 * np.sum(z * z, axis=0)) / volume)
@@ -132,8 +141,8 @@ def extended_range(doses: Array, ends: tuple[Array, Array] | None = None) -> tup
     return low - (inner_low - low), high + (high - inner_high)
 
 
-def _design(x: Array, center: Array) -> Array:
-    return np.column_stack([np.ones(len(x)), x - center])
+def _design(z: Array) -> Array:
+    return np.column_stack([np.ones(len(z)), z])
 
 
 def _sample(log: LoggedData) -> LoggedData:

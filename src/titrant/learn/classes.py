@@ -15,6 +15,8 @@ import numpy as np
 from titrant import _check
 from titrant.errors import DataError, InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Linear
+from titrant.policies.rbf import scales_of
+from titrant.scaling import ROUNDING, Held, spread_of
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     from titrant.policies import Policy
 
     Limits = tuple[float | Array, float | Array]
-
-CONSTANT = 1e-10
-"""A context whose spread is below this share of its size holds one value up to rounding."""
 
 
 class PolicyClass(ABC):
@@ -77,15 +76,16 @@ class LinearClass(PolicyClass):
                 "contexts. Keep the intercept, or name contexts."
             )
         x = log.context
-        center = x.mean(axis=0) if self.intercept and self.standardize else np.zeros(x.shape[1])
-        # Around the mean the sd; without an intercept a constant context takes its place, and the
-        # size of a context is its distance from 0.
-        size = np.sqrt(np.mean((x - center) ** 2, axis=0))
-        moving = size > CONSTANT * np.abs(x).max(axis=0, initial=0.0)
         if not self.standardize:
-            return FittedLinear(center, np.ones_like(size), self.intercept, log.names)
+            zero, one = np.zeros(x.shape[1]), np.ones(x.shape[1])
+            return FittedLinear(zero, one, self.intercept, log.names, None)
+        hold = Held.of(x)
+        held = hold.columns(x)
+        center = held.mean(axis=0) if self.intercept else np.zeros(x.shape[1])
+        size = sizes(held, center)
         # A constant context has nothing to say: its feature and coefficient are 0.
-        return FittedLinear(center, np.where(moving, size, np.inf), self.intercept, log.names)
+        unit = np.where(size > 0.0, size, np.inf)
+        return FittedLinear(center, unit, self.intercept, log.names, hold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,12 @@ class FittedLinear(FittedClass):
     size: Array
     intercept: bool
     names: tuple[str, ...]
+    hold: Held | None
+    """How far values are held while learning; the policy is linear in the contexts as they are."""
 
     def features(self, X: Array) -> Array:
         """Return φ (n, P)."""
-        z = (X - self.center) / self.size
+        z = ((X if self.hold is None else self.hold.columns(X)) - self.center) / self.size
         return np.column_stack([np.ones(len(X)), z]) if self.intercept else z
 
     def policy(self, params: Array) -> Linear | Constant:
@@ -142,15 +144,15 @@ class ConstantClass(PolicyClass, FittedClass):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RBFClass(PolicyClass):
-    """Sums of Gaussian bumps: a ball of the RKHS with kernel exp(−‖x − z‖²/2·scale²).
+    """Sums of Gaussian bumps: a ball of the RKHS with kernel exp(−Σⱼ((xⱼ − zⱼ)/scaleⱼ)²/2).
 
-    ``centers`` are as many contexts drawn by ``seed`` unless given as an array (m, p); ``scale``
-    is the median distance between contexts unless given. One scale serves all contexts, so give
-    them in comparable units.
+    ``centers`` are as many contexts drawn by ``seed`` unless given as an array (m, p). ``scale`` is
+    a number or one a context; unless given, the sd of each context times the median distance
+    between contexts in these units, so that no context counts for its unit.
     """
 
     centers: int | Array = 50
-    scale: float | None = None
+    scale: float | Array | None = None
     seed: int = 0
     names: tuple[str, ...] | None = None
 
@@ -160,7 +162,7 @@ class RBFClass(PolicyClass):
         else:
             _check.count(self.centers, "centers", "RBFClass")
         if self.scale is not None:
-            _check.positive(self.scale, "scale", "RBFClass")
+            scales_of(self.scale, None, "RBFClass")
         _check.count(self.seed, "seed", "RBFClass", at_least=0)
 
     def on(self, log: LoggedData) -> FittedRBF:
@@ -173,7 +175,7 @@ class RBFClass(PolicyClass):
             )
         rng = np.random.default_rng(self.seed)
         centers = self._centers(log, rng)
-        scale = self.scale if self.scale is not None else _median_distance(log.context, rng)
+        scale = _usual_scale(log.context, rng) if self.scale is None else self.scale
         return FittedRBF(centers, scale, log.names)
 
     def _centers(self, log: LoggedData, rng: np.random.Generator) -> Array:
@@ -181,7 +183,8 @@ class RBFClass(PolicyClass):
         x = log.context
         if np.ndim(self.centers) == 0:
             number = min(int(self.centers), len(x))
-            return np.unique(x[np.sort(rng.choice(len(x), number, replace=False))], axis=0)
+            held = Held.of(x).columns(x)  # a bump around an absurd value would serve one row
+            return np.unique(held[np.sort(rng.choice(len(x), number, replace=False))], axis=0)
         given = np.asarray(self.centers, dtype=np.float64)
         if given.shape[1] != x.shape[1]:
             rule = f"as wide as the context, which has {x.shape[1]} columns"
@@ -194,7 +197,7 @@ class FittedRBF(FittedClass):
     """φ = (1, k(x, C)·L⁻ᵀ) with k(C, C) = LLᵀ, so that ‖β‖ is the norm in the RKHS."""
 
     centers: Array
-    scale: float
+    scale: float | Array
     names: tuple[str, ...]
 
     def features(self, X: Array) -> Array:
@@ -277,9 +280,25 @@ def _constant(dose: Array | float) -> Constant:
     return Constant(dose if np.ndim(dose) else float(dose))
 
 
-def _median_distance(x: Array, rng: np.random.Generator) -> float:
-    """Return the median distance between contexts, from up to 500 of them."""
-    some = x[rng.choice(len(x), min(500, len(x)), replace=False)]
+def sizes(x: Array, center: Array) -> Array:
+    """Return √mean(x − center)² of each column of x (n, p), 0 where that is rounding.
+
+    Around the mean it is the sd. Without an intercept the center is 0: a constant context takes the
+    intercept's place, and the size of a context is its distance from 0.
+    """
+    size = np.sqrt(np.mean((x - center) ** 2, axis=0))
+    return np.where(size > ROUNDING * np.abs(x).max(axis=0, initial=0.0), size, 0.0)
+
+
+def _usual_scale(x: Array, rng: np.random.Generator) -> Array:
+    """Return the sd of each context (p,) times their median distance in sds, from up to 500 rows.
+
+    A constant context keeps apart nothing, whatever its scale.
+    """
+    held = Held.of(x).columns(x)
+    spread = spread_of(held)
+    unit = np.where(spread > 0.0, spread, 1.0)
+    some = held[rng.choice(len(x), min(500, len(x)), replace=False)] / unit
     distance = np.sqrt(np.sum((some[:, None, :] - some) ** 2, axis=2))
     median = float(np.median(distance[np.triu_indices(len(some), 1)]))
-    return median if median > 0 else 1.0
+    return unit * (median if median > 0 else 1.0)

@@ -17,7 +17,7 @@ import numpy as np
 
 from titrant.estimators import DirectMethod
 from titrant.execute import BATCH, OverBatches, add_up
-from titrant.learn.classes import CONSTANT, ClippedClass, FittedLinear, LinearClass
+from titrant.learn.classes import ClippedClass, FittedLinear, LinearClass
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
 from titrant.learn.procedure import Learned
@@ -161,15 +161,13 @@ class Streamed:
 
         stream, survey = self.stream, self.stream.survey
         check_rows(survey.n, len(survey.names))
-        sums = linear_sums(survey.sums, survey.dimension)
-        mean, squares = sums.regression()
+        mean, sd = regression(survey)
         column = DosesAndResiduals(mean)
         found = quantiles(
             stream.log, survey.sample, stream.engine, column, sorted({*TAILS, *MIDDLE})
         )
         at = dict(zip(sorted({*TAILS, *MIDDLE}), found, strict=True))
         d = survey.dimension
-        sd = np.sqrt(np.maximum(np.diagonal(squares), 0.0) / survey.n)
         s = without_strays(sd, np.stack([at[level][d:] for level in MIDDLE]))
         check_varied(s, survey.dose_ends[1] - survey.dose_ends[0])
         return s, np.stack([at[level][:d] for level in TAILS])
@@ -298,6 +296,21 @@ class DosesAndResiduals:
         return np.hstack([log.doses, log.doses - fit])
 
 
+def regression(survey: StreamSurvey) -> tuple[Affine, Array]:
+    """Return the least squares of the doses on the contexts, and the sd (d,) of what is left.
+
+    By sums over all rows; by the rows drawn, where values of contexts are held.
+    """
+    if survey.as_they_are:
+        mean, squares = linear_sums(survey.sums, survey.dimension).regression()
+        return mean, np.sqrt(np.maximum(np.diagonal(squares), 0.0) / survey.n)
+    from titrant.propensity.linear import Affine  # noqa: PLC0415
+
+    log = survey.sample.log
+    fit = Affine.least_squares(log.context, log.doses)
+    return fit, (log.doses - fit.predict(log.context)).std(axis=0)
+
+
 def fitted_on(policy_class: PolicyClass, survey: StreamSurvey) -> FittedClass:
     """Return a class with the scales of all rows; RBF centers are drawn from the sample."""
     if isinstance(policy_class, ClippedClass):
@@ -305,14 +318,13 @@ def fitted_on(policy_class: PolicyClass, survey: StreamSurvey) -> FittedClass:
     on_sample = policy_class.on(survey.sample.log)
     if not isinstance(policy_class, LinearClass) or not isinstance(on_sample, FittedLinear):
         return on_sample
-    if survey.sample.whole or not policy_class.standardize:
+    # Where values are held, only the rows themselves tell what is left.
+    if survey.sample.whole or not policy_class.standardize or not survey.as_they_are:
         return on_sample
-    contexts, first = survey.contexts, survey.dimension + 1
+    contexts = survey.contexts
     center = contexts.center if policy_class.intercept else np.zeros_like(contexts.center)
     size = np.sqrt(contexts.spread**2 + (contexts.center - center) ** 2)
-    largest = np.maximum(np.abs(survey.sums.low), np.abs(survey.sums.high))[first:]
-    moving = size > CONSTANT * largest
-    return replace(on_sample, center=center, size=np.where(moving, size, np.inf))
+    return replace(on_sample, center=center, size=np.where(size > 0.0, size, np.inf))
 
 
 def _about(cpo: CPO, sums: SearchSums, unit: float, n: int) -> str:

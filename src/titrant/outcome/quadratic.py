@@ -31,7 +31,7 @@ class Quadratic(Basis):
     def on(self, x: Array, t: Array) -> QuadraticFeatures:
         """Return the features in units of contexts x (n, p) and doses t (n, d)."""
         products = x.shape[1] <= self.products_up_to
-        return QuadraticFeatures(Standard.of(x), Standard.of(t), products)
+        return QuadraticFeatures(Standard.of_contexts(x), Standard.of_doses(t), products)
 
 
 @dataclass(frozen=True, slots=True)

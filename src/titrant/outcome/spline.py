@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.outcome.ridge import Basis, Features
-from titrant.outcome.standard import CONSTANT, Standard
+from titrant.outcome.standard import APART, Standard
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -31,9 +31,9 @@ class Spline(Basis):
 
     def on(self, x: Array, t: Array) -> SplineFeatures:
         """Return the features in units of contexts x (n, p), knots laid out over doses t (n, d)."""
-        dose = Standard.of(t)
+        dose = Standard.of_doses(t)
         knots = tuple(_knots(s, self.knots) for s in dose(t).T)
-        return SplineFeatures(Standard.of(x), dose, knots)
+        return SplineFeatures(Standard.of_contexts(x), dose, knots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +96,5 @@ def _knots(s: Array, number: int) -> Array:
     doses = np.unique(s)
     few = len(doses) <= number
     knots = doses if few else np.quantile(s, np.linspace(0.05, 0.95, number))
-    apart: Array = knots[1:][np.diff(knots) > CONSTANT]
+    apart: Array = knots[1:][np.diff(knots) > APART]
     return np.append(knots[0], apart)

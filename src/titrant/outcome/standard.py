@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.scaling import Held, spread_of
+
 if TYPE_CHECKING:
     from titrant._types import Array
 
-CONSTANT = 1e-10
-"""A column whose spread is below this share of its size holds one value up to rounding."""
+APART = 1e-10
+"""Standardized values closer than this are one value up to rounding."""
 GRAIN = 2.0**-24
 """The precision of `grained`: far below any effect, far above rounding."""
 MIDDLE = (0.01, 0.99)
@@ -30,21 +32,34 @@ class Standard:
     """(k,)"""
     inverse: Array
     """1/sd (k,); 0 for a constant column."""
+    hold: Held | None = None
+    """How far values are held before they are measured."""
 
     @classmethod
     def of(cls, x: Array) -> Standard:
         """Return the units of the columns of x (n, k)."""
-        center, spread = x.mean(axis=0), x.std(axis=0)
-        moving = spread > CONSTANT * np.abs(x).max(axis=0, initial=0.0)
-        return cls(center, np.divide(1.0, spread, out=np.zeros_like(spread), where=moving))
+        spread = spread_of(x)
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
+        return cls(x.mean(axis=0), inverse)
+
+    @classmethod
+    def of_contexts(cls, x: Array) -> Standard:
+        """Return the units of contexts x (n, p), held; several far values add a column."""
+        hold = Held.of(x)
+        return replace(cls.of(hold(x)), hold=hold)
+
+    @classmethod
+    def of_doses(cls, t: Array) -> Standard:
+        """Return the units of doses t (n, d), which far ones do not stretch.
+
+        Doses themselves stay as they are: a policy may ask about any.
+        """
+        return cls.of(Held.of(t).columns(t))
 
     def __call__(self, x: Array) -> Array:
         """Return x (n, k) in these units."""
-        return (x - self.center) * self.inverse
-
-    def only(self, columns: slice) -> Standard:
-        """Return the units of some of the columns."""
-        return Standard(self.center[columns], self.inverse[columns])
+        held = x if self.hold is None else self.hold(x)
+        return (held - self.center) * self.inverse
 
     def grained(self, x: Array) -> Array:
         """Return x (n, k) in these units, grained."""
@@ -73,7 +88,7 @@ def residual_sd(x: Array, t: Array) -> Array:
     Where it is larger than the middle 98 % of the residuals can explain, a few stray doses made it
     so; the sd of a normal law with the same middle then stands in.
     """
-    design = np.column_stack([np.ones(len(x)), Standard.of(x)(x)])
+    design = np.column_stack([np.ones(len(x)), Standard.of_contexts(x)(x)])
     residual = t - design @ np.linalg.lstsq(design, t, rcond=None)[0]
     return without_strays(residual.std(axis=0), np.quantile(residual, MIDDLE, axis=0))
 

@@ -49,7 +49,7 @@ class Trees(OutcomeModel):
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
         x, doses, outcome = training(X, t, y, "Trees")
         width = _check.nonnegative(self.width, "width", "Trees")
-        self.columns_ = Standard.of(np.hstack([x, doses]))
+        self.context_, self.dose_ = Standard.of_contexts(x), Standard.of_doses(doses)
         self.outcome_ = Standard.of(outcome[:, None])
         self.steps_ = width * residual_sd(x, doses)
         self.forest_ = ExtraTreesRegressor(
@@ -58,7 +58,7 @@ class Trees(OutcomeModel):
             random_state=_check.count(self.seed, "seed", "Trees", at_least=0),
         )
         self.forest_.fit(
-            self.columns_.grained(np.hstack([x, doses])),
+            self._columns(x, doses),
             self.outcome_.grained(outcome[:, None])[:, 0],
         )
         return self
@@ -69,8 +69,8 @@ class Trees(OutcomeModel):
         mean = np.zeros(len(x))
         for direction in np.diag(self.steps_):
             # One call for all steps: a forest's call costs more than its rows.
-            shifted = np.vstack([np.hstack([x, doses + step * direction]) for step in STEPS])
-            at_steps = self.forest_.predict(self.columns_.grained(shifted)).reshape(len(STEPS), -1)
+            shifted = np.vstack([self._columns(x, doses + step * direction) for step in STEPS])
+            at_steps = self.forest_.predict(shifted).reshape(len(STEPS), -1)
             mean += WEIGHTS @ at_steps / len(self.steps_)
         return self.outcome_.back(mean[:, None])[:, 0]
 
@@ -78,19 +78,22 @@ class Trees(OutcomeModel):
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
         from titrant.compiled.forest import forest_curves  # noqa: PLC0415  (numba)
 
-        nodes, p = _nodes(self.forest_), X.shape[1]
-        context, dose = self.columns_.only(slice(p)), self.columns_.only(slice(p, None))
+        nodes = _nodes(self.forest_)
         # All five steps in one ascending grid: a row walks down each tree once for all of it.
         shifted = (doses + np.outer(STEPS, self.steps_)).ravel()
         order = np.argsort(shifted)
-        grid = _single(dose.grained(shifted[order, None]))[:, 0]
+        grid = _single(self.dose_.grained(shifted[order, None]))[:, 0]
         curves = np.empty((len(X), len(doses)))
         for rows in blocks(len(X), max(1, BLOCK // len(doses))):
-            sorted_steps = forest_curves(_single(context.grained(X[rows])), grid, *nodes)
+            sorted_steps = forest_curves(_single(self.context_.grained(X[rows])), grid, *nodes)
             at_steps = sorted_steps[:, np.argsort(order)].reshape(-1, len(STEPS), len(doses))
             mean = WEIGHTS @ at_steps.swapaxes(0, 1).reshape(len(STEPS), -1)
             curves[rows] = self.outcome_.back(mean[:, None]).reshape(-1, len(doses))
         return curves
+
+    def _columns(self, x: Array, t: Array) -> Array:
+        """Return what the forest sees of contexts x (n, p) and doses t (n, d)."""
+        return np.hstack([self.context_.grained(x), self.dose_.grained(t)])
 
 
 def _single(x: Array) -> NDArray[np.float32]:

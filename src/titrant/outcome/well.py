@@ -48,7 +48,7 @@ class Well(OutcomeModel):
             _check.positive(self.ridge, "ridge", "Well")
         starts = _check.count(self.starts, "starts", "Well")
         seed = _check.count(self.seed, "seed", "Well", at_least=0)
-        self.context_, self.outcome_ = Standard.of(x), Standard.of(outcome[:, None])
+        self.context_, self.outcome_ = Standard.of_contexts(x), Standard.of(outcome[:, None])
         z = _design(self.context_.grained(x))
         self.dose_ = DoseUnits.of(z, _only_dose(doses))
         target = self.outcome_.grained(outcome[:, None])[:, 0]

@@ -10,7 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.fields import context, feature_names, matrix, parameters
+from titrant.policies.fields import context, feature_names, matrix, number_or_vector, parameters
 from titrant.policies.linear import intercept_for
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ BLOCK = 4096
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class RBF(ParametricPolicy):
-    """τ(x) = intercept + Σⱼ coefⱼ k(x, cⱼ), k(x, c) = exp(−‖x − c‖²/(2 scale²)).
+    """τ(x) = intercept + Σⱼ coefⱼ k(x, cⱼ), k(x, c) = exp(−Σₖ((xₖ − cₖ)/scaleₖ)²/2).
 
     Centers c (m, p), coef (m,), or (m, d) for d doses at once. The parameters are the intercept
-    and then the coefficients (row by row); centers and scale stay. One scale serves all columns,
-    so give contexts in comparable units. Without `coef` it is a template for a learner to fill.
+    and then the coefficients (row by row); centers and scale stay. `scale` is one number a column,
+    or one for all if they are in comparable units. Without `coef` it is a template for a learner.
     """
 
     centers: Array
     coef: Array | None = None
-    scale: float = field(kw_only=True)
+    scale: float | Array = field(kw_only=True)
     intercept: float | Array = field(default=0.0, kw_only=True)
     features: tuple[str, ...] | None = field(default=None, kw_only=True)
 
@@ -44,7 +44,7 @@ class RBF(ParametricPolicy):
         centers: ArrayLike,
         coef: ArrayLike | None = None,
         *,
-        scale: float,
+        scale: ArrayLike,
         intercept: ArrayLike = 0.0,
         features: Sequence[str] | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class RBF(ParametricPolicy):
             raise _check.invalid("coef", "RBF", rule, coef)
         object.__setattr__(self, "centers", points)
         object.__setattr__(self, "coef", weights)
-        object.__setattr__(self, "scale", _check.positive(scale, "scale", "RBF"))
+        object.__setattr__(self, "scale", scales_of(scale, points.shape[1], "RBF"))
         object.__setattr__(self, "intercept", intercept_for(weights, intercept, "RBF"))
         object.__setattr__(self, "features", feature_names(features, points.shape[1], "RBF"))
 
@@ -103,9 +103,9 @@ class RBF(ParametricPolicy):
         # Distances do not depend on the origin; one amid the centers keeps the expansion of the
         # square from canceling.
         origin = self.centers.mean(axis=0)
-        a, c = x - origin, self.centers - origin
+        a, c = (x - origin) / self.scale, (self.centers - origin) / self.scale
         squared: Array = np.sum(a**2, axis=1)[:, None] - 2.0 * (a @ c.T) + np.sum(c**2, axis=1)
-        similarity: Array = np.exp(-np.maximum(squared, 0.0) / (2.0 * self.scale**2))
+        similarity: Array = np.exp(-0.5 * np.maximum(squared, 0.0))
         return similarity
 
     def _context(self, X: Array) -> Array:
@@ -118,6 +118,17 @@ class RBF(ParametricPolicy):
                 f"one for each of its {len(self.centers)} centers, or let a learner fill it."
             )
         return self.coef
+
+
+def scales_of(scale: ArrayLike, columns: int | None, owner: str) -> float | Array:
+    """Return a number > 0, or one for each of the columns (where their number is known)."""
+    value = number_or_vector(scale, "scale", owner)
+    right = np.ndim(value) == 0 or columns in {None, np.size(value)}
+    if not right or np.any(np.asarray(value) <= 0.0):
+        each = "each context" if columns is None else f"each of {columns} columns"
+        rule = f"a finite number > 0, or one for {each}"
+        raise _check.invalid("scale", owner, rule, scale)
+    return value
 
 
 def _blocks(n: int) -> Iterator[slice]:

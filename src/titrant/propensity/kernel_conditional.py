@@ -11,6 +11,7 @@ from titrant._check import finite_array, invalid, positive
 from titrant.propensity.base import NormalModel, blocks, doses
 from titrant.propensity.linear import residual_sd
 from titrant.propensity.normal import NormalMixture, log_sum_exp
+from titrant.scaling import Held, spread_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -46,7 +47,9 @@ class KernelConditional(NormalModel):
         """Keep contexts X (n, p) and treatments y (n,), and choose the bandwidths."""
         X, t = self._training_rows(X, y)
         sd = residual_sd(t - t.mean(), t, 1)
-        spread = X.std(axis=0)
+        self.hold_ = Held.of(X)
+        X = self.hold_.columns(X)
+        spread = spread_of(X)
         factor = 1.06 * float(len(t)) ** (-1.0 / (5 + np.count_nonzero(spread)))
         self.context_bandwidths_ = self._context_bandwidths(factor * spread)
         # `sd` divides by n − 1; the rule, as for the context, by n.
@@ -75,7 +78,8 @@ class KernelConditional(NormalModel):
 
     def _votes(self, X: Array) -> Array:
         # log κ up to a constant: minus half the squared distance in bandwidths, (m, n).
-        distance = cdist(X / self.context_bandwidths_, self.context_, "sqeuclidean")
+        held = self.hold_.columns(X)
+        distance = cdist(held / self.context_bandwidths_, self.context_, "sqeuclidean")
         return np.asarray(-0.5 * distance, dtype=np.float64)
 
     def _mixture(self, votes: Array) -> NormalMixture:

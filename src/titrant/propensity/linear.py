@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant.errors import DataError
+from titrant.scaling import Held, spread_of
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -21,25 +22,27 @@ class Design:
     """The whitened context: (1, (x − center) P), with ZᵀZ = n·I on the training rows.
 
     Collinear and constant columns of X leave through P, so every later solve is well posed.
-    `center` is (p,), `projection` P is (p, r), r the rank of the centered context.
+    `center` is (k,), `projection` P is (k, r), r the rank of the centered context; k is p and the
+    number of codes that `hold` makes columns of.
     """
 
     center: Array
     projection: Array
+    hold: Held | None = None
 
     @classmethod
     def of(cls, X: Array) -> Self:
         """Return the design of training contexts X (n, p)."""
-        center = X.mean(axis=0)
-        spread = X.std(axis=0)
+        hold = Held.of(X)
+        held = hold(X)
+        center, spread = held.mean(axis=0), spread_of(held)
         # A column that varies by rounding only is constant: its direction is noise.
-        varies = spread > _ROUNDING * np.abs(X).max(axis=0)
-        scale = np.where(varies, spread, np.inf)
-        triangle = np.linalg.qr((X - center) / scale, mode="r")
+        scale = np.where(spread > 0.0, spread, np.inf)
+        triangle = np.linalg.qr((held - center) / scale, mode="r")
         _, singular, directions = np.linalg.svd(triangle, full_matrices=False)
         keep = singular > np.finfo(np.float64).eps * max(X.shape) * max(singular.max(), 1.0)
         projection = directions[keep].T / singular[keep] * np.sqrt(len(X)) / scale[:, None]
-        return cls(center, projection)
+        return cls(center, projection, hold)
 
     @property
     def rank(self) -> int:
@@ -48,7 +51,8 @@ class Design:
 
     def __call__(self, X: Array) -> Array:
         """Return Z (n, rank) for contexts X (n, p)."""
-        return np.column_stack([np.ones(len(X)), (X - self.center) @ self.projection])
+        held = X if self.hold is None else self.hold(X)
+        return np.column_stack([np.ones(len(X)), (held - self.center) @ self.projection])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class Affine:
 
     @property
     def slopes(self) -> Array:
-        """The coefficients of the columns of X as given, (p,) or (p, d); 0 if constant."""
+        """The coefficients of the columns of X, held, (k,) or (k, d); 0 if constant."""
         return np.asarray(self.design.projection @ self.coef[1:], dtype=np.float64)
 
     @property

@@ -15,13 +15,14 @@ from titrant.errors import DataError
 from titrant.propensity.gaussian import LinearGaussian
 from titrant.propensity.linear import Affine, Design, degrees_of_freedom
 from titrant.propensity.multivariate import MultivariateGaussian, cholesky
+from titrant.scaling import ROUNDING
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.moments import Moments
 
 _ROUNDING = 1e-12
-"""A spread below this share of the largest value is rounding."""
+"""A residual variance below this share of the doses' own is rounding."""
 _COLLINEAR = 1e-12
 """So is a share of the variance of standardized contexts below this: sums of squares tell no more.
 """
@@ -49,7 +50,7 @@ class LinearSums:
         d, n = self.doses, self.moments.n
         c_xx = self.moments.comoment[d:, d:]
         spread = np.sqrt(np.diagonal(c_xx) / n)
-        scale = np.where(spread > _ROUNDING * self.largest, spread, np.inf)
+        scale = np.where(spread > ROUNDING * self.largest, spread, np.inf)
         shares, directions = np.linalg.eigh(c_xx / n / np.outer(scale, scale))
         keep = shares > _COLLINEAR * max(float(shares.max(initial=0.0)), 1.0)
         projection = directions[:, keep] / np.sqrt(shares[keep]) / scale[:, None]

@@ -64,7 +64,7 @@ def _right_side(policy: Policy, j: int, names: Sequence[str]) -> str:
         return _sum(_entry(policy.intercept, j), policy.features or names, slopes)
     if isinstance(policy, RBF):
         level = _shown(_entry(policy.intercept, j))
-        return f"{level} + a sum of {len(policy.centers)} bumps of width {_shown(policy.scale)}"
+        return f"{level} + a sum of {len(policy.centers)} bumps of width {_width(policy.scale)}"
     if isinstance(policy, Function):
         return "what a Python function returns: it has no formula to show"
     return type(policy).__name__
@@ -134,6 +134,11 @@ def _document(policy: Policy) -> dict[str, Any] | None:
 
 def _shown(value: float) -> str:
     return f"{value:.6g}".replace("-", "−")
+
+
+def _width(scale: float | Array) -> str:
+    widths = np.unique(scale)
+    return _shown(widths[0]) if len(widths) == 1 else f"{_shown(widths[0])} … {_shown(widths[-1])}"
 
 
 def _entry(value: float | Array, j: int) -> float:

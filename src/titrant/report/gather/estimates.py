@@ -167,7 +167,7 @@ def balance(whole: Evaluation, comparison: Comparison, drawn: Sequence[str]) -> 
         whole.question(whole.names.index(name), comparison[name].bandwidth) for name in drawn
     ]
     mean = whole.over_rows(partial(weight_sums, questions)) / contexts.n
-    sums = whole.over_rows(partial(weighted_contexts, questions, mean, contexts.center))
+    sums = whole.over_rows(partial(weighted_contexts, questions, mean, contexts))
     pairs = zip(drawn, sums, strict=True)
     return tuple(_balance_of(name, both, contexts) for name, both in pairs)
 
@@ -186,14 +186,14 @@ def weight_sums(questions: Sequence[Question], rows: Sequence[Rows]) -> Array:
 
 
 def weighted_contexts(
-    questions: Sequence[Question], mean: Array, center: Array, rows: Sequence[Rows]
+    questions: Sequence[Question], mean: Array, contexts: Contexts, rows: Sequence[Rows]
 ) -> Array:
-    """Return what `imbalance` takes (m, 2, 2, p), by mean weights (m, 2) and contexts (p,)."""
+    """Return what `imbalance` takes (m, 2, 2, p), by mean weights (m, 2) and the contexts."""
     x = rows[0].need("x", "balance")
     return np.array(
         [
             [
-                balance_sums(w, x, float(m), center)
+                balance_sums(w, x, float(m), contexts)
                 for w, m in zip(near_and_weighted(q, rows), means, strict=True)
             ]
             for q, means in zip(questions, mean, strict=True)

@@ -1,0 +1,113 @@
+"""One absurd value may not make a column say nothing: what is held, what passes as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from titrant.scaling import Code, Held, codes_of, robust_sd, spread_of
+
+RNG = np.random.default_rng(0)
+NORMAL = RNG.normal(size=4000)
+CLEAN = {
+    "normal": NORMAL,
+    "log-normal": RNG.lognormal(size=4000),
+    "exponential": RNG.exponential(size=4000),
+    "two values": RNG.integers(0, 2, 4000) * 1.0,
+    "one in 200": (RNG.random(4000) < 0.005) * 1.0,
+    "a band": RNG.integers(1, 6, 4000) * 1.0,
+    "zeros and amounts": np.where(RNG.random(4000) < 0.7, 0.0, RNG.gamma(3.0, size=4000)),
+    "constant": np.full(4000, 0.1),
+    "few rows": NORMAL[:5],
+}
+
+
+@pytest.mark.parametrize("column", CLEAN.values(), ids=CLEAN)
+def test_plausible_columns_pass_to_the_last_bit(column):
+    x = column[:, None]
+    held = Held.of(x)
+    assert held(x) is x
+    assert held.columns(x) is x
+    assert held.passes(x.min(axis=0), x.max(axis=0))
+
+
+@pytest.mark.parametrize("column", CLEAN.values(), ids=CLEAN)
+@pytest.mark.parametrize("unit", [1.0, -1.0, 1e-30, 1e30])
+def test_one_absurd_cell_counts_as_a_usual_value(column, unit):
+    x = column[:, None].copy() * unit
+    x[3] = 1e60
+    seen = Held.of(x)(x)
+    if np.unique(np.delete(column, 3)).size < 2:
+        return  # beside one value only, any other is a second value
+    # Law: the other rows keep their values, and the cell lies among them.
+    np.testing.assert_array_equal(np.delete(seen, 3, axis=0), np.delete(x, 3, axis=0))
+    others = np.delete(x, 3)
+    assert others.min() <= seen[3, 0] <= others.max()
+
+
+def test_a_code_becomes_a_column_of_its_own():
+    x = np.column_stack([NORMAL, NORMAL])
+    x[:80, 0], x[80:100, 0], x[5, 1] = -9999.0, 9999.0, 1e10
+    held = Held.of(x)
+    assert set(held.codes) == {Code(0, -9999.0, 80), Code(0, 9999.0, 20)}
+    assert held.strayed == ()  # one cell is an accident
+    seen = held(x)
+    np.testing.assert_array_equal(seen[:100, 0], np.full(100, np.median(NORMAL[100:])))
+    assert [int(column.sum()) for column in seen[:, 2:].T] == [code.rows for code in held.codes]
+
+
+def test_many_different_absurd_values_are_marked_together():
+    x = NORMAL[:, None].copy()
+    rows = RNG.random(4000) < 0.02
+    x[rows, 0] *= 1e6
+    held = Held.of(x)
+    assert held.codes == ()
+    assert held.strayed == (0,)
+    np.testing.assert_array_equal(held(x)[:, 1], held.strays(x)[:, 0])
+    assert held(x)[:, 0].std() < 2 * NORMAL.std()
+    assert not held.passes(x.min(axis=0), x.max(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("column", "codes"),
+    [
+        ([1, 2, 3, 4, 5] * 20 + [99] * 4, [99.0]),
+        ([0, 1] * 40 + [-9] * 3, [-9.0]),
+        ([0, 1] * 40 + [2] * 3, []),  # a third level
+        ([0] * 90 + [1] * 5, []),  # of two values none is far from the others
+        ([1, 2, 3] * 30 + [99] * 2, []),  # twice may be chance
+        ([*range(100), 999, 999, 999, -999, -999, -999], [-999.0, 999.0]),
+    ],
+)
+def test_what_looks_like_a_code(column, codes):
+    assert codes_of(np.array(column, dtype=float)) == codes
+
+
+def test_held_columns_do_not_depend_on_units_or_on_zero():
+    x = np.column_stack([NORMAL, CLEAN["log-normal"]])
+    x[7, 0], x[:10, 1] = 1e8, -99.0
+    seen = Held.of(x)(x)
+    unit, zero = np.array([3.0, 1e-4]), np.array([-40.0, 5.0])
+    moved = x * unit + zero
+    np.testing.assert_allclose(Held.of(moved)(moved)[:, :2], seen[:, :2] * unit + zero, rtol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8, 1e12, 1.7e18])
+def test_a_large_offset_is_no_rounding(offset):
+    # At 1.7e18, nanoseconds since 1970, neighboring doubles are 256 apart.
+    x = offset + (NORMAL[:, None] if offset < 1e15 else 1e6 * NORMAL[:, None])
+    expected = 1.0 if offset < 1e15 else 1e6
+    assert spread_of(x)[0] == pytest.approx(NORMAL.std() * expected, rel=1e-3)
+
+
+def test_spread_of_rounding_is_none_and_of_tiny_numbers_some():
+    x = np.column_stack([0.1 + 1e-17 * NORMAL, 1e-200 * NORMAL, np.ones(4000)])
+    assert spread_of(x)[[0, 2]].tolist() == [0.0, 0.0]
+    assert spread_of(x)[1] == pytest.approx(1e-200 * NORMAL.std())
+
+
+def test_robust_sd():
+    # Quartiles of 1 … 5 are 2 and 4; 0 0 0 0 7: no range, and 7 is the one other value.
+    assert robust_sd(np.arange(1.0, 6.0)) == pytest.approx(2 / 1.349)
+    assert robust_sd(np.array([0.0, 0, 0, 0, 7])) == 7.0
+    assert robust_sd(np.ones(3)) == 0.0
