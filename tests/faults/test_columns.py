@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from titrant.learn.classes import RBFClass
 
 N = 4000
 TRUTH = 1.25  # y = 1 + 2x + .5t at t = .5, E x = 0
@@ -171,3 +172,19 @@ def test_one_absurd_context_does_not_spoil_a_learned_rule():
     cpo = tt.PolicyLearner(procedure=tt.CPO(bandwidth=0.5), honest=False)
     found = cpo.fit(tt.LoggedData(x, t, y)).policy_
     assert found.policy.coef[0] == pytest.approx(0.75, abs=0.15)
+
+
+def test_an_irrelevant_context_in_small_units_does_not_spoil_bumps():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(600, 2))
+    best = 1.5 * np.sin(1.5 * x[:, 0])
+    t = 0.3 * x[:, 0] + 1.2 * rng.normal(size=600)
+    y = (t - best) ** 2 + 0.5 * rng.normal(size=600)
+    excess = []
+    for unit in (1.0, 1000.0):
+        contexts = x * [1.0, unit]
+        learner = tt.PolicyLearner(policy=RBFClass(), honest=False)
+        found = learner.fit(tt.LoggedData(contexts, t, y)).policy_
+        excess.append(float(np.mean((found(contexts) - best) ** 2)))
+    assert excess[0] < 0.15  # a line leaves .6
+    assert excess[1] == pytest.approx(excess[0], rel=0.2)

@@ -77,7 +77,7 @@ def test_residuals_that_vanish_leave_the_direct_method(h):
     # A perfect model: y = r̂(t, x), so every doubly robust candidate is the direct one.
     rows, units = problem(INSIDE)
     perfect = LearningRows(
-        rows.phi, rows.penalized, rows.t, rows.model.logged, rows.q, None, None, rows.curves
+        rows.phi, rows.roughness, rows.t, rows.model.logged, rows.q, None, None, rows.curves
     )
     pair = (Candidate("direct", None, 0.01), Candidate("robust", h, 0.01))
     params, _ = learn_candidates(pair, perfect, units, Free())

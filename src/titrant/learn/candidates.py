@@ -127,6 +127,6 @@ def _objective(candidate: Candidate, rows: LearningRows, units: Units) -> Policy
     return PolicyObjective(
         statistics=search,
         estimator=DirectMethod() if direct else DoublyRobust(self_normalized=False),
-        ridge=(candidate.ridge or 0.0) * rows.penalized,
+        ridge=(candidate.ridge or 0.0) * rows.roughness,
         scale=units.outcome_sd,
     )

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     Limits = tuple[float | Array, float | Array]
 
 
+RBF_RIDGE = 0.03
+"""The ridge of bumps over that of lines. On four simulated designs, 400 and 1,500 rows, .1 and .01
+were alike (a line, 1,500 rows: excess .005 and .002) and better than 1 (.034)."""
+
+
 class PolicyClass(ABC):
     """What kind of policy to learn; `on` fits its scales to the rows learned from."""
 
@@ -54,6 +59,15 @@ class FittedClass(ABC):
     @abstractmethod
     def penalized(self) -> Array:
         """Which parameters (P,) a ridge or a norm counts: 1 or 0. Intercepts are not counted."""
+
+    @property
+    def roughness(self) -> Array:
+        """How much the default procedure's ridges count each parameter (P,).
+
+        Its ridges are set for coefficients of standardized contexts, whose squares are variances of
+        the dose. A class whose norm is of another size says so here.
+        """
+        return self.penalized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +230,11 @@ class FittedRBF(FittedClass):
         counted = np.ones(1 + len(self.centers))
         counted[0] = 0.0
         return counted
+
+    @property
+    def roughness(self) -> Array:
+        """A part of the norm: that of a line is many times the variance of its doses."""
+        return RBF_RIDGE * self.penalized
 
     def _kernel(self, X: Array) -> Array:
         """Return k(x, C) (n, m): one dose for each center, with a coefficient of 1."""

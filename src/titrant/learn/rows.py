@@ -24,8 +24,8 @@ class LearningRows:
 
     phi: Array
     """Features (n, P), times s: parameters are in units of s."""
-    penalized: Array
-    """Which parameters (P,) a ridge counts: 1 or 0."""
+    roughness: Array
+    """How much a ridge counts each parameter (P,)."""
     t: Array
     y: Array
     q: Array
@@ -41,7 +41,7 @@ class LearningRows:
         """Return the rows of a log with one treatment."""
         bounds = (log.lower[:, 0].copy(), log.upper[:, 0].copy()) if log.bounded else (None, None)
         phi = fitted.features(log.context) * units.dose_sd
-        return cls(phi, fitted.penalized, log.treatment, log.outcome, q, *bounds)
+        return cls(phi, fitted.roughness, log.treatment, log.outcome, q, *bounds)
 
     def only(self, rows: NDArray[np.intp]) -> Self:
         """Return some of the rows, without their outcome model."""
