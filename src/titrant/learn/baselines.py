@@ -95,7 +95,7 @@ def direct_argmin(
         """Return the dose of each context."""
         return np.asarray(grid[np.argmin(fitted.curve(X, grid), axis=1)])
 
-    return Function(best)
+    return Function(best, features=log.names or None)
 
 
 def direct_linear(
@@ -156,7 +156,7 @@ def discretized_policy(
         restarts=_check.count(restarts, "restarts", "discretized_policy"),
         seed=_check.count(seed, "seed", "discretized_policy", at_least=0),
     )
-    return Function(learned)
+    return Function(learned, features=log.names or None)
 
 
 def median_regression(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant import _check
-from titrant.errors import DataError, InvalidArgument
+from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Linear
+from titrant.policies.contexts import places
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -45,7 +46,7 @@ class FittedClass(ABC):
 
     @abstractmethod
     def features(self, X: Array) -> Array:
-        """Return φ (n, P)."""
+        """Return φ (n, P) for contexts X with all columns of the log, in its order."""
 
     @abstractmethod
     def policy(self, params: Array) -> Policy:
@@ -61,7 +62,7 @@ class FittedClass(ABC):
 class LinearClass(PolicyClass):
     """τ(x) = intercept + coef'x; contexts standardized inside unless told otherwise.
 
-    ``features``, if given, are the names that the contexts of the log must have.
+    ``features`` are the contexts of the log that the policy uses, in its order; all unless given.
     """
 
     intercept: bool = True
@@ -70,22 +71,23 @@ class LinearClass(PolicyClass):
 
     def on(self, log: LoggedData) -> FittedLinear:
         """Return the class with centers and sizes of the contexts."""
-        check_names(self.features, log)
-        if not self.intercept and not log.names:
+        used = places_of(self.features, log)
+        names = tuple(log.names[j] for j in used)
+        if not self.intercept and not names:
             raise InvalidArgument(
                 "A linear policy without an intercept has nothing to learn from a log without "
                 "contexts. Keep the intercept, or name contexts."
             )
-        x = log.context
+        x = columns(log.context, used)
         center = x.mean(axis=0) if self.intercept and self.standardize else np.zeros(x.shape[1])
         # Around the mean the sd; without an intercept a constant context takes its place, and the
         # size of a context is its distance from 0.
         size = np.sqrt(np.mean((x - center) ** 2, axis=0))
         moving = size > CONSTANT * np.abs(x).max(axis=0, initial=0.0)
         if not self.standardize:
-            return FittedLinear(center, np.ones_like(size), self.intercept, log.names)
+            return FittedLinear(center, np.ones_like(size), self.intercept, names, used)
         # A constant context has nothing to say: its feature and coefficient are 0.
-        return FittedLinear(center, np.where(moving, size, np.inf), self.intercept, log.names)
+        return FittedLinear(center, np.where(moving, size, np.inf), self.intercept, names, used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +98,12 @@ class FittedLinear(FittedClass):
     size: Array
     intercept: bool
     names: tuple[str, ...]
+    places: tuple[int, ...]
+    """Where the contexts it uses are among those of the log."""
 
     def features(self, X: Array) -> Array:
         """Return φ (n, P)."""
-        z = (X - self.center) / self.size
+        z = (columns(X, self.places) - self.center) / self.size
         return np.column_stack([np.ones(len(X)), z]) if self.intercept else z
 
     def policy(self, params: Array) -> Linear | Constant:
@@ -146,7 +150,8 @@ class RBFClass(PolicyClass):
 
     ``centers`` are as many contexts drawn by ``seed`` unless given as an array (m, p); ``scale``
     is the median distance between contexts unless given. One scale serves all contexts, so give
-    them in comparable units.
+    them in comparable units. ``names`` are the contexts of the log that the policy uses, in the
+    order of the centers; all unless given.
     """
 
     centers: int | Array = 50
@@ -165,20 +170,20 @@ class RBFClass(PolicyClass):
 
     def on(self, log: LoggedData) -> FittedRBF:
         """Return the class with its centers and scale."""
-        check_names(self.names, log)
-        if not log.names:
+        used = places_of(self.names, log)
+        if not used:
             raise InvalidArgument(
                 "An RBF policy varies with the context, and this log has none. "
                 "Learn a constant policy, or name contexts."
             )
         rng = np.random.default_rng(self.seed)
-        centers = self._centers(log, rng)
-        scale = self.scale if self.scale is not None else _median_distance(log.context, rng)
-        return FittedRBF(centers, scale, log.names)
+        x = columns(log.context, used)
+        centers = self._centers(x, rng)
+        scale = self.scale if self.scale is not None else _median_distance(x, rng)
+        return FittedRBF(centers, scale, tuple(log.names[j] for j in used), used)
 
-    def _centers(self, log: LoggedData, rng: np.random.Generator) -> Array:
-        """Return the centers (m, p)."""
-        x = log.context
+    def _centers(self, x: Array, rng: np.random.Generator) -> Array:
+        """Return the centers (m, p) for contexts x (n, p)."""
         if np.ndim(self.centers) == 0:
             number = min(int(self.centers), len(x))
             return np.unique(x[np.sort(rng.choice(len(x), number, replace=False))], axis=0)
@@ -196,10 +201,12 @@ class FittedRBF(FittedClass):
     centers: Array
     scale: float
     names: tuple[str, ...]
+    places: tuple[int, ...]
+    """Where the contexts it uses are among those of the log."""
 
     def features(self, X: Array) -> Array:
         """Return φ (n, 1 + m)."""
-        bumps = np.linalg.solve(self._root(), self._kernel(X).T).T
+        bumps = np.linalg.solve(self._root(), self._kernel(columns(X, self.places)).T).T
         return np.column_stack([np.ones(len(X)), bumps])
 
     def policy(self, params: Array) -> RBF:
@@ -264,13 +271,16 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
     raise _check.invalid("policy", "PolicyLearner", rule, policy)
 
 
-def check_names(wanted: tuple[str, ...] | None, log: LoggedData) -> None:
-    """Refuse a log whose contexts are not those that the template names."""
-    if wanted is not None and tuple(wanted) != log.names:
-        raise DataError(
-            f"The policy to learn names the contexts {', '.join(wanted)}; the log has "
-            f"{', '.join(log.names) or 'none'}. Give the same ones in the same order, or no names."
-        )
+def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...]:
+    """Return where the contexts that a template names are among those of the log; all for None."""
+    if wanted is None:
+        return tuple(range(len(log.names)))
+    return places(wanted, log.names, "policy to learn")
+
+
+def columns(X: Array, used: tuple[int, ...]) -> Array:
+    """Return the columns of contexts X (n, p) at these places; X if that is all of it."""
+    return X if used == tuple(range(X.shape[1])) else np.take(X, used, axis=1)
 
 
 def _constant(dose: Array | float) -> Constant:

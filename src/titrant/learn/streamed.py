@@ -31,6 +31,7 @@ from titrant.nuisance import (
     linear_sums,
 )
 from titrant.optimize import LBFGS, Checkpoint
+from titrant.policies import as_policy, doses
 from titrant.quantiles import quantiles
 
 if TYPE_CHECKING:
@@ -280,8 +281,11 @@ def feature_sums(
 ) -> FeatureSums:
     """Return the sums of a block; without a first policy, for the mean dose (d,)."""
     phi = fitted.features(log.context)
-    tau = np.broadcast_to(mean, log.doses.shape) if start is None else start(log.context)
-    return FeatureSums(len(log), phi.T @ phi, phi.T @ tau.reshape(log.doses.shape))
+    if start is None:
+        tau = np.broadcast_to(mean, log.doses.shape)
+    else:
+        tau = doses(as_policy(start), log.context, log.dimension, log.names)
+    return FeatureSums(len(log), phi.T @ phi, phi.T @ tau)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +312,11 @@ def fitted_on(policy_class: PolicyClass, survey: StreamSurvey) -> FittedClass:
     if survey.sample.whole or not policy_class.standardize:
         return on_sample
     contexts, first = survey.contexts, survey.dimension + 1
-    center = contexts.center if policy_class.intercept else np.zeros_like(contexts.center)
-    size = np.sqrt(contexts.spread**2 + (contexts.center - center) ** 2)
-    largest = np.maximum(np.abs(survey.sums.low), np.abs(survey.sums.high))[first:]
+    used = list(on_sample.places)
+    mean, spread = contexts.center[used], contexts.spread[used]
+    center = mean if policy_class.intercept else np.zeros_like(mean)
+    size = np.sqrt(spread**2 + (mean - center) ** 2)
+    largest = np.maximum(np.abs(survey.sums.low), np.abs(survey.sums.high))[first:][used]
     moving = size > CONSTANT * largest
     return replace(on_sample, center=center, size=np.where(moving, size, np.inf))
 
