@@ -78,9 +78,9 @@ def lacks_contexts(owner: str, missing: Sequence[str], available: Sequence[str])
     hint = f"; did you mean `{close}`?" if close else "."
     noun = "context" if len(missing) == 1 else "contexts"
     return DataError(
-        f"The {owner} uses the {noun} {listed(missing)}, not among those of the log{hint} "
-        f"The log has {listed(available) or 'none'}. Name its columns as the policy does, a log "
-        "made of arrays by `LoggedData(…, names=[…])`, or give a policy without names."
+        f"The {owner} uses the {noun} {listed(missing)}, which the log lacks{hint} "
+        f"The log has {listed(available) or 'none'}. Name the columns as the policy does: a log "
+        "made of arrays takes `LoggedData(…, names=[…])`."
     )
 
 

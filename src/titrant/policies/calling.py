@@ -36,22 +36,13 @@ def recommended(
     policy: Policy, X: object, names: Sequence[str] | None = None, owner: str | None = None
 ) -> Array:
     """Return the doses (n,) or (n, d) of a table or of contexts X (n, p), checked like a log."""
-    tau = returned(policy, X, names, owner)
-    check_finite(tau, owner or called(policy))
-    return tau
-
-
-def returned(
-    policy: Policy, X: object, names: Sequence[str] | None = None, owner: str | None = None
-) -> Array:
-    """Return the doses (n,) or (n, d), NaN where they are missing; they may be infinite."""
     who = owner or called(policy)
     x = contexts_for(policy.features, X, who, names)
-    return as_doses(policy(x), len(x), who)
+    return checked_doses(policy(x), len(x), who)
 
 
-def as_doses(value: object, n: int, owner: str) -> Array:
-    """Return what a policy returned for n rows as numbers (n,) or (n, d), NaN where missing.
+def checked_doses(value: object, n: int, owner: str) -> Array:
+    """Return what a policy returned for n rows as finite numbers, (n,) or (n, d).
 
     Rows go by position: the index of a Series is not looked at.
     """
@@ -61,12 +52,7 @@ def as_doses(value: object, n: int, owner: str) -> Array:
             f"The {owner} must return one dose per row, shape ({n},) or ({n}, d); got {tau.shape}. "
             "For the same dose in every row use `Constant`."
         )
-    return tau
-
-
-def check_finite(tau: Array, owner: str) -> None:
-    """Raise unless all doses (n,) or (n, d) are finite numbers."""
-    n, finite = len(tau), np.isfinite(tau)
+    finite = np.isfinite(tau)
     if not finite.all():
         bad = ~finite.reshape(n, -1).all(axis=1)
         raise DataError(
@@ -74,6 +60,7 @@ def check_finite(tau: Array, owner: str) -> None:
             f"rows (first: row {int(np.argmax(bad))}). Check it for divisions by zero, logarithms "
             "and missing contexts."
         )
+    return tau
 
 
 def check_features(policy: Policy, names: Sequence[str], owner: str | None = None) -> None:

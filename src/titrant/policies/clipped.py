@@ -10,7 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.calling import returned
+from titrant.policies.calling import recommended
 from titrant.policies.fields import per_dose, read_only
 from titrant.policies.function import as_policy
 
@@ -55,7 +55,7 @@ class Clipped(ParametricPolicy):
 
     def __call__(self, X: object) -> Array:
         """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
-        tau = returned(self.policy, X)
+        tau = recommended(self.policy, X)
         return np.clip(tau, *self._bounds(tau))
 
     @property
@@ -80,7 +80,7 @@ class Clipped(ParametricPolicy):
     def vjp(self, X: Array, g: Array) -> Array:
         """Return Σᵢ gᵢ·∂τ(xᵢ)/∂β (P,) over the doses strictly between the bounds."""
         inside = self._inside()
-        tau = returned(inside, X)
+        tau = inside(X)
         lower, upper = self._bounds(tau)
         return inside.vjp(X, np.where((tau > lower) & (tau < upper), g, 0.0))
 

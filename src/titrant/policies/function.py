@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import Policy
-from titrant.policies.calling import as_doses, check_finite
+from titrant.policies.calling import checked_doses
 from titrant.policies.contexts import contexts_for
 from titrant.policies.fields import feature_names
 
@@ -41,9 +41,7 @@ class Function(Policy):
         """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d), checked."""
         owner = _name(self.function)
         x = contexts_for(self.features, X, owner)
-        tau = as_doses(self.function(x), len(x), owner)
-        check_finite(tau, owner)
-        return tau
+        return checked_doses(self.function(x), len(x), owner)
 
     def to_dict(self) -> dict[str, Any]:
         """Refuse: code is not data."""
