@@ -62,7 +62,7 @@ def test_the_ranges_of_some_contexts_by_name():
     alone = TRAINING.of_features(["sex=male"])
     np.testing.assert_array_equal(alone.beyond(asked[:, 1:]), TRAINING.beyond(asked)[:, 1:])
     with pytest.raises(
-        tt.PolicyFileError, match="no range for `bmi`, `sex`. Save the policy again"
+        tt.PolicyFileError, match=r"no range for `bmi`, `sex`\. Save the policy again"
     ):
         TRAINING.of_features(["bmi", "age", "sex"])
 

@@ -1,8 +1,8 @@
-"""Contexts as users hold them: a bare array, or a table whose columns have names."""
+"""Contexts as users hold them, a bare array or a table with names, and how names are matched."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data.frames import NamedTable
+
+
+@runtime_checkable
+class KnowsFeatures(Protocol):
+    """A rule that may know the names of its contexts."""
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """The names in their order, None if unknown."""
 
 
 def named_table(contexts: object) -> NamedTable | None:
@@ -39,3 +48,21 @@ def named_columns(
         raise wording.names_of_a_table(own, names)
     x: Array = table.columns(own)
     return x, own
+
+
+def select(X: Array, features: Sequence[str] | None, names: Sequence[str], owner: str) -> Array:
+    """Return the columns of X (n, p), called ``names``, that are the ``features``, in their order.
+
+    Without features, or with the very names, it is X itself.
+    """
+    if not features or tuple(features) == tuple(names):
+        return X
+    return np.take(X, places(features, names, owner), axis=1)
+
+
+def places(features: Sequence[str], names: Sequence[str], owner: str) -> tuple[int, ...]:
+    """Return where each of the features is among the names, or refuse to guess those missing."""
+    missing = [feature for feature in features if feature not in names]
+    if missing:
+        raise wording.lacks_contexts(owner, missing, names)
+    return tuple(map(list(names).index, features))

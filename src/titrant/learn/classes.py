@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant import _check
+from titrant.data.named import places
 from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Linear
-from titrant.policies.contexts import places
 
 if TYPE_CHECKING:
     from titrant._types import Array

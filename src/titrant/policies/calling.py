@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.data.arrays import floats
+from titrant.data.named import places
 from titrant.errors import DataError
-from titrant.policies.contexts import contexts_for, places
+from titrant.policies.contexts import contexts_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.data import wording
 from titrant.data.arrays import floats
-from titrant.data.named import named_table
+from titrant.data.named import named_table, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,21 +32,3 @@ def contexts_for(
     if features is None:
         return table.read(table.names)
     return table.read(features) if features else np.empty((len(table), 0))
-
-
-def select(X: Array, features: Sequence[str] | None, names: Sequence[str], owner: str) -> Array:
-    """Return the columns of X (n, p), called ``names``, that are the ``features``, in their order.
-
-    Without features, or with the very names, it is X itself.
-    """
-    if not features or tuple(features) == tuple(names):
-        return X
-    return np.take(X, places(features, names, owner), axis=1)
-
-
-def places(features: Sequence[str], names: Sequence[str], owner: str) -> tuple[int, ...]:
-    """Return where each of the features is among the names, or refuse to guess those missing."""
-    missing = [feature for feature in features if feature not in names]
-    if missing:
-        raise wording.lacks_contexts(owner, missing, names)
-    return tuple(map(list(names).index, features))
