@@ -12,6 +12,7 @@ import titrant as tt
 from learn.examples import FAST
 from policies.examples import TABLES
 from titrant.data.simulate import DESIGNS
+from titrant.learn.classes import LinearClass
 from titrant.outcome import Quadratic, RidgeModel
 
 # A search over standardized contexts in another order stops elsewhere by its own tolerance.
@@ -27,12 +28,12 @@ def with_contexts(*names) -> tt.LoggedData:
     return tt.LoggedData(x, LOG.treatment, LOG.outcome, LOG.propensity)
 
 
-def in_file(log, folder):
+def in_file(log, folder, **settings):
     pq.write_table(pa.table(log.to_columns()), folder / "log.parquet")
     columns = tt.Columns(
         treatment="treatment", outcome="outcome", context=log.names, propensity="propensity"
     )
-    return tt.scan_parquet(str(folder / "log.parquet"), columns)
+    return tt.scan_parquet(str(folder / "log.parquet"), columns, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,22 @@ def test_a_template_chooses_contexts_by_name(kind, names, tmp_path):
         given, found.predict(np.column_stack([COLUMNS[name] for name in names]))
     )
     assert found.range_.names == LOG.names
+
+
+@pytest.mark.parametrize("standardized", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_template_on_files_has_the_scales_of_all_rows(intercept, standardized, tmp_path):
+    # The sample is a third of the rows, so that scales of it would show.
+    log = with_contexts(*LOG.names)
+    chosen = LinearClass(features=("age", "weight"), intercept=intercept, standardize=standardized)
+    procedure = tt.CPO(restarts=1, ridge=0.003)
+    found, expected = (
+        tt.PolicyLearner(policy=chosen, procedure=procedure, honest=False)
+        .fit(rows)
+        .predict(COLUMNS)
+        for rows in (in_file(log, tmp_path, sample_rows=100), log)
+    )
+    np.testing.assert_allclose(found, expected, rtol=SEARCHED)
 
 
 def test_rbf_template_by_name():
