@@ -33,7 +33,8 @@ from titrant.kernels import Scale
 from titrant.lockstep import in_lockstep
 from titrant.nuisance import Nuisances, Shown
 from titrant.policies import StatusQuo, as_policy
-from titrant.survey import SEED, survey_of
+from titrant.policies.calling import check_features
+from titrant.survey import SEED, check_log, survey_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +76,9 @@ def evaluate(
     Parameters
     ----------
     log : the logged rows, in memory or by `scan_parquet`
-    policy : a policy of `titrant.policies`, or any function from contexts (n, p) to doses
+    policy : a policy of `titrant.policies`, or any function from contexts (n, p) to doses. A policy
+        that knows its ``features`` finds them among the names of the log, in any order; a function
+        gets the contexts in the order of the log
     estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
     bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
@@ -154,7 +157,8 @@ class Evaluation:
             )
         if not policies:
             raise InvalidArgument("There is no policy to evaluate; give at least one.")
-        rules = tuple(as_policy(p) for p in policies.values())
+        check_log(log)
+        rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
         engine = as_engine(executor, log)
         survey = survey_of(log, engine)
@@ -164,7 +168,7 @@ class Evaluation:
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
-        rules = tuple(as_policy(p) for p in policies.values())
+        rules = _rules(policies, self.source.names)
         return replace(self, names=tuple(policies), policies=rules, _points={})
 
     def compare(
@@ -513,6 +517,14 @@ def _laid_out(estimator: Estimator, survey: Survey) -> Estimator:
     if isinstance(estimator, Discretized):
         return estimator.on(survey.sample.log.treatment)
     return estimator
+
+
+def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Policy, ...]:
+    """Return the policies, each of which finds its contexts among the names of the log."""
+    rules = {name: as_policy(policy) for name, policy in policies.items()}
+    for name, rule in rules.items():
+        check_features(rule, names, f"policy `{name}`")
+    return tuple(rules.values())
 
 
 def _name(policy: object) -> str:

@@ -25,7 +25,8 @@ from titrant.learn.procedure import Procedure, silent
 from titrant.learn.setting import dose_sd
 from titrant.learn.stacked import StackedDR
 from titrant.learn.streamed import Stream, learn_streamed
-from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
+from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
+from titrant.policies.calling import check_features, recommended
 from titrant.survey import HeldSurvey, StreamSurvey, check_log, survey_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class PolicyLearner(BaseEstimator):
     Parameters
     ----------
     policy : what kind of policy: `Linear()` unless given; `Constant(0)`, an `RBF`, one of them
-        `Clipped`, or a policy class of `titrant.learn.classes`
+        `Clipped`, or a policy class of `titrant.learn.classes`. With ``features`` the policy uses
+        these contexts of the log, in this order; the others still serve to adjust
     procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
         robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
@@ -130,10 +132,14 @@ class PolicyLearner(BaseEstimator):
         self.range_ = TrainingRange(log.names, *whole.survey.context_ends, whole.survey.n)
         return self
 
-    def predict(self, X: Array) -> Array:
-        """Return the doses of the policy for contexts X (n, p)."""
+    def predict(self, X: object) -> Array:
+        """Return the doses of the policy for contexts X: (n,), or (n, d) for d doses.
+
+        X is a pandas, polars or Arrow table or a dict of columns, in which the policy finds its
+        contexts by name, or an array (n, p) with the columns in the order of ``policy_.features``.
+        """
         check_is_fitted(self, "policy_")
-        return self.policy_(np.asarray(X, dtype=np.float64))
+        return recommended(self.policy_, X)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy and the ranges of the contexts it was learned on, as JSON.
@@ -151,7 +157,7 @@ class PolicyLearner(BaseEstimator):
         """
         check_is_fitted(self, "policy_")
         log, policy = self.survey_.sample.log, self.learned_.policy
-        learned = policy(log.context).reshape(len(log), -1)[:, dose]
+        learned = doses(policy, log.context, log.dimension, log.names)[:, dose]
         drawn = _drawing.new_axes(ax)
         if context is None and not log.names:
             row = np.arange(0.0, len(log))
@@ -194,6 +200,8 @@ class PolicyLearner(BaseEstimator):
         if taken:
             rule = f"policies under names of their own, not {' or '.join(map(repr, taken))}"
             raise _check.invalid("against", "PolicyLearner", rule, sorted(self.against or {}))
+        for name, policy in (self.against or {}).items():
+            check_features(as_policy(policy), log.names, f"policy `{name}`")
 
     def _learn(self, rows: Part, whole: Part, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""

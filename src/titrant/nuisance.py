@@ -124,7 +124,7 @@ class Nuisances:
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
         if isinstance(policy, StatusQuo):
             return log.doses
-        tau = doses(policy, log.context, log.dimension)
+        tau = doses(policy, log.context, log.dimension, log.names)
         check_within_bounds(tau, log)
         return tau
 

@@ -194,6 +194,30 @@ def test_rows_outside_the_training_are_marked(call, policy_file):
     assert "`carrier` beyond 0 … 1 in 1" in said.err
 
 
+def test_the_ranges_of_the_training_go_by_name(call, policy_file):
+    # JSON objects have no order: a file written anew by another program means the same.
+    content = json.loads(policy_file.read_text(encoding="utf-8"))
+    ranges = content["training"]["context"]
+    content["training"]["context"] = dict(reversed(ranges.items()))
+    policy_file.write_text(json.dumps(content))
+    Path("new.csv").write_text(NEW)
+    said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
+    assert said.code == 0, said.err
+    outside = pa_csv.read_csv("doses.csv")["outside_training"].to_pylist()
+    assert outside == [False, True, True, True]
+    assert "`carrier` beyond 0 … 1 in 1" in said.err
+
+
+def test_a_training_without_one_of_the_contexts(call, policy_file):
+    content = json.loads(policy_file.read_text(encoding="utf-8"))
+    del content["training"]["context"]["age"]
+    policy_file.write_text(json.dumps(content))
+    Path("new.csv").write_text(NEW)
+    said = call("recommend", policy_file, "new.csv")
+    assert said.code == 2
+    assert "has no range for `age`. Save the policy again." in said.err
+
+
 def test_nothing_is_said_when_all_are_inside(call, policy_file):
     Path("new.csv").write_text("\n".join(NEW.splitlines()[:2]) + "\n")
     said = call("recommend", policy_file, "new.csv")

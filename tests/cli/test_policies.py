@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.cli.specs import named, on_columns, policies, policy
+from titrant.cli.specs import named, policies, policy
+from titrant.policies import doses
 
 
 @pytest.mark.parametrize(
@@ -64,9 +65,14 @@ def test_a_file_is_matched_to_the_columns_by_name(log, tmp_path):
     tt.Linear([2.0, 1.0], 5.0, features=["age", "weight"]).save(path)
     found = policies([str(path)], log)
     weight, age = log.context[:, 0], log.context[:, 1]
-    np.testing.assert_allclose(found["rule"](log.context), 5.0 + weight + 2.0 * age, rtol=1e-14)
+    given = doses(found["rule"], log.context, 1, log.names)[:, 0]
+    np.testing.assert_allclose(given, 5.0 + weight + 2.0 * age, rtol=1e-14)
 
 
-def test_a_file_with_the_columns_of_the_log_stays_itself(log):
-    rule = tt.Linear([1.0, 2.0, 3.0], features=log.names)
-    assert on_columns(rule, log.names, "rule") is rule
+def test_a_file_with_a_column_that_the_log_lacks(call, csv_log, plain, tmp_path):
+    path = tmp_path / "rule.json"
+    tt.Linear([2.0, 1.0], 5.0, features=["age", "wieght"]).save(path)
+    said = call("evaluate", csv_log, *plain, "--policy", str(path))
+    assert said.code == 2
+    assert "The policy `rule` uses `wieght`, which is not in the context" in said.err
+    assert "did you mean `weight`?" in said.err

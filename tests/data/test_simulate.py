@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+import titrant as tt
 from titrant.data.dose_laws import NormalDose, UniformDose
 from titrant.data.simulate import DESIGNS, Dosing, Quadratic, Synthetic, TenContexts, evenly_spread
 from titrant.errors import InvalidArgument
@@ -297,3 +298,15 @@ def test_what_the_logged_doses_are_worth():
     assert abs(Quadratic().logged_value() - 1.9) < SIGMAS * 0.0017
     log = DESIGNS["dosing"].draw(N, 5)
     assert agree(log.outcome, DESIGNS["dosing"].logged_value())
+
+
+def test_the_value_of_a_policy_goes_by_names():
+    design = DESIGNS["dosing"]  # weight, age, carrier
+    rule = tt.Linear([0.35, -0.2, -9.0], 19.0, features=design.names)
+    turned = tt.Linear([-9.0, -0.2, 0.35], 19.0, features=design.names[::-1])
+    assert design.value(turned, 1000) == pytest.approx(design.value(rule, 1000), rel=1e-12)
+    few = tt.Linear([0.35, -0.2], 19.0, features=["weight", "age"])
+    whole = tt.Linear([0.35, -0.2, 0.0], 19.0, features=design.names)
+    assert design.value(few, 1000) == pytest.approx(design.value(whole, 1000), rel=1e-12)
+    with pytest.raises(tt.DataError, match="uses the context `bmi`"):
+        design.value(tt.Linear([1.0], features=["bmi"]))

@@ -138,12 +138,25 @@ def test_what_is_no_template(wrong):
 
 
 @pytest.mark.parametrize(
-    "template", [tt.Linear(features=["x1", "x0"]), tt.RBF(NEW, scale=1, features=["a", "b"])]
+    "template", [tt.Linear(features=["x1", "b"]), tt.RBF(NEW, scale=1, features=["x0", "b"])]
 )
-def test_named_contexts_must_be_those_of_the_log(template):
-    with pytest.raises(tt.DataError, match=r"names the contexts .*; the log has x0, x1"):
+def test_named_contexts_must_be_in_the_log(template):
+    with pytest.raises(tt.DataError, match=r"uses the context `b`, .* The log has `x0`, `x1`\."):
         class_of(template).on(LOG)
-    assert class_of(tt.Linear(features=["x0", "x1"])).on(LOG).names == ("x0", "x1")
+
+
+@pytest.mark.parametrize("names", [("x1", "x0"), ("x0", "x1"), ("x1",)])
+@pytest.mark.parametrize("kind", [LinearClass, RBFClass])
+def test_a_template_takes_its_contexts_by_name(kind, names):
+    # Law: features of all contexts of the log = features of the named ones alone, in that order.
+    some = LOG.context[:, [LOG.names.index(name) for name in names]]
+    alone = tt.LoggedData(some, LOG.treatment, LOG.outcome, names=names)
+    chosen = {"features": names} if kind is LinearClass else {"names": names}
+    fitted, expected = kind(**chosen).on(LOG), kind().on(alone)
+    np.testing.assert_array_equal(fitted.features(LOG.context), expected.features(some))
+    beta = np.arange(1.0, 1.0 + len(fitted.penalized))
+    assert fitted.policy(beta) == expected.policy(beta)
+    assert fitted.policy(beta).features == names
 
 
 @pytest.mark.parametrize(

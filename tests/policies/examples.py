@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import fields, replace
 
-from titrant.policies import RBF, Clipped, Constant, Linear, Rounded
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+from titrant.policies import RBF, Clipped, Constant, Function, Linear, Policy, Rounded
 
 CENTERS = np.array([[0.0, 1.0, -1.0], [2.0, 0.5, 0.3]])
 LINEAR = Linear([0.3, -1.1, 0.25], 2.0, features=["age", "bmi", "sex"])
@@ -27,3 +32,36 @@ PARAMETRIC = {name: policy for name, policy in EXAMPLES.items() if policy.parame
 
 def contexts(n: int = 40, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, 3))
+
+
+FEATURES = ("age", "bmi", "sex")
+
+
+def named(policy: Policy) -> Policy:
+    """The same policy that knows the names of its contexts, however deep they are inside."""
+    own = {field.name for field in fields(policy)}
+    if "policy" in own:
+        return replace(policy, policy=named(policy.policy))
+    return replace(policy, features=FEATURES) if "features" in own else policy
+
+
+NAMED = {
+    **{name: named(policy) for name, policy in EXAMPLES.items()},
+    "nested": Clipped(Rounded(Clipped(LINEAR, 0.0), 0.5), None, 2.2),
+    "function": Function(lambda x: x[:, 0] - 2.0 * x[:, 2], features=FEATURES),
+    "clipped function": Clipped(Function(lambda x: x @ [1, 2, 3], features=FEATURES), -1.0, 1.0),
+}
+"""Every policy, knowing the names of its contexts."""
+
+TABLES = {
+    "dict": dict,
+    "pandas": pd.DataFrame,
+    "pandas, shuffled index": lambda columns: pd.DataFrame(columns).set_index(
+        np.random.default_rng(3).permutation(len(columns["age"]))
+    ),
+    "polars": pl.DataFrame,
+    "polars, lazy": pl.LazyFrame,
+    "arrow": pa.table,
+    "arrow stream": lambda columns: pa.table(columns).to_reader(),
+}
+"""From columns by name to a table of each kind."""

@@ -122,7 +122,7 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(tmp_path):
         (np.ones((3, 2, 1)), r"got \(3, 2, 1\)"),
         (np.ones((3, 0)), r"got \(3, 0\)"),
         ([1.0, np.nan, np.inf], r"not finite in 2 of 3 rows \(first: row 1\)"),
-        (["a", "b", "c"], "list that does not turn into an array of numbers"),
+        (["a", "b", "c"], "must be numeric; got values of type text, first 'a' in row 0"),
         (None, r"got \(\)"),
     ],
 )

@@ -54,6 +54,19 @@ def test_the_texts_behind_indicators_come_back(tmp_path):
     assert load_training(path).levels == {}
 
 
+def test_the_ranges_of_some_contexts_by_name():
+    turned = TRAINING.of_features(["sex=male", "age"])
+    assert turned.names == ("sex=male", "age")
+    asked = np.array([[0.5, 0.1], [0.49, 0.0], [3.0, 0.2], [1.0, -3.0]])
+    np.testing.assert_array_equal(turned.beyond(asked[:, ::-1]), TRAINING.beyond(asked)[:, ::-1])
+    alone = TRAINING.of_features(["sex=male"])
+    np.testing.assert_array_equal(alone.beyond(asked[:, 1:]), TRAINING.beyond(asked)[:, 1:])
+    with pytest.raises(
+        tt.PolicyFileError, match=r"no range for `bmi`, `sex`\. Save the policy again"
+    ):
+        TRAINING.of_features(["bmi", "age", "sex"])
+
+
 def test_beyond_is_strict():
     asked = np.array([[0.5, 0.1], [0.49, 0.0], [3.0, 0.2], [1.0, -3.0]])
     np.testing.assert_array_equal(

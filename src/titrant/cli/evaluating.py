@@ -64,12 +64,11 @@ def compared(  # noqa: PLR0917  (one for each group of options)
             steps.begin(READING)
             opened = stack.enter_context(cluster.opened(log_options, workers))
             log = opened.log
-            rules = specs.rules(policy_options.policy, log)
-            known = {name: specs.on_columns(rule, log.names, name) for name, rule in rules.items()}
+            rules = specs.policies(policy_options.policy, log)
             config.save(context, run.save_config)
             steps.begin(FITTING)
             how_to = how["estimator"], how["propensity"], opened.executor
-            evaluation = Evaluation.of(log, known, *how_to)
+            evaluation = Evaluation.of(log, rules, *how_to)
             steps.begin(ESTIMATING)
             trusted = how["allow_untrusted"]
             comparison = evaluation.compare(how["bandwidth"], allow_untrusted=trusted)

@@ -80,11 +80,12 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     check_writable("--save-config", run.save_config)
     policy = load_policy(options.policy_file)
     chosen = columns(options.context)
+    # The same dose for everyone asks for no contexts, known or not.
+    training = load_training(options.policy_file) if policy.features else None
     advice = Advice(
         options.policy_file,
         policy,
-        # The same dose for everyone asks for no contexts, known or not.
-        load_training(options.policy_file) if policy.features else None,
+        training and training.of_features(policy.features or ()),
         chosen or (None if policy.features is None else list(policy.features)),
         columns(options.treatment),
     )
@@ -116,11 +117,10 @@ class Advice:
 
     def on(self, table: pa.Table) -> pa.Table:
         """Return the table with the doses behind its own columns."""
-        from titrant.policies.calling import check_doses  # noqa: PLC0415
+        from titrant.policies.calling import recommended  # noqa: PLC0415
 
         x = _contexts(table, self.contexts)
-        doses = self.policy(x)
-        check_doses(doses, len(x), f"The policy `{self.path}`")
+        doses = recommended(self.policy, x, owner=f"policy `{self.path}`")
         made = _with_doses(table, doses, self.names)
         if self.training is None:
             return made
@@ -190,19 +190,15 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
 
 def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
-    import numpy as np  # noqa: PLC0415
-
     from titrant.cli.inputs import announce  # noqa: PLC0415
-    from titrant.data.encode import encode, with_features  # noqa: PLC0415
-    from titrant.data.frames import read_context  # noqa: PLC0415
+    from titrant.data.encode import encode  # noqa: PLC0415
+    from titrant.policies.contexts import contexts_for  # noqa: PLC0415
 
     if wanted is None:
         encoded = encode(table, None, ())
         announce(encoded, chosen=True)
         table, wanted = encoded.table, list(encoded.names)
-    if not wanted:
-        return np.zeros((len(table), 0))
-    return read_context(with_features(table, wanted), wanted)
+    return contexts_for(wanted, table, "policy")
 
 
 def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:

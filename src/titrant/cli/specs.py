@@ -23,12 +23,7 @@ FORMS = (
 
 
 def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
-    """Return the policies by name, each fitted to the context columns of the log."""
-    return {name: on_columns(rule, log.names, name) for name, rule in rules(texts, log).items()}
-
-
-def rules(texts: Sequence[str], log: Source) -> dict[str, Policy]:
-    """Return the policies by name, as they are written."""
+    """Return the policies by name; the log has every context column that they name."""
     found: dict[str, Policy] = {}
     for text in texts:
         name, spec = named(text)
@@ -37,6 +32,7 @@ def rules(texts: Sequence[str], log: Source) -> dict[str, Policy]:
                 f"Two policies are called `{name}`. Name them apart, as in `other={spec}`."
             )
         found[name] = policy(spec, log)
+        _check_columns(found[name], log.names, name)
     return found
 
 
@@ -66,18 +62,11 @@ def policy(spec: str, log: Source) -> Policy:
     raise _refusal(f"{spec!r} is no policy: give {FORMS}.")
 
 
-def on_columns(policy: Policy, available: Sequence[str], name: str) -> Policy:
-    """Return the policy as a rule on contexts with the columns `available`."""
-    wanted = policy.features
-    if not wanted or tuple(wanted) == tuple(available):
-        return policy
-    for feature in wanted:
+def _check_columns(policy: Policy, available: Sequence[str], name: str) -> None:
+    """Refuse a policy that names a context which the log lacks, in the words of the option."""
+    for feature in policy.features or ():
         if feature not in available:
             raise _refusal(_no_column(f"The policy `{name}` uses", feature, available))
-    from titrant.policies import Function  # noqa: PLC0415
-
-    places = [list(available).index(feature) for feature in wanted]
-    return Function(lambda X: policy(X[:, places]))
 
 
 def _logged_mean(log: Source) -> Policy:

@@ -11,7 +11,7 @@ import numpy as np
 from titrant.data import wording
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from titrant._types import Array
 
@@ -19,7 +19,7 @@ _NUMERIC_KINDS = "biuf"  # bool, signed, unsigned, float of any width and byte o
 _MOMENT_KINDS = "mM"
 
 
-def floats(value: ArrayLike, label: str) -> Array:
+def floats(value: object, label: str) -> Array:
     """Return `value` as a C-contiguous float64 array; missing entries become NaN.
 
     The array shares memory with `value` when that already is one.
@@ -43,7 +43,7 @@ def frozen(array: Array) -> Array:
     return view
 
 
-def _plain(value: ArrayLike, label: str) -> NDArray[np.generic]:
+def _plain(value: object, label: str) -> NDArray[np.generic]:
     if isinstance(value, np.ma.MaskedArray):
         # np.asarray would drop the mask and use what lies under it.
         return np.where(np.ma.getmaskarray(value), np.nan, floats(value.data, label))

@@ -69,6 +69,12 @@ def with_features(table: pa.Table, features: Iterable[str]) -> pa.Table:
     return _with(table, table, [f for f in features if f not in table.column_names])
 
 
+def stored(features: Iterable[str], available: Sequence[str]) -> list[str]:
+    """Return the columns of a table from which features are made: an indicator from its text."""
+    names = (name if name in available else split(name, available)[0] for name in features)
+    return list(dict.fromkeys(names))
+
+
 def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.bool_]]:
     """Return for each column with known levels, where the table has it, which rows have others."""
     return {

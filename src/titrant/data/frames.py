@@ -8,6 +8,7 @@ stream, a sparse or mixed column) comes column by column through numpy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import narwhals as nw
@@ -15,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data import validate, wording
+from titrant.data import encode, validate, wording
 from titrant.data.arrays import first_non_number
 from titrant.data.columns import check_present, check_roles, context_roles
 from titrant.data.validate import Labels, Parts
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data.columns import Columns, Roles
-    from titrant.errors import DataError
 
 
 _TEXT = ("string", "large_string", "string_view")
@@ -60,11 +61,103 @@ def read(frame: object, columns: Columns) -> tuple[Parts, Labels]:
 
 def read_context(frame: object, names: Sequence[str]) -> Array:
     """Return the contexts (n, p) of a table that holds nothing else, such as new patients."""
+    by_name = _context_columns(frame, names)
+    validate.check_finite({_context_label(name): by_name[name] for name in names})
+    return _stacked([by_name[name] for name in names], len(by_name[names[0]]))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """A table of contexts, as it was given, and the names of its columns."""
+
+    frame: Any
+    names: tuple[Any, ...]
+    """Texts, as far as they are used."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return _count_rows(self.frame, self.names)
+
+    def read(self, wanted: Sequence[str]) -> Array:
+        """Return the contexts ``wanted`` (n, p), which must be present and finite.
+
+        A name such as ``sex=male`` that is no column is the 0/1 indicator of that text in the
+        column ``sex``.
+        """
+        return read_context(self._with_indicators(wanted), wanted)
+
+    def columns(self, wanted: Sequence[str]) -> Array:
+        """Return the columns ``wanted`` (n, p), NaN where a value is missing."""
+        by_name = _context_columns(self.frame, wanted)
+        return _stacked([by_name[name] for name in wanted], len(by_name[wanted[0]]))
+
+    def _with_indicators(self, wanted: Sequence[str]) -> object:
+        """Return the table with every indicator among ``wanted`` that it does not hold yet."""
+        stored = encode.stored(wanted, self.names)
+        if stored == list(wanted):
+            return self.frame
+        roles = context_roles(stored)
+        check_present(roles, self.names)
+        if isinstance(self.frame, Mapping):
+            texts = {name: np.asarray(self.frame[name]) for name in stored if name not in wanted}
+            made = [name for name in wanted if name not in self.frame]
+            indicators = encode.with_features(pa.table(texts), made)
+            return {**self.frame, **{name: indicators[name] for name in made}}
+        table = _needed(self.frame, roles)
+        return encode.with_features(table, wanted) if isinstance(table, pa.Table) else table
+
+
+def named(contexts: object) -> NamedTable | None:
+    """Return a table by the names of its columns; a Series is a table of one column.
+
+    None for what is no table, and for one whose columns are only numbered: that is an array.
+    """
+    frame, names = _with_names(contexts)
+    return NamedTable(frame, tuple(names)) if any(isinstance(n, str) for n in names) else None
+
+
+def _with_names(contexts: Any) -> tuple[object, Sequence[object]]:  # noqa: ANN401
+    """Return a table as it can be read, and what its columns are called: nothing if it is none."""
+    if isinstance(contexts, Mapping):
+        return contexts, list(contexts)
+    if _names_itself(contexts):
+        return contexts, list(contexts.columns)
+    known = nw.from_native(contexts, pass_through=True, allow_series=True)
+    if isinstance(known, nw.Series):
+        return {known.name: known.to_numpy()}, [known.name]
+    if isinstance(known, nw.DataFrame | nw.LazyFrame):
+        return contexts, known.collect_schema().names()
+    return _stream_with_names(contexts)
+
+
+def _stream_with_names(contexts: object) -> tuple[object, Sequence[object]]:
+    if not isinstance(contexts, ArrowStream):
+        return contexts, ()
+    try:
+        reader = _opened(contexts)  # once: some streams can be read a single time
+    except DataError:  # the stream of one column
+        return contexts, ()
+    return reader, reader.schema.names
+
+
+def _count_rows(frame: Any, names: Sequence[str]) -> int:  # noqa: ANN401  (a table of any library)
+    if isinstance(frame, Mapping):
+        return len(frame[names[0]])
+    known = nw.from_native(frame, pass_through=True)
+    if isinstance(known, nw.LazyFrame):
+        return int(known.select(nw.len()).collect().item())
+    return len(known) if isinstance(known, nw.DataFrame) else len(frame.read_all())
+
+
+def _context_columns(frame: object, names: Sequence[str]) -> dict[str, Array]:
+    """Return the contexts of a table, each (n,) by name."""
     roles = context_roles(names)
     check_roles(roles)
-    by_name = _float_columns(frame, roles)
-    validate.check_finite({_labels(roles)[name]: by_name[name] for name in names})
-    return _stacked([by_name[name] for name in names], len(by_name[names[0]]))
+    return _float_columns(frame, roles)
+
+
+def _context_label(name: str) -> str:
+    return _labels(context_roles([name]))[name]
 
 
 def _labels(roles: Roles) -> dict[str, str]:
@@ -88,8 +181,7 @@ def _float_columns(frame: object, roles: Roles) -> dict[str, Array]:
 def _needed(frame: object, roles: Roles) -> pa.Table | nw.DataFrame[Any]:
     """Return a table of the needed columns, after their names have been checked."""
     wanted = [name for _, name in roles]
-    if nw.dependencies.is_pandas_like_dataframe(frame) or nw.dependencies.is_duckdb_relation(frame):
-        # Asked first: narwhals refuses repeated names in its own words, or drops one of them.
+    if _names_itself(frame):
         check_present(roles, list(cast("Any", frame).columns))
     known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
     if isinstance(known, nw.LazyFrame):
@@ -101,6 +193,15 @@ def _needed(frame: object, roles: Roles) -> pa.Table | nw.DataFrame[Any]:
     reader = _opened(frame)
     check_present(roles, reader.schema.names)
     return reader.read_all().select(wanted)
+
+
+def _names_itself(frame: object) -> bool:
+    """Return whether to ask a table for its columns before narwhals sees it.
+
+    narwhals refuses repeated names in its own words, or drops one of them.
+    """
+    known = nw.dependencies
+    return known.is_pandas_like_dataframe(frame) or known.is_duckdb_relation(frame)
 
 
 def _from_lazy(frame: nw.LazyFrame[Any]) -> pa.Table:

@@ -11,6 +11,7 @@ from titrant import _check
 from titrant.data import validate
 from titrant.data.arrays import frozen
 from titrant.data.columns import Columns
+from titrant.data.named import named_columns
 from titrant.data.validate import Parts
 
 if TYPE_CHECKING:
@@ -35,13 +36,15 @@ class LoggedData:
 
     Parameters
     ----------
-    context : (n, p) or (n,); p may be 0
+    context : (n, p) or (n,), p may be 0; a pandas, polars or Arrow table or a dict of columns
+        brings its names along
     treatment : (n,) for a scalar dose, (n, d) for a dose in R^d
     outcome : (n,)
     propensity : (n,), > 0, or None when the density of the logged doses is not known
     bounds : None or a pair (lower, upper) of the range in which doses are possible; each side is
         None, a number, one number per row (n,), or for a dose in R^d d numbers or (n, d)
-    names : p names of the context columns, x0, x1, … unless given
+    names : p names of the context columns; unless given, those of the table, or x0, x1, … for an
+        array. A policy that knows its features finds its columns by these names
 
     Attributes
     ----------
@@ -73,13 +76,14 @@ class LoggedData:
         names: Sequence[str] | None = None,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
+        x, own = named_columns(context, names)
         parts = Parts(
-            context=validate.matrix(context, "context"),
+            context=validate.matrix(x, "context"),
             treatment=validate.doses(treatment, "treatment"),
             outcome=validate.vector(outcome, "outcome"),
             propensity=None if propensity is None else validate.vector(propensity, "propensity"),
         )
-        columns = validate.context_names(names, parts.context.shape[1])
+        columns = validate.context_names(own, parts.context.shape[1])
         _fill_checked(self, parts, columns, bounds, validate.array_labels(parts, columns))
 
     @classmethod

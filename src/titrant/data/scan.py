@@ -63,7 +63,7 @@ class ParquetPartition:
         # read as a whole: of 12 columns a thread held 63 MB and 31 MB in place of 22.
         reading = partial(pq.ParquetFile, pre_buffer=False, buffer_size=BUFFER)
         with _reading(self.path), reading(self.path) as file:
-            stored = _stored(self.columns.needed, file.schema_arrow.names)
+            stored = encode.stored(self.columns.needed, file.schema_arrow.names)
             for batch in file.iter_batches(
                 size, row_groups=self.groups, columns=stored, use_threads=False
             ):
@@ -221,12 +221,6 @@ def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
             raise wording.in_file(path, wording.missing_column(name, role, schema.names))
         if not indicator and not encode.is_number(schema.field(name).type):
             raise wording.other_type(path, name, role, schema.field(name).type)
-
-
-def _stored(needed: Iterable[str], available: Sequence[str]) -> list[str]:
-    """Return the columns of a file from which the needed ones are made."""
-    names = (name if name in available else encode.split(name, available)[0] for name in needed)
-    return list(dict.fromkeys(names))
 
 
 def batch_of(

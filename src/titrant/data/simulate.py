@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from titrant import _check
 from titrant.data.dose_laws import LEAST_UNIFORM, NormalDose, UniformDose, uniforms
 from titrant.data.logged import LoggedData
+from titrant.data.named import KnowsFeatures, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,9 +98,14 @@ class Design(ABC):
         return LoggedData(x, t, y, q, bounds=(self.law.lower, self.law.upper), names=self.names)
 
     def value(self, policy: Callable[[Array], Array], n: int = _POINTS) -> float:
-        """Return V = E[m(τ(X), X)] as the mean over n evenly spread contexts; no random numbers."""
+        """Return V = E[m(τ(X), X)] as the mean over n evenly spread contexts; no random numbers.
+
+        A policy that knows its features finds them by the names of the design.
+        """
         x = self.context_at(evenly_spread(n, self.uniforms))
-        return float(np.mean(self.mean_outcome(x, policy(x))))
+        features = policy.features if isinstance(policy, KnowsFeatures) else None
+        tau = policy(select(x, features, self.names, "policy"))
+        return float(np.mean(self.mean_outcome(x, tau)))
 
     def logged_value(self, n: int = _DRAWS, seed: Seed = 0) -> float:
         """Return E[m(T, X)], what the logged doses are worth, as the mean over n drawn rows."""

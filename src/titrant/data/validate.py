@@ -82,7 +82,7 @@ def by_label(parts: Parts, labels: Labels) -> dict[str, Array]:
     )
 
 
-def matrix(value: ArrayLike, label: str) -> Array:
+def matrix(value: object, label: str) -> Array:
     """Return a context as (n, p); one dimension (n,) is one column (n, 1)."""
     array = floats(value, label)
     if array.ndim not in (1, 2):

@@ -72,6 +72,26 @@ def missing_column(name: str, role: str, available: Sequence[str]) -> DataError:
     )
 
 
+def lacks_contexts(owner: str, missing: Sequence[str], available: Sequence[str]) -> DataError:
+    """Refuse to guess the contexts that a policy knows by names which a log does not have."""
+    close = _closest(missing[0], available)
+    hint = f"; did you mean `{close}`?" if close else "."
+    noun = "context" if len(missing) == 1 else "contexts"
+    return DataError(
+        f"The {owner} uses the {noun} {listed(missing)}, which the log lacks{hint} "
+        f"The log has {listed(available) or 'none'}. Name the columns as the policy does: a log "
+        "made of arrays takes `LoggedData(…, names=[…])`."
+    )
+
+
+def names_of_a_table(own: Sequence[object], names: Sequence[object]) -> DataError:
+    """Refuse names for the columns of a table that are not its own."""
+    return DataError(
+        f"The context is a table with the columns {listed(own)}; got the `names` {listed(names)} "
+        "besides. Leave `names` out, or rename or select the columns of the table."
+    )
+
+
 def duplicate_names(names: Sequence[str]) -> DataError:
     """Refuse a table in which several columns share a name."""
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
+from titrant.data.named import named_table
 from titrant.errors import InvalidArgument
 from titrant.estimators import IPW, DirectMethod, SelfNormalized
 from titrant.kernels.base import CompactKernel
@@ -95,7 +96,7 @@ def direct_argmin(
         """Return the dose of each context."""
         return np.asarray(grid[np.argmin(fitted.curve(X, grid), axis=1)])
 
-    return Function(best)
+    return Function(best, features=log.names or None)
 
 
 def direct_linear(
@@ -156,7 +157,7 @@ def discretized_policy(
         restarts=_check.count(restarts, "restarts", "discretized_policy"),
         seed=_check.count(seed, "seed", "discretized_policy", at_least=0),
     )
-    return Function(learned)
+    return Function(learned, features=log.names or None)
 
 
 def median_regression(
@@ -172,18 +173,22 @@ def median_regression(
 
     For simulations, where the best dose (n,) of contexts X (n, p) is known: no policy of the class
     loses less in L1. ``lower`` and ``upper`` are bounds on the coefficients, numbers or (p,), such
-    as the paper's. Solved as a linear program.
+    as the paper's. ``features`` name the columns of X, or choose them if X is a table; unless
+    given, a table's own names. Solved as a linear program.
     """
     from titrant.learn.median import least_absolute  # noqa: PLC0415
 
-    x = _check.finite_array(X, "X", "median_regression", ndim=2)
+    table = named_table(X)
+    names = table.names if features is None and table is not None else features
+    given = table.read(names) if table is not None and names else X
+    x = _check.finite_array(given, "X", "median_regression", ndim=2)
     t = _check.finite_array(best_dose, "best_dose", "median_regression", ndim=1)
     if len(x) != len(t):
         raise _check.invalid("best_dose", "median_regression", f"{len(x)} numbers", t.shape)
     low = np.full(x.shape[1], -np.inf if lower is None else lower, dtype=np.float64)
     high = np.full(x.shape[1], np.inf if upper is None else upper, dtype=np.float64)
     coef, level = least_absolute(x, t, low, high, intercept=intercept)
-    return Linear(coef, level, features=features)
+    return Linear(coef, level, features=names)
 
 
 def _losses(log: LoggedData, *, maximize: bool) -> LoggedData:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant import _check
-from titrant.errors import DataError, InvalidArgument
+from titrant.data.named import places
+from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Linear
 from titrant.policies.rbf import scales_of
 from titrant.scaling import ROUNDING, Held, spread_of
@@ -49,7 +50,7 @@ class FittedClass(ABC):
 
     @abstractmethod
     def features(self, X: Array) -> Array:
-        """Return φ (n, P)."""
+        """Return φ (n, P) for contexts X with all columns of the log, in its order."""
 
     @abstractmethod
     def policy(self, params: Array) -> Policy:
@@ -74,7 +75,7 @@ class FittedClass(ABC):
 class LinearClass(PolicyClass):
     """τ(x) = intercept + coef'x; contexts standardized inside unless told otherwise.
 
-    ``features``, if given, are the names that the contexts of the log must have.
+    ``features`` are the contexts of the log that the policy uses, in its order; all unless given.
     """
 
     intercept: bool = True
@@ -83,23 +84,24 @@ class LinearClass(PolicyClass):
 
     def on(self, log: LoggedData) -> FittedLinear:
         """Return the class with centers and sizes of the contexts."""
-        check_names(self.features, log)
-        if not self.intercept and not log.names:
+        used = places_of(self.features, log)
+        names = tuple(log.names[j] for j in used)
+        if not self.intercept and not names:
             raise InvalidArgument(
                 "A linear policy without an intercept has nothing to learn from a log without "
                 "contexts. Keep the intercept, or name contexts."
             )
-        x = log.context
+        x = columns(log.context, used)
         if not self.standardize:
             zero, one = np.zeros(x.shape[1]), np.ones(x.shape[1])
-            return FittedLinear(zero, one, self.intercept, log.names, None)
+            return FittedLinear(zero, one, self.intercept, names, used, None)
         hold = Held.of(x)
         held = hold.columns(x)
         center = held.mean(axis=0) if self.intercept else np.zeros(x.shape[1])
         size = sizes(held, center)
         # A constant context has nothing to say: its feature and coefficient are 0.
         unit = np.where(size > 0.0, size, np.inf)
-        return FittedLinear(center, unit, self.intercept, log.names, hold)
+        return FittedLinear(center, unit, self.intercept, names, used, hold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,15 @@ class FittedLinear(FittedClass):
     size: Array
     intercept: bool
     names: tuple[str, ...]
+    places: tuple[int, ...]
+    """Where the contexts it uses are among those of the log."""
     hold: Held | None
     """How far values are held while learning; the policy is linear in the contexts as they are."""
 
     def features(self, X: Array) -> Array:
         """Return φ (n, P)."""
-        z = ((X if self.hold is None else self.hold.columns(X)) - self.center) / self.size
+        x = columns(X, self.places)
+        z = ((x if self.hold is None else self.hold.columns(x)) - self.center) / self.size
         return np.column_stack([np.ones(len(X)), z]) if self.intercept else z
 
     def policy(self, params: Array) -> Linear | Constant:
@@ -162,7 +167,8 @@ class RBFClass(PolicyClass):
 
     ``centers`` are as many contexts drawn by ``seed`` unless given as an array (m, p). ``scale`` is
     a number or one a context; unless given, the sd of each context times the median distance
-    between contexts in these units, so that no context counts for its unit.
+    between contexts in these units, so that no context counts for its unit. ``names`` are the
+    contexts of the log that the policy uses, in the order of the centers; all unless given.
     """
 
     centers: int | Array = 50
@@ -181,20 +187,20 @@ class RBFClass(PolicyClass):
 
     def on(self, log: LoggedData) -> FittedRBF:
         """Return the class with its centers and scale."""
-        check_names(self.names, log)
-        if not log.names:
+        used = places_of(self.names, log)
+        if not used:
             raise InvalidArgument(
                 "An RBF policy varies with the context, and this log has none. "
                 "Learn a constant policy, or name contexts."
             )
         rng = np.random.default_rng(self.seed)
-        centers = self._centers(log, rng)
-        scale = _usual_scale(log.context, rng) if self.scale is None else self.scale
-        return FittedRBF(centers, scale, log.names)
+        x = columns(log.context, used)
+        centers = self._centers(x, rng)
+        scale = _usual_scale(x, rng) if self.scale is None else self.scale
+        return FittedRBF(centers, scale, tuple(log.names[j] for j in used), used)
 
-    def _centers(self, log: LoggedData, rng: np.random.Generator) -> Array:
-        """Return the centers (m, p)."""
-        x = log.context
+    def _centers(self, x: Array, rng: np.random.Generator) -> Array:
+        """Return the centers (m, p) for contexts x (n, p)."""
         if np.ndim(self.centers) == 0:
             number = min(int(self.centers), len(x))
             held = Held.of(x).columns(x)  # a bump around an absurd value would serve one row
@@ -213,10 +219,12 @@ class FittedRBF(FittedClass):
     centers: Array
     scale: float | Array
     names: tuple[str, ...]
+    places: tuple[int, ...]
+    """Where the contexts it uses are among those of the log."""
 
     def features(self, X: Array) -> Array:
         """Return φ (n, 1 + m)."""
-        bumps = np.linalg.solve(self._root(), self._kernel(X).T).T
+        bumps = np.linalg.solve(self._root(), self._kernel(columns(X, self.places)).T).T
         return np.column_stack([np.ones(len(X)), bumps])
 
     def policy(self, params: Array) -> RBF:
@@ -286,13 +294,16 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
     raise _check.invalid("policy", "PolicyLearner", rule, policy)
 
 
-def check_names(wanted: tuple[str, ...] | None, log: LoggedData) -> None:
-    """Refuse a log whose contexts are not those that the template names."""
-    if wanted is not None and tuple(wanted) != log.names:
-        raise DataError(
-            f"The policy to learn names the contexts {', '.join(wanted)}; the log has "
-            f"{', '.join(log.names) or 'none'}. Give the same ones in the same order, or no names."
-        )
+def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...]:
+    """Return where the contexts that a template names are among those of the log; all for None."""
+    if wanted is None:
+        return tuple(range(len(log.names)))
+    return places(wanted, log.names, "policy to learn")
+
+
+def columns(X: Array, used: tuple[int, ...]) -> Array:
+    """Return the columns of contexts X (n, p) at these places; X if that is all of it."""
+    return X if used == tuple(range(X.shape[1])) else np.take(X, used, axis=1)
 
 
 def _constant(dose: Array | float) -> Constant:

@@ -20,7 +20,7 @@ from titrant.learn.search import Problem, statistics_of
 from titrant.learn.setting import cut, dose_range, dose_sd, outcome_sd
 from titrant.optimize import LBFGS, Constraint, Free, PolicyObjective
 from titrant.optimize.fused import Second
-from titrant.policies import Constant
+from titrant.policies import Constant, as_policy, doses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,9 +179,9 @@ class CPO(Procedure):
     def _starts(self, problem: Problem) -> Array:
         """Return the first start and random ones around it (restarts, P·d), in the units."""
         phi, log = problem.phi, problem.log
-        policy = Constant(log.doses.mean(axis=0)) if self.start is None else self.start
-        doses = policy(log.context).reshape(log.doses.shape)
-        first: Array = np.asarray(np.linalg.lstsq(phi, doses, rcond=None)[0])
+        policy = Constant(log.doses.mean(axis=0)) if self.start is None else as_policy(self.start)
+        start = doses(policy, log.context, log.dimension, log.names)
+        first: Array = np.asarray(np.linalg.lstsq(phi, start, rcond=None)[0])
         return self.around(first, np.mean(phi**2, axis=0), problem.unit)
 
     def around(self, first: Array, squares: Array, unit: Array) -> Array:

@@ -31,6 +31,7 @@ from titrant.nuisance import (
     linear_sums,
 )
 from titrant.optimize import LBFGS, Checkpoint
+from titrant.policies import as_policy, doses
 from titrant.quantiles import quantiles
 
 if TYPE_CHECKING:
@@ -278,8 +279,11 @@ def feature_sums(
 ) -> FeatureSums:
     """Return the sums of a block; without a first policy, for the mean dose (d,)."""
     phi = fitted.features(log.context)
-    tau = np.broadcast_to(mean, log.doses.shape) if start is None else start(log.context)
-    return FeatureSums(len(log), phi.T @ phi, phi.T @ tau.reshape(log.doses.shape))
+    if start is None:
+        tau = np.broadcast_to(mean, log.doses.shape)
+    else:
+        tau = doses(as_policy(start), log.context, log.dimension, log.names)
+    return FeatureSums(len(log), phi.T @ phi, phi.T @ tau)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,9 +325,10 @@ def fitted_on(policy_class: PolicyClass, survey: StreamSurvey) -> FittedClass:
     # Where values are held, only the rows themselves tell what is left.
     if survey.sample.whole or not policy_class.standardize or not survey.as_they_are:
         return on_sample
-    contexts = survey.contexts
-    center = contexts.center if policy_class.intercept else np.zeros_like(contexts.center)
-    size = np.sqrt(contexts.spread**2 + (contexts.center - center) ** 2)
+    contexts, used = survey.contexts, list(on_sample.places)
+    mean, spread = contexts.center[used], contexts.spread[used]
+    center = mean if policy_class.intercept else np.zeros_like(mean)
+    size = np.sqrt(spread**2 + (mean - center) ** 2)
     return replace(on_sample, center=center, size=np.where(size > 0.0, size, np.inf))
 
 

@@ -20,13 +20,19 @@ class Policy(ABC):
     """A deterministic rule τ(x) that gives each context its dose.
 
     A concrete policy is a frozen dataclass; being saved, compared and shown rest on its fields.
+    One that knows its ``features`` finds them by name in a log or a table, whatever the order of
+    the columns there; columns it does not know are left out, and one it lacks is an error.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
-        """Return τ(X) for contexts X (n, p): (n,), or (n, d) for a treatment of d doses."""
+        """Return τ(X) for contexts X (n, p): (n,), or (n, d) for a treatment of d doses.
+
+        An array has its columns in the order of ``features``. Policies of titrant also take pandas,
+        polars and Arrow tables and dicts of columns.
+        """
 
     @property
     def features(self) -> tuple[str, ...] | None:

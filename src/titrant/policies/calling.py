@@ -6,39 +6,69 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.data.arrays import floats
+from titrant.data.named import places
 from titrant.errors import DataError
+from titrant.policies.contexts import contexts_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from titrant._types import Array
     from titrant.policies.base import Policy
 
 
-def doses(policy: Policy, X: Array, dimension: int) -> Array:
-    """Return the doses of contexts X (n, p) as (n, d), finite and of the log's dimension d."""
-    tau = policy(X)
-    owner = f"The policy `{type(policy).__name__}`"
-    check_doses(tau, len(X), owner)
+def doses(policy: Policy, X: object, dimension: int, names: Sequence[str] | None = None) -> Array:
+    """Return the doses of contexts X (n, p) as (n, d), finite and of the log's dimension d.
+
+    ``names`` are those of the columns of X: the policy gets the ones it knows, in its own order.
+    """
+    tau = recommended(policy, X, names)
     given = tau.shape[1] if tau.ndim > 1 else 1
     if given != dimension:
         raise DataError(
-            f"{owner} gives {given} dose(s) per row, but the log has {dimension} treatment(s). "
-            "Give a policy for the same treatments in the same order."
+            f"The {called(policy)} gives {given} dose(s) per row, but the log has {dimension} "
+            "treatment(s). Give a policy for the same treatments in the same order."
         )
-    return tau.reshape(len(X), dimension)
+    return tau.reshape(len(tau), dimension)
 
 
-def check_doses(tau: Array, n: int, owner: str) -> None:
-    """Raise unless tau is n finite doses, (n,) or (n, d)."""
+def recommended(
+    policy: Policy, X: object, names: Sequence[str] | None = None, owner: str | None = None
+) -> Array:
+    """Return the doses (n,) or (n, d) of a table or of contexts X (n, p), checked like a log."""
+    who = owner or called(policy)
+    x = contexts_for(policy.features, X, who, names)
+    return checked_doses(policy(x), len(x), who)
+
+
+def checked_doses(value: object, n: int, owner: str) -> Array:
+    """Return what a policy returned for n rows as finite numbers, (n,) or (n, d).
+
+    Rows go by position: the index of a Series is not looked at.
+    """
+    tau = floats(value, f"dose of the {owner}")
     if tau.ndim not in {1, 2} or len(tau) != n or (tau.ndim > 1 and not tau.shape[1]):
         raise DataError(
-            f"{owner} must return one dose per row, shape ({n},) or ({n}, d); got {tau.shape}. "
+            f"The {owner} must return one dose per row, shape ({n},) or ({n}, d); got {tau.shape}. "
             "For the same dose in every row use `Constant`."
         )
     finite = np.isfinite(tau)
     if not finite.all():
         bad = ~finite.reshape(n, -1).all(axis=1)
         raise DataError(
-            f"{owner} gives a dose that is not finite in {bad.sum():,} of {n:,} rows "
-            f"(first: row {int(np.argmax(bad))}). Check it for divisions by zero, logarithms and "
-            "missing contexts."
+            f"The {owner} gives a dose that is missing or not finite in {bad.sum():,} of {n:,} "
+            f"rows (first: row {int(np.argmax(bad))}). Check it for divisions by zero, logarithms "
+            "and missing contexts."
         )
+    return tau
+
+
+def check_features(policy: Policy, names: Sequence[str], owner: str | None = None) -> None:
+    """Raise unless a log with these context ``names`` has all that the policy knows."""
+    places(policy.features or (), names, owner or called(policy))
+
+
+def called(policy: Policy) -> str:
+    """Return how a sentence calls a policy."""
+    return f"policy `{type(policy).__name__}`"

@@ -10,6 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
+from titrant.policies.calling import recommended
 from titrant.policies.fields import per_dose, read_only
 from titrant.policies.function import as_policy
 
@@ -52,9 +53,9 @@ class Clipped(ParametricPolicy):
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
 
-    def __call__(self, X: Array) -> Array:
-        """Return the doses for contexts X (n, p): (n,) or (n, d)."""
-        tau = self.policy(X)
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
+        tau = recommended(self.policy, X)
         return np.clip(tau, *self._bounds(tau))
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.policies.base import ParametricPolicy
+from titrant.policies.contexts import contexts_for
 from titrant.policies.fields import number_or_vector, parameters
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ class Constant(ParametricPolicy):
     def __init__(self, dose: ArrayLike) -> None:
         object.__setattr__(self, "dose", number_or_vector(dose, "dose", "Constant"))
 
-    def __call__(self, X: Array) -> Array:
-        """Return the dose for each row of X (n, p): (n,) or (n, d)."""
-        return np.full((len(X), *np.shape(self.dose)), self.dose)
+    def __call__(self, X: object) -> Array:
+        """Return the dose for each row of X, an array (n, p) or a table: (n,) or (n, d)."""
+        n = len(contexts_for(self.features, X, "policy `Constant`"))
+        return np.full((n, *np.shape(self.dose)), self.dose)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import DataError
+from titrant.policies.contexts import contexts_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,9 +64,9 @@ def parameters(params: ArrayLike, size: int, owner: str) -> Array:
     return array
 
 
-def context(X: ArrayLike, columns: int, owner: str, names: tuple[str, ...] | None) -> Array:
+def context(X: object, columns: int, owner: str, names: tuple[str, ...] | None) -> Array:
     """Return the context as floats (n, p) after checking that p is what the policy knows."""
-    array = np.asarray(X, dtype=np.float64)
+    array = contexts_for(names, X, f"policy `{owner}`")
     if array.ndim != 2 or array.shape[1] != columns:  # noqa: PLR2004
         listed = f" ({', '.join(names)})" if names else ""
         raise DataError(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from titrant import _check
-from titrant.errors import DataError, InvalidArgument
+from titrant.errors import InvalidArgument
 from titrant.policies.base import Policy
-from titrant.policies.calling import check_doses
+from titrant.policies.calling import checked_doses
+from titrant.policies.contexts import contexts_for
+from titrant.policies.fields import feature_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,32 +24,29 @@ if TYPE_CHECKING:
 class Function(Policy):
     """τ(x) = function(x): a function from contexts (n, p) to doses (n,) or (n, d).
 
-    It must treat each row by itself, since a large log is handed to it in batches.
+    It must treat each row by itself, since a large log is handed to it in batches. It gets the
+    contexts as an array, in the order of the log, or with ``features`` those columns in that order.
+    Doses go to rows by position: the index of a Series that it returns is not looked at.
     """
 
     function: Callable[[Array], ArrayLike]
+    features: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not callable(self.function) or isinstance(self.function, type):
             raise _check.invalid("function", "Function", "a function of the context", self.function)
+        object.__setattr__(self, "features", feature_names(self.features, None, "Function"))
 
-    def __call__(self, X: Array) -> Array:
-        """Return the doses for contexts X (n, p): (n,) or (n, d), checked."""
-        returned = self.function(X)
-        try:
-            tau = np.asarray(returned, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError(
-                f"{_name(self.function)} must return one number per row; got a "
-                f"{type(returned).__name__} that does not turn into an array of numbers."
-            ) from None
-        check_doses(tau, len(X), _name(self.function))
-        return tau
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d), checked."""
+        owner = _name(self.function)
+        x = contexts_for(self.features, X, owner)
+        return checked_doses(self.function(x), len(x), owner)
 
     def to_dict(self) -> dict[str, Any]:
         """Refuse: code is not data."""
         raise InvalidArgument(
-            f"{_name(self.function)} is a Python function and cannot be saved as data. "
+            f"The {_name(self.function)} is a Python function and cannot be saved as data. "
             "Save a policy such as `Linear` or `RBF`, or keep the function in a module."
         )
 
@@ -68,4 +65,4 @@ def as_policy(policy: Policy | Callable[[Array], ArrayLike]) -> Policy:
 
 def _name(function: object) -> str:
     """Return how an error calls the function."""
-    return f"The policy function `{getattr(function, '__qualname__', type(function).__name__)}`"
+    return f"policy function `{getattr(function, '__qualname__', type(function).__name__)}`"

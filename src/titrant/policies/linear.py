@@ -48,8 +48,8 @@ class Linear(ParametricPolicy):
         object.__setattr__(self, "intercept", intercept_for(slopes, intercept, "Linear"))
         object.__setattr__(self, "features", feature_names(features, columns, "Linear"))
 
-    def __call__(self, X: Array) -> Array:
-        """Return the doses for contexts X (n, p): (n,) or (n, d)."""
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
         coef = self._filled()
         return context(X, len(coef), "Linear", self.features) @ coef + self.intercept
 

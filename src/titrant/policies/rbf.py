@@ -59,8 +59,8 @@ class RBF(ParametricPolicy):
         object.__setattr__(self, "intercept", intercept_for(weights, intercept, "RBF"))
         object.__setattr__(self, "features", feature_names(features, points.shape[1], "RBF"))
 
-    def __call__(self, X: Array) -> Array:
-        """Return the doses for contexts X (n, p): (n,) or (n, d)."""
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
         coef, x = self._filled(), self._context(X)
         parts = [self._similarity(x[rows]) @ coef for rows in _blocks(len(x))]
         return np.concatenate([np.empty((0, *coef.shape[1:])), *parts]) + self.intercept
@@ -108,7 +108,7 @@ class RBF(ParametricPolicy):
         similarity: Array = np.exp(-0.5 * np.maximum(squared, 0.0))
         return similarity
 
-    def _context(self, X: Array) -> Array:
+    def _context(self, X: object) -> Array:
         return context(X, self.centers.shape[1], "RBF", self.features)
 
     def _filled(self) -> Array:

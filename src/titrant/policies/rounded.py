@@ -9,6 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.policies.base import Policy
+from titrant.policies.calling import recommended
 from titrant.policies.fields import number_or_vector, per_dose
 from titrant.policies.function import as_policy
 
@@ -49,9 +50,9 @@ class Rounded(Policy):
         object.__setattr__(self, "step", size)
         object.__setattr__(self, "offset", number_or_vector(offset, "offset", "Rounded"))
 
-    def __call__(self, X: Array) -> Array:
-        """Return the doses for contexts X (n, p): (n,) or (n, d)."""
-        tau = self.policy(X)
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
+        tau = recommended(self.policy, X)
         step = per_dose(self.step, tau, "step", "Rounded")
         offset = per_dose(self.offset, tau, "offset", "Rounded")
         return offset + step * np.floor((tau - offset) / step + 0.5)

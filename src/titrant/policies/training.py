@@ -21,7 +21,7 @@ from titrant.policies.saving import TRAINING, write
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,8 +51,16 @@ class TrainingRange:
         """Return the same range of contexts that stand for columns with these texts."""
         return replace(self, levels=dict(levels))
 
+    def of_features(self, features: Sequence[str]) -> Self:
+        """Return the ranges of the contexts that a policy knows, by name, in the policy's order."""
+        missing = [feature for feature in features if feature not in self.names]
+        if missing:
+            raise _refusal(f"has no range for {', '.join(f'`{name}`' for name in missing)}")
+        at = list(map(self.names.index, features))
+        return replace(self, names=tuple(features), low=self.low[at], high=self.high[at])
+
     def beyond(self, X: Array) -> NDArray[np.bool_]:
-        """Return where contexts X (n, p) lie outside the range (n, p)."""
+        """Return where contexts X (n, p), ordered as ``names``, lie outside the range (n, p)."""
         return np.asarray((self.low > X) | (self.high < X))
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from titrant.inference.pareto import tail_index
 from titrant.policies import Constant, Function, StatusQuo, doses
 from titrant.report.content import Balance, Weights
 from titrant.report.gather.log import DOSES
+from titrant.report.gather.policies import doses_of
 from titrant.trust import calibrated, calibration_checks, sample
 
 if TYPE_CHECKING:
@@ -88,11 +89,16 @@ def strengths(
     log, rule = whole.log, whole.policies[whole.names.index(focus)]
     if isinstance(rule, StatusQuo):
         return None
-    if not np.ptp(doses(rule, log.context, log.dimension), axis=0).any():
+    if not np.ptp(doses_of(rule, log), axis=0).any():
         return None
     part_of = partial(Partly, rule, whole.survey.mean_dose, whole.survey.possible)
     try:
-        return curve_on(whole, lambda b: Function(part_of(b)), STRENGTHS, bandwidth=bandwidth)
+        return curve_on(
+            whole,
+            lambda b: Function(part_of(b), features=rule.features or None),
+            STRENGTHS,
+            bandwidth=bandwidth,
+        )
     except UntrustedEstimate:
         return None
 
@@ -109,7 +115,7 @@ class Partly:
     beta: float
 
     def __call__(self, x: Array) -> Array:
-        """Return the doses for contexts x (n, p)."""
+        """Return the doses for contexts x (n, p) in the order of the rule."""
         tau = self.mean + self.beta * (doses(self.rule, x, len(self.mean)) - self.mean)
         kept: Array = np.clip(tau, *self.possible)
         return kept[:, 0] if len(self.mean) == 1 else kept

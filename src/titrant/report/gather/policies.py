@@ -75,4 +75,4 @@ def doses_of(policy: Policy, log: LoggedData) -> Array:
     """Return the doses of a policy (n, d); those of the status quo are in the log."""
     if isinstance(policy, StatusQuo):
         return log.doses
-    return doses(policy, log.context, log.dimension)
+    return doses(policy, log.context, log.dimension, log.names)
