@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check, _drawing
 from titrant.data import LoggedData
-from titrant.errors import InvalidArgument
+from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust
 from titrant.evaluation import compare
 from titrant.execute import as_engine
@@ -235,7 +235,8 @@ class PolicyLearner(BaseEstimator):
         return graded, policy
 
     def _compared(self, log: Source, policies: Mapping[str, AnyPolicy]) -> Comparison:
-        return compare(
+        """Return the comparison of all policies; raise if no row is near one of them."""
+        found = compare(
             log,
             policies,
             estimator=self.grade,
@@ -243,6 +244,9 @@ class PolicyLearner(BaseEstimator):
             allow_untrusted=True,
             executor=self.executor,
         )
+        if found.refused:
+            raise NoOverlap(next(iter(found.refused.values())))
+        return found
 
     def _decision(self) -> str:
         """Return whether to deploy the learned policy, and why, in a sentence."""

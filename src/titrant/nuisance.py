@@ -180,6 +180,7 @@ class Shown:
     """Policies as they are shown to estimators on any partition of a log."""
 
     nuisances: Nuisances
+    names: tuple[str, ...]
     policies: tuple[Policy, ...]
     size: int
     """Rows of a block."""
@@ -191,7 +192,16 @@ class Shown:
 
     def block(self, prepared: Prepared) -> list[Rows]:
         """Return the rows of one block under every policy."""
-        return [self.nuisances.rows(prepared, policy) for policy in self.policies]
+        return [self.rows(prepared, i) for i in range(len(self.policies))]
+
+    def rows(self, prepared: Prepared, i: int) -> Rows:
+        """Return the rows of one block under policy i; an error names the policy among others."""
+        try:
+            return self.nuisances.rows(prepared, self.policies[i])
+        except DataError as error:
+            if len(self.policies) == 1:
+                raise
+            raise DataError(f"Policy {self.names[i]!r}: {error}") from error
 
 
 def floor_of(estimator: Estimator, spread: Array) -> float:
