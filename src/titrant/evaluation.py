@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 S = TypeVar("S")
 
+REASONS = 3
+"""Of many refusals at once so many are told."""
+
 __all__ = ["Comparison", "Contrast", "Estimate", "Evaluation", "compare", "evaluate"]
 
 
@@ -519,8 +522,9 @@ def _nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEsti
     if len(refusals) == 1:
         return refusals[0]
     kind = NoOverlap if all(isinstance(r, NoOverlap) for r in refusals) else UntrustedEstimate
-    reasons = " ".join(f"Policy {name!r}: {refusal}" for name, refusal in refused.items())
-    return kind(f"The log answers for none of the {len(refusals)} policies. {reasons}")
+    reasons = [f"Policy {name!r}: {refusal}" for name, refusal in refused.items()]
+    told = " ".join(reasons[:REASONS])
+    return kind(f"The log answers for none of the {len(refusals)} policies. {told}")
 
 
 def _checked(estimator: Estimator) -> Estimator:
