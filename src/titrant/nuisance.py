@@ -227,7 +227,7 @@ def check_work(log: Source, *, outcome: bool, propensity: bool, times: float = 1
 
     if minutes(p) <= MOST_MINUTES:
         return
-    most = next((k for k in range(min(n, p) - 1, 0, -1) if minutes(k) <= MOST_MINUTES), 0)
+    most = next((k for k in range(min(n - 1, p) - 1, 0, -1) if minutes(k) <= MOST_MINUTES), 0)
     raise DataError(
         f"The default models would take about {minutes(p):,.0f} minutes for {p:,} contexts and "
         f"{n:,} rows; more than {MOST_MINUTES:.0f} are not begun. Name fewer contexts (up to "

@@ -111,3 +111,9 @@ def test_the_work_counts_the_features_of_the_spline(d):
 def test_work_grows_with_rows_and_contexts():
     assert outcome_work(1_000, 20, 1) < outcome_work(2_000, 20, 1) < outcome_work(2_000, 21, 1)
     assert propensity_work(1_000, 20) < propensity_work(2_000, 20) < propensity_work(2_000, 21)
+
+
+@pytest.mark.parametrize(("times", "most"), [(1.0, 749), (learning.FITS, 459)])
+def test_the_numbers_that_the_pages_name(widest, times, most):
+    with pytest.raises(tt.DataError, match=f"up to {most} for so many rows"):
+        check_work(widest, outcome=True, propensity=True, times=times)
