@@ -109,7 +109,11 @@ DEFINITIONS: dict[str, Schema] = {
         diagnostics=ref("diagnostics"),
     ),
     "contrast": closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
-    "comparison": closed(estimates=named(ref("estimate")), contrasts=listed(ref("contrast"))),
+    "comparison": closed(
+        estimates=named(ref("estimate")),
+        refused=named(TEXT),
+        contrasts=listed(ref("contrast")),
+    ),
     "curve": closed(
         parameters=listed(NUMBER),
         values=listed(NUMBER),

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 S = TypeVar("S")
 
+REASONS = 3
+"""Of many refusals at once so many are told."""
+
 __all__ = ["Comparison", "Contrast", "Estimate", "Evaluation", "compare", "evaluate"]
 
 
@@ -121,6 +124,14 @@ def compare(
 
     The parameters are those of `evaluate`. Each policy has its own bandwidth; differences are
     paired, so that what the policies share does not widen their intervals.
+
+    A policy that the log cannot answer for has no estimate: its reason is in ``refused``, and the
+    other policies are compared all the same. With ``allow_untrusted`` only a policy that no row
+    is near is refused.
+
+    Raises
+    ------
+    UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
     evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
@@ -179,18 +190,21 @@ class Evaluation:
         allow_untrusted: bool = False,
     ) -> Comparison:
         """Return the comparison of all policies, each at its own bandwidth; see `compare`."""
-        chosen, refused = self.bandwidths(bandwidth)
-        for refusal in refused.values():
-            raise refusal
         if not isinstance(interval, IntervalMethod | None):
             raise InvalidArgument(
                 f"The `interval` must be a method such as RobustBiasCorrected(); got {interval!r}."
             )
+        chosen, unreached = self.bandwidths(bandwidth)
+        refused = {self.names[i]: refusal for i, refusal in unreached.items()}
+        if not chosen:
+            raise _nothing_answered(refused)
         comparison = self.comparison(chosen, interval)
         if not allow_untrusted:
-            for estimate in comparison.estimates.values():
-                estimate.diagnostics.require_trust()
-        return comparison
+            refused |= _untrusted(comparison)
+        if len(refused) == len(self.names):
+            raise _nothing_answered(refused)
+        reasons = {name: str(refused[name]) for name in self.names if name in refused}
+        return comparison.refusing(reasons) if reasons else comparison
 
     @property
     def log(self) -> LoggedData:
@@ -217,7 +231,7 @@ class Evaluation:
     @property
     def shown(self) -> Shown:
         """The policies as they are shown to estimators."""
-        return Shown(self.nuisances, self.policies, BLOCK)
+        return Shown(self.nuisances, self.names, self.policies, BLOCK)
 
     @cached_property
     def _held_blocks(self) -> list[list[Rows]]:
@@ -246,7 +260,7 @@ class Evaluation:
         """Return all rows under policy i, or the sample of them that is in memory."""
         sample = self.survey.sample
         numbers = None if sample.whole else sample.numbers
-        return self.nuisances.rows(self.nuisances.prepare(sample.log, numbers), self.policies[i])
+        return self.shown.rows(self.nuisances.prepare(sample.log, numbers), i)
 
     def bandwidth(
         self, i: int, bandwidth: BandwidthSelector | ArrayLike | None
@@ -501,6 +515,23 @@ def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:
         if isinstance(one, UntrustedEstimate):
             raise one
     return found
+
+
+def _untrusted(comparison: Comparison) -> dict[str, UntrustedEstimate]:
+    """Return the policies whose estimate the trust rules refuse, each with the refusal."""
+    found = {name: e.diagnostics.refusal() for name, e in comparison.estimates.items()}
+    return {name: refusal for name, refusal in found.items() if refusal is not None}
+
+
+def _nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
+    """Return the error of a comparison without any estimate."""
+    refusals = list(refused.values())
+    if len(refusals) == 1:
+        return refusals[0]
+    kind = NoOverlap if all(isinstance(r, NoOverlap) for r in refusals) else UntrustedEstimate
+    reasons = [f"Policy {name!r}: {refusal}" for name, refusal in refused.items()]
+    told = " ".join(reasons[:REASONS])
+    return kind(f"The log answers for none of the {len(refusals)} policies. {told}")
 
 
 def _checked(estimator: Estimator) -> Estimator:

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check, _drawing
 from titrant.data import LoggedData
-from titrant.errors import InvalidArgument
-from titrant.estimators import DoublyRobust
+from titrant.errors import InvalidArgument, NoOverlap
+from titrant.estimators import DoublyRobust, Estimator
 from titrant.evaluation import compare
 from titrant.execute import as_engine
 from titrant.learn.classes import ClippedClass, class_of
@@ -25,6 +25,7 @@ from titrant.learn.procedure import Procedure, silent
 from titrant.learn.setting import dose_sd
 from titrant.learn.stacked import StackedDR
 from titrant.learn.streamed import Stream, learn_streamed
+from titrant.nuisance import check_work, takes_default_outcome, takes_default_propensity
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
 from titrant.policies.calling import check_features, recommended
 from titrant.survey import HeldSurvey, StreamSurvey, check_log, survey_of
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.data.source import Source
-    from titrant.estimators import Estimator
     from titrant.evaluation import AnyPolicy
     from titrant.execute import Engine
     from titrant.inference.results import Comparison, Estimate
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 IN_SAMPLE = "learned, in-sample"
 """The name of an estimate on the rows that the policy was learned from."""
 PROCEDURES = "a procedure such as StackedDR() or CPO()"
+FITS = 4.0
+"""Learning and grading fit models of the size of one evaluation about so often."""
 
 
 class PolicyLearner(BaseEstimator):
@@ -189,8 +191,9 @@ class PolicyLearner(BaseEstimator):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _check(self, log: Source) -> None:
-        """Refuse what cannot work before any work is done."""
+        """Refuse what cannot work, or not in minutes, before any work is done."""
         check_log(log)
+        self._check_work(log)
         if self.safe and not self.honest:
             raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
         if self.procedure is not None and not isinstance(self.procedure, Procedure):
@@ -202,6 +205,15 @@ class PolicyLearner(BaseEstimator):
             raise _check.invalid("against", "PolicyLearner", rule, sorted(self.against or {}))
         for name, policy in (self.against or {}).items():
             check_features(as_policy(policy), log.names, f"policy `{name}`")
+
+    def _check_work(self, log: Source) -> None:
+        """Refuse more contexts than the default models of learning and grading can take."""
+        grade = DoublyRobust() if self.grade is None else self.grade
+        procedure = StackedDR() if self.procedure is None else self.procedure
+        library = isinstance(procedure, StackedDR) and procedure.models is None
+        graded = self.honest and isinstance(grade, Estimator) and takes_default_outcome(grade)
+        propensity = takes_default_propensity(log, DoublyRobust(), self.propensity)
+        check_work(log, outcome=library or graded, propensity=propensity, times=FITS)
 
     def _learn(self, rows: Part, whole: Part, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""
@@ -243,7 +255,8 @@ class PolicyLearner(BaseEstimator):
         return graded, policy
 
     def _compared(self, log: Source, policies: Mapping[str, AnyPolicy]) -> Comparison:
-        return compare(
+        """Return the comparison of all policies; raise if no row is near one of them."""
+        found = compare(
             log,
             policies,
             estimator=self.grade,
@@ -251,6 +264,9 @@ class PolicyLearner(BaseEstimator):
             allow_untrusted=True,
             executor=self.executor,
         )
+        if found.refused:
+            raise NoOverlap(next(iter(found.refused.values())))
+        return found
 
     def _decision(self) -> str:
         """Return whether to deploy the learned policy, and why, in a sentence."""

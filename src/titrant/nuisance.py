@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 DEFAULT_FLOOR = 0.01
 """The default floor under q, in units of 1/sd(T): a hundredth of a flat density one sd wide."""
+OPERATIONS_PER_MINUTE = 3.6e12
+"""Of linear algebra on one core, as measured from 100 to 600 contexts on 5,000 rows."""
+MOST_MINUTES = 10.0
+"""A log whose default models would take longer is refused: few would wait, and none expects it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,11 @@ class Nuisances:
     ) -> Nuisances:
         """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made."""
         known = survey_of(log, Engine(pin=False)) if survey is None else survey
+        check_work(
+            log,
+            outcome=takes_default_outcome(estimator),
+            propensity=takes_default_propensity(log, estimator, propensity),
+        )
         sample = known.sample
         return cls(
             n=known.n,
@@ -180,6 +189,7 @@ class Shown:
     """Policies as they are shown to estimators on any partition of a log."""
 
     nuisances: Nuisances
+    names: tuple[str, ...]
     policies: tuple[Policy, ...]
     size: int
     """Rows of a block."""
@@ -191,7 +201,72 @@ class Shown:
 
     def block(self, prepared: Prepared) -> list[Rows]:
         """Return the rows of one block under every policy."""
-        return [self.nuisances.rows(prepared, policy) for policy in self.policies]
+        return [self.rows(prepared, i) for i in range(len(self.policies))]
+
+    def rows(self, prepared: Prepared, i: int) -> Rows:
+        """Return the rows of one block under policy i; an error names the policy among others."""
+        try:
+            return self.nuisances.rows(prepared, self.policies[i])
+        except DataError as error:
+            if len(self.policies) == 1:
+                raise
+            raise DataError(f"Policy {self.names[i]!r}: {error}") from error
+
+
+def check_work(log: Source, *, outcome: bool, propensity: bool, times: float = 1.0) -> None:
+    """Refuse more contexts than the default models of a log can be fitted to in minutes.
+
+    ``outcome`` and ``propensity`` say which of the two are default models; ``times`` how often
+    they are fitted.
+    """
+    n, p, d = min(len(log), log.sample_rows), len(log.names), log.dimension
+
+    def minutes(contexts: int) -> float:
+        work = outcome * outcome_work(n, contexts, d) + propensity * propensity_work(n, contexts)
+        return times * work / OPERATIONS_PER_MINUTE
+
+    if minutes(p) <= MOST_MINUTES:
+        return
+    most = next((k for k in range(min(n - 1, p) - 1, 0, -1) if minutes(k) <= MOST_MINUTES), 0)
+    raise DataError(
+        f"The default models would take about {minutes(p):,.0f} minutes for {p:,} contexts and "
+        f"{n:,} rows; more than {MOST_MINUTES:.0f} are not begun. Name fewer contexts (up to "
+        f"{most:,} for so many rows), or give `propensity` and an outcome model of your own."
+    )
+
+
+def outcome_work(n: int, p: int, d: int) -> float:
+    """Return about how many operations the default outcome model takes for p contexts, d doses.
+
+    Most are spent on the spline: 25 + 5 fits, each with the products of all its features on the
+    rows and an eigendecomposition.
+    """
+    features = float(p + 5 * d * (p + 1))
+    return 16.0 * n * features**2 + 250.0 * features**3
+
+
+def propensity_work(n: int, p: int) -> float:
+    """Return about how many operations the default propensity takes for p contexts.
+
+    Weighted regressions: some thousand on a few thousand rows, then a hundred on all; hardly any
+    where there are too few rows for a second component.
+    """
+    few, all_rows = (1000.0, 100.0) if n >= 4 * (p + 1) else (15.0, 5.0)
+    return few * (min(n, 5_000) * p**2 + 20.0 * p**3) + all_rows * n * p**2
+
+
+def takes_default_outcome(estimator: Estimator) -> bool:
+    """Return whether the estimator takes the default outcome model."""
+    settings: Any = estimator
+    return estimator.uses_outcome_model and settings.outcome is None
+
+
+def takes_default_propensity(
+    log: Source, estimator: Estimator, propensity: PropensityModel | None
+) -> bool:
+    """Return whether the default model of one dose is fitted; that of several takes no time."""
+    wanted = estimator.uses_propensity and propensity is None
+    return wanted and log.dimension == 1 and not log.has_propensity
 
 
 def floor_of(estimator: Estimator, spread: Array) -> float:

@@ -49,6 +49,54 @@ def test_the_table_shows_value_interval_bandwidth_size_and_verdict(call, csv_log
     assert "90% CI" in said.out
 
 
+ABSURD = ("--policy", "absurd=constant:900", "--bandwidth", "5")
+FLAT = ("--policy", "flat=constant:35")
+
+
+@pytest.fixture
+def unbounded(plain):
+    """Options of a log whose doses have no bounds, so that any dose may be asked about."""
+    at = plain.index("--bounds")
+    return (*plain[:at], *plain[at + 2 :])
+
+
+def test_a_refused_policy_is_a_row_of_the_table_with_its_reason_below(call, csv_log, unbounded):
+    said = call("compare", csv_log, *unbounded, *FLAT, *ABSURD, "--json", "out.json")
+    assert said.code == 0
+    rows = [line.split() for line in said.out.splitlines()]
+    (row,) = (row for row in rows if row[:1] == ["absurd"])
+    assert row == ["absurd", "–", "–", "–", "–", "refuse"]
+    out = " ".join(said.out.split())
+    reason = "Refused (absurd, and every difference to it): No logged dose lies within h = 5.0"
+    assert reason in out
+    assert "flat − absurd" not in out
+    with open("out.json", encoding="utf-8") as file:  # noqa: PTH123
+        found = json.load(file)
+    assert list(found["estimates"]) == ["flat"]
+    assert list(found["refused"]) == ["absurd"]
+    assert found["contrasts"] == []
+
+
+def test_a_refusal_is_told_beside_json_on_standard_output(call, csv_log, unbounded):
+    said = call("compare", csv_log, *unbounded, *FLAT, *ABSURD, "--json", "-")
+    assert said.code == 0
+    assert list(json.loads(said.out)["refused"]) == ["absurd"]
+    assert "Refused (absurd, and every difference to it): No logged dose" in said.err
+
+
+def test_a_comparison_without_any_estimate_is_a_refusal(call, csv_log, unbounded):
+    said = call("compare", csv_log, *unbounded, *ABSURD, "--policy", "too=constant:901")
+    assert said.code == 1
+    assert said.out == ""
+    assert said.err.startswith("Refused: The log answers for none of the 2 policies. Policy 'abs")
+
+
+def test_a_policy_outside_the_bounds_is_named(call, csv_log, plain):
+    said = call("compare", csv_log, *plain, *FLAT, *ABSURD)
+    assert said.code == 2
+    assert said.err.startswith("Error: Policy 'absurd': The policy gives doses outside the bounds")
+
+
 @pytest.mark.parametrize("maximize", [False, True])
 def test_a_comparison_names_the_better_policy_of_a_clear_pair(call, csv_log, plain, maximize):
     # The rule is the best one of the design; the same dose for all loses two days more.

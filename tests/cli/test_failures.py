@@ -22,9 +22,14 @@ Error: titrant failed in a way it should not (KeyError: 'x'). \
 Run it again with `--debug` for the details, and report them."""
 NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
 STOPPED = "Interrupted; no file was left half written."
+WIDE = "Name fewer contexts, or give `propensity` and an outcome model of your own."
+WIDE_TYPED = """\
+Error: Name fewer columns by `--context`, or evaluate with `--estimator sn` and \
+`--propensity-model linear-gaussian`."""
 ERRORS = [
     (NoOverlap("No row is near."), 1, "Refused: No row is near."),
     (UntrustedEstimate("Pass `allow_untrusted=True`."), 1, "Refused: Pass `--allow-untrusted`."),
+    (DataError(WIDE), 2, WIDE_TYPED),
     (DataError("A table is bad. Mend it."), 2, "Error: A table is bad. Mend it."),
     (click.UsageError("no such thing"), 2, "Error: no such thing."),
     (click.ClickException("bad file"), 2, "Error: bad file."),

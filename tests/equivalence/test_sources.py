@@ -245,6 +245,12 @@ def test_refusals_are_the_same(cut):
     for log in (LOG, cut(LOG)):
         with pytest.raises(tt.NoOverlap, match=r"within h = 0.01 .* of 120 rows \(closest"):
             tt.evaluate(log, tt.Constant(99.0), bandwidth=0.01)
+    policies = {"lost": tt.Constant(99.0), "edge": tt.Constant(2.5), **POLICIES}
+    here, there = (tt.compare(log, policies, bandwidth=0.5) for log in (LOG, cut(LOG)))
+    assert list(here.refused) == list(there.refused) == ["lost", "edge"]
+    assert here.refused["lost"] == there.refused["lost"]
+    for name in POLICIES:
+        assert_same(here[name], there[name])
 
 
 # The same partitions

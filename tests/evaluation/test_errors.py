@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import numpy as np
@@ -323,9 +324,115 @@ def test_a_level_is_a_probability(interval, level):
         found.interval(level)
 
 
-def test_one_bad_policy_refuses_the_comparison_and_says_which_numbers():
-    with pytest.raises(NoOverlap, match="policy 'lost'"):
-        compare(LOG, {"near": NEAR, "lost": Constant(99.0)}, estimator=SN, bandwidth=0.5)
+# A refused policy among others: a row with its reason.
+LOST, EDGE = Constant(99.0), Constant(2.9)  # no row within h; an ESS that the trust rules refuse
+GOOD = {"near": NEAR, "constant": Constant(0.4)}
+MIXED = {"lost": LOST, "near": NEAR, "edge": EDGE, "constant": Constant(0.4)}
+each_interval = pytest.mark.parametrize("interval", INTERVALS, ids=lambda i: type(i).__name__)
+
+
+def reason_of(policy, **settings):
+    """The sentence with which `evaluate` refuses a policy."""
+    with pytest.raises(UntrustedEstimate) as caught:
+        evaluate(LOG, policy, bandwidth=0.5, **settings)
+    return str(caught.value)
+
+
+@each_interval
+@pytest.mark.parametrize("estimator", SMOOTHED, ids=kind_name)
+def test_a_refused_policy_is_a_row_with_the_reason_of_evaluate(estimator, interval):
+    settings = {"estimator": estimator, "interval": interval}
+    found = compare(LOG, MIXED, bandwidth=0.5, **settings)
+    assert found.names == list(GOOD)
+    assert list(found.refused) == ["lost", "edge"]
+    assert found.refused["lost"] == reason_of(LOST, **settings).replace("'Constant'", "'lost'")
+    assert found.refused["edge"] == reason_of(EDGE, **settings)
+    # What is refused does not touch the others.
+    alone = compare(LOG, GOOD, bandwidth=0.5, **settings)
+    assert alone.refused == {}
+    for name in GOOD:
+        assert found[name].value == alone[name].value
+        assert found[name].interval() == pytest.approx(alone[name].interval(), rel=1e-12)
+    ours, theirs = (c.contrast("near", "constant") for c in (found, alone))
+    assert ours.difference == theirs.difference
+    assert ours.se == pytest.approx(theirs.se, rel=1e-9)
+    assert ours.interval() == pytest.approx(theirs.interval(), rel=1e-9)
+
+
+def test_with_untrusted_results_allowed_only_a_policy_without_numbers_is_refused():
+    found = compare(LOG, MIXED, estimator=SN, bandwidth=0.5, allow_untrusted=True)
+    assert found.names == ["near", "edge", "constant"]
+    assert list(found.refused) == ["lost"]
+    assert not found["edge"].trusted
+    assert "refuse" in str(found["edge"])
+
+
+def test_nothing_about_a_refused_policy_is_answered_with_a_number():
+    found = compare(LOG, MIXED, estimator=SN, bandwidth=0.5)
+    for name in ("lost", "edge"):
+        for ask in (
+            lambda name=name: found[name],
+            lambda name=name: found.contrast(name, "near"),
+            lambda name=name: found.contrast("near", name),
+            lambda name=name: found.only([name]),
+            lambda name=name: found.simultaneous_contrasts(name),
+        ):
+            with pytest.raises(UntrustedEstimate) as caught:
+                ask()
+            assert str(caught.value) == f"Policy {name!r} has no estimate. {found.refused[name]}"
+    assert list(found.simultaneous()) == list(GOOD)
+    assert list(found.simultaneous_contrasts("near")) == ["constant"]
+
+
+def test_a_refused_policy_is_shown_without_numbers():
+    found = compare(LOG, MIXED, estimator=SN, bandwidth=0.5)
+    plain = found.to_dict()
+    assert plain["refused"] == found.refused
+    assert list(plain["estimates"]) == list(GOOD)
+    assert [(c["a"], c["b"]) for c in plain["contrasts"]] == [("near", "constant")]
+    lines = str(found).splitlines()
+    assert lines[2:] == [f"{n:<8}  refused: {why}" for n, why in found.refused.items()]
+    assert repr(found).endswith("lost refused, edge refused)")
+    _, *rows = found._repr_html_().split("<tr>")[2:]
+    for row, (name, why) in zip(rows[1:], found.refused.items(), strict=True):
+        cells = re.findall("<td[^>]*>(.*?)</td>", row)
+        assert cells == [name, *["–"] * 5, f"refuse: {html.escape(why)}"]
+
+
+@pytest.mark.parametrize(
+    ("policies", "kind"),
+    [
+        ({"lost": LOST, "far": Constant(-99.0)}, NoOverlap),
+        ({"lost": LOST, "edge": EDGE}, UntrustedEstimate),
+    ],
+)
+def test_a_comparison_without_any_estimate_raises_every_reason(policies, kind):
+    with pytest.raises(kind) as caught:
+        compare(LOG, policies, estimator=SN, bandwidth=0.5)
+    assert type(caught.value) is kind
+    said = str(caught.value)
+    assert said.startswith("The log answers for none of the 2 policies. Policy 'lost': No logged ")
+    for name, policy in policies.items():
+        assert reason_of(policy, estimator=SN).replace("'Constant'", repr(name)) in said
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [
+        (LOST, "The policy gives doses outside the bounds in 240 of 240 rows"),
+        (
+            lambda X: np.full(len(X), np.nan),
+            "a dose that is missing or not finite in 240 of 240 rows",
+        ),
+        (Constant([0.1, 0.2]), "The policy `Constant` gives 2 dose(s) per row"),
+    ],
+    ids=["outside the bounds", "not finite", "of two doses"],
+)
+@pytest.mark.parametrize("selector", [0.5, *SELECTORS], ids=repr)
+def test_an_error_of_one_policy_among_several_names_it(policy, sentence, selector):
+    log = LOG.with_bounds((-9, 9))
+    with pytest.raises(DataError, match=rf"^Policy 'bad': .*{re.escape(sentence)}"):
+        compare(log, {"near": NEAR, "bad": policy}, estimator=SN, bandwidth=selector)
 
 
 def test_too_few_rows_for_the_folds():

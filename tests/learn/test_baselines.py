@@ -21,6 +21,7 @@ DIFFERENCES = 1e-6  # central differences with step 1e-6
 
 LOG = quadratic_log(300)
 MODEL = RidgeModel(Quadratic())
+SIMPLE = tt.LinearGaussian()
 
 
 def test_the_mean_dose():
@@ -40,11 +41,88 @@ def value_at(dose, log, h, estimator):
 @pytest.mark.parametrize("bounds", [None, (-4.0, 5.0)], ids=["exact", "by restarts"])
 def test_no_constant_on_a_grid_is_better(estimator, bounds):
     log, h = LOG.with_bounds(bounds), 0.5
-    best = tt.best_constant(log, estimator=estimator, bandwidth=h)
+    best = tt.best_constant(log, estimator=estimator, bandwidth=h, allow_untrusted=True)
     low, high = np.quantile(log.treatment, [0.005, 0.995])
     assert low <= best.dose <= high
     values = [value_at(d, log, h, estimator) for d in np.linspace(low, high, 101)]
     assert value_at(best.dose, log, h, estimator) <= min(values) + 1e-7
+
+
+def confounded_log(n: int, seed: int) -> tt.LoggedData:
+    """Sicker patients got more: V(constant t) = (t − 1)²/2, but outcomes rise with the dose."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    t = 1.5 * x[:, 0] + 0.7 * rng.normal(size=n)
+    return tt.LoggedData(x, t, (t - 1) ** 2 / 2 + 4 * x[:, 0] + rng.normal(size=n))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_under_confounding_the_best_constant_is_near_the_best(seed):
+    # The paper's way loses .27 to 2.4 more than the best dose, 1, on these logs.
+    log = confounded_log(1_000, seed)
+    found = tt.best_constant(log)
+    assert (found.dose - 1) ** 2 / 2 < 0.05
+    paper = tt.best_constant(log, estimator=tt.SelfNormalized(), allow_untrusted=True)
+    assert (paper.dose - 1) ** 2 / 2 > 0.2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"estimator": tt.SelfNormalized()}, {"bandwidth": 0.4}, {"propensity": SIMPLE}],
+    ids=["default", "estimator", "bandwidth", "propensity"],
+)
+def test_the_best_constant_is_the_best_that_evaluate_does_not_refuse(settings):
+    log = confounded_log(250, 2)
+    low, high = np.quantile(log.treatment, [0.005, 0.995])
+    values, refused = {}, {}
+    for dose in np.linspace(low, high, 15).tolist():
+        found = tt.evaluate(log, tt.Constant(dose), allow_untrusted=True, **settings)
+        (values if found.trusted else refused)[dose] = found.value
+    assert refused
+    best = min(values, key=values.get)
+    assert tt.best_constant(log, doses=15, **settings) == tt.Constant(best)
+
+
+def test_a_refused_dose_is_not_chosen_however_good_it_looks():
+    # Three rows far away with wonderful outcomes: nobody should be sent there.
+    t, y = LOG.treatment.copy(), LOG.outcome.copy()
+    t[:3], y[:3] = t.max() + 1.0, y.min() - 500.0
+    log = tt.LoggedData(LOG.context, t, y)
+    last = tt.Constant(float(np.quantile(t, 0.995)))  # the end of the grid
+    for settings in ({}, {"estimator": tt.SelfNormalized()}):
+        tempting = tt.evaluate(log, last, allow_untrusted=True, **settings)
+        found = tt.evaluate(log, tt.best_constant(log, **settings), **settings)
+        assert not tempting.trusted
+        assert tempting.value < found.value
+
+
+def test_of_equal_constants_the_one_with_most_effective_rows_is_chosen():
+    flat = LOG.with_outcome(np.full(len(LOG), 7.0))
+    grid = np.linspace(*np.quantile(LOG.treatment, [0.005, 0.995]), 9).tolist()
+    every = {str(dose): tt.Constant(dose) for dose in grid}
+    found = tt.compare(flat, every).estimates
+    best = max(found.values(), key=lambda estimate: estimate.ess)
+    assert tt.best_constant(flat, doses=9) == every[best.policy]
+
+
+def test_where_every_constant_is_refused_there_is_no_best_one():
+    with pytest.raises(tt.UntrustedEstimate, match="answers for none of the 5 policies") as caught:
+        tt.best_constant(LOG, estimator=tt.SelfNormalized(), bandwidth=1e-6, doses=5)
+    assert str(caught.value).count("Policy 'constant ") == 3
+
+
+def test_the_best_constant_is_possible_in_every_row():
+    low = np.full(len(LOG), -9.0)
+    low[:5] = np.median(LOG.treatment)
+    t = np.maximum(LOG.treatment, low)
+    log = tt.LoggedData(LOG.context, t, LOG.outcome, bounds=(low, None))
+    assert tt.best_constant(log, doses=9, bandwidth=1.0).dose >= low[0]
+
+
+def test_the_best_constant_is_for_one_dose():
+    both = DESIGNS["quadratic-2d"].draw(50, 1)
+    with pytest.raises(tt.InvalidArgument, match="`best_constant` is for one dose; the log has 2"):
+        tt.best_constant(both)
 
 
 def test_the_best_constant_of_rewards_is_that_of_losses():

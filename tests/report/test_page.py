@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import titrant as tt
 from report.examples import (
+    BANDWIDTH,
     BEST,
     LEARNED,
     LOG,
@@ -25,8 +27,9 @@ from report.examples import (
 )
 from titrant import trust
 from titrant.data.simulate import DESIGNS
+from titrant.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.report import numbers, render, typeset
+from titrant.report import gather, numbers, render, typeset
 from titrant.report.gather import estimates
 from titrant.report.page import prose
 from titrant.report.plain import plain
@@ -314,3 +317,34 @@ def test_numbers_that_are_not_finite_are_null():
 def test_numbers_have_four_digits(value, shown):
     assert numbers.number(value) == shown
     assert typeset.number(value) == shown.replace("-", "−")
+
+
+# ── refused policies ─────────────────────────────────────────────────────────────────────────────
+def refusing(policies):
+    """The report of policies on a log without bounds, where the trust rules decide."""
+    found = Evaluation.of(LOG.with_bounds(None), policies, tt.SelfNormalized(), None)
+    return gather(found.compare(BANDWIDTH), found, bandwidth=BANDWIDTH)
+
+
+LOST = {"lost<": tt.Constant(900.0), "edge": tt.Constant(71.0)}
+"""No row within h of the one; too few effective rows near the other."""
+
+
+@pytest.mark.parametrize("others", [POLICIES, {"now": StatusQuo()}], ids=["among others", "alone"])
+def test_a_refused_policy_has_a_row_and_a_reason_but_no_number(others):
+    found = refusing({**LOST, **others})
+    assert list(found.comparison.refused) == list(LOST)
+    text = render(found)
+    page = Page(text)
+    cells = [cell.strip() for _, cell in page.cells]
+    for name, reason in found.comparison.refused.items():
+        at = cells.index(name)
+        assert cells[at + 1 : at + 3] == ["–", "–"]
+        assert cells[at + 3].endswith("refuse")
+        said = f"“{escape(name)}” is refused, and so is every difference to it: {prose(reason)}"
+        assert said in text
+        assert f"{name} − " not in cells
+    data = json.loads(page.data)
+    assert data["result"]["refused"] == found.comparison.refused
+    assert not set(LOST) & {*data["result"]["estimates"], *data["intervals"], *data["drawn"]}
+    assert "The log cannot answer for “lost&lt;” or “edge”." in text

@@ -9,6 +9,8 @@ import pytest
 
 import titrant as tt
 from report.examples import BEST, LEARNED, LOG, comparison, made, report, usual, usual_learned
+from titrant.evaluation import Evaluation
+from titrant.report import gather
 from titrant.report.typeset import number, span
 from titrant.report.words import answer, drawn_note, verdict
 
@@ -79,3 +81,16 @@ def test_figures_say_what_they_leave_out():
     many = {f"c{d}": tt.Constant(float(d)) for d in range(28, 42, 2)}
     note = drawn_note(made(LOG, many, bandwidth=4.0))
     assert note.endswith("; 3 more are in this table.")
+
+
+def test_where_every_other_policy_is_refused_nothing_is_said_of_them_but_that():
+    found = Evaluation.of(
+        LOG.with_bounds(None),
+        {"now": tt.StatusQuo(), "lost": tt.Constant(900.0)},
+        tt.SelfNormalized(),
+        None,
+    )
+    said = answer(gather(found.compare(6.0), found, bandwidth=6.0))
+    assert said.startswith("The status quo has a mean loss of ")
+    assert said.endswith("The log cannot answer for “lost”.")
+    assert "No policy has" not in said

@@ -81,8 +81,15 @@ def finish(
 ) -> None:
     """Print the tables unless JSON goes to standard output, and write the files asked for."""
     show.cautions(comparison.estimates)
-    if output.json != STDOUT:
-        to_terminal(show.values(comparison.estimates, output.level))
+    refusals = show.refusals(comparison.refused)
+    if output.json == STDOUT:
+        for sentence in refusals:
+            note(sentence)
+    else:
+        estimates, refused = comparison.estimates, comparison.refused
+        to_terminal(show.values(estimates, output.level, refused=refused))
+        for sentence in refusals:
+            to_terminal(f"{sentence}\n")
         if len(comparison.estimates) > 1:
             to_terminal(show.differences(comparison, output.level, maximize=output.maximize))
         to_terminal(show.reading(maximize=output.maximize))

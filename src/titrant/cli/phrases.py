@@ -6,6 +6,10 @@ _TYPED = {
     "Pass `allow_untrusted=True`": "Pass `--allow-untrusted`",
     "Wrap it as `Clipped(policy, lower, upper)`": "Write it as `clipped:LO,HI:POLICY`",
     "for example by `Clipped`": "for example as `clipped:LO,HI:POLICY`",
+    "Name fewer contexts": "Name fewer columns by `--context`",
+    "or give `propensity` and an outcome model of your own": (
+        "or evaluate with `--estimator sn` and `--propensity-model linear-gaussian`"
+    ),
     "by `titrant.check`": "by `titrant check`",
     "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
         "give `--propensity-model linear-gaussian`"

@@ -16,7 +16,7 @@ from titrant.report.numbers import number, percent, told
 from titrant.report.rules import linear_part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from titrant.evaluation import Comparison, Contrast, Estimate
     from titrant.inference import Diagnostics
@@ -29,15 +29,29 @@ def values(
     estimates: Mapping[str, Estimate],
     level: float,
     truth: Mapping[str, float] | None = None,
+    refused: Iterable[str] = (),
 ) -> Table:
-    """Return the values of policies with their intervals, bandwidths and verdicts."""
+    """Return the values of policies with their intervals, bandwidths and verdicts.
+
+    Policies that are refused have a row, but no number in it.
+    """
     rows = next(iter(estimates.values())).rows
     headings = ["policy", "value", f"{percent(level)} CI", "h", f"ESS of {rows:,}", "verdict"]
     table = _table([*headings, *(["truth"] if truth else [])])
     for name, estimate in estimates.items():
         known = [number(truth[name])] if truth else []
         _add(table, *_cells(name, estimate, level), *known)
+    for name in refused:
+        _add(table, name, *["–"] * 4, Verdict.REFUSE.value)
     return table
+
+
+def refusals(refused: Mapping[str, str]) -> list[str]:
+    """Return a sentence about each policy that has no estimate."""
+    return [
+        f"Refused ({name}, and every difference to it): {as_typed(reason)}"
+        for name, reason in refused.items()
+    ]
 
 
 def differences(

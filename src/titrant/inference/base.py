@@ -56,6 +56,26 @@ class Inference(ABC):
     def contrast(self, a: int, b: int) -> Interval:
         """Return the interval of a − b, which knows that both used the same rows."""
 
+    def only(self, kept: Sequence[int]) -> Inference:
+        """Return the inference about some of the estimates, in the order of ``kept``."""
+        return Subset(self, tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Subset(Inference):
+    """Some of the estimates of an inference, numbered anew."""
+
+    whole: Inference
+    kept: tuple[int, ...]
+
+    def interval(self, i: int) -> Interval:
+        """Return the interval of estimate i."""
+        return self.whole.interval(self.kept[i])
+
+    def contrast(self, a: int, b: int) -> Interval:
+        """Return the interval of a − b."""
+        return self.whole.contrast(self.kept[a], self.kept[b])
+
 
 class IntervalMethod(ABC):
     """How intervals are made around the answers to several questions on one log."""

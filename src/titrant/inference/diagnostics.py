@@ -88,13 +88,19 @@ class Diagnostics:
         """Return the sentences of all checks with this verdict."""
         return [c.message for c in self.checks if c.verdict is verdict]
 
+    def refusal(self) -> UntrustedEstimate | None:
+        """Return an error with the numbers and remedies if a check refuses, else None."""
+        reasons = self.messages(Verdict.REFUSE)
+        if not reasons:
+            return None
+        return UntrustedEstimate(
+            f"{' '.join(reasons)} Pass `allow_untrusted=True` to see the number all the same."
+        )
+
     def require_trust(self) -> None:
         """Raise an error with the numbers and remedies when a check refuses."""
-        if self.verdict is Verdict.REFUSE:
-            reasons = " ".join(self.messages(Verdict.REFUSE))
-            raise UntrustedEstimate(
-                f"{reasons} Pass `allow_untrusted=True` to see the number all the same."
-            )
+        if refusal := self.refusal():
+            raise refusal
 
     def to_dict(self) -> dict[str, Any]:
         """Return the checks as plain values; a number that is not finite is None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from titrant import _drawing, _html
 from titrant._digits import between, brief
-from titrant.errors import InvalidArgument
+from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.inference.base import StudentInference, difference_se
 from titrant.inference.diagnostics import Verdict
 from titrant.inference.simultaneous import simultaneous_probability
@@ -136,18 +136,21 @@ class Comparison:
     """Several policies on one log, with all paired differences."""
 
     estimates: Mapping[str, Estimate]
+    """By policy, in the order given; without those that are refused."""
     covariance: Array
     """Joint covariance (m, m) of the values, in the order of the estimates."""
     inference: Inference
     """What the intervals of all estimates and differences rest on."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """The policies that the log cannot answer for, each with the reason; they have no estimate."""
 
     @property
     def names(self) -> list[str]:
-        """The names of the policies, in the order given."""
+        """The names of the policies that have an estimate, in the order given."""
         return list(self.estimates)
 
     def __getitem__(self, name: str) -> Estimate:
-        """Return the estimate of the policy called `name`."""
+        """Return the estimate of the policy called `name`; raise the reason if it is refused."""
         self._place(name)
         return self.estimates[name]
 
@@ -157,11 +160,19 @@ class Comparison:
         return Comparison(
             estimates={name: self.estimates[name] for name in names},
             covariance=self.covariance[np.ix_(kept, kept)],
-            inference=self._student().only(kept),
+            inference=self.inference.only(kept),
         )
 
+    def refusing(self, refused: Mapping[str, str]) -> Comparison:
+        """Return the comparison with some policies refused: reasons in place of estimates."""
+        kept = [name for name in self.names if name not in refused]
+        return replace(self.only(kept), refused={**self.refused, **refused})
+
     def contrast(self, a: str, b: str) -> Contrast:
-        """Return how much the value of `a` differs from that of `b`, paired."""
+        """Return how much the value of `a` differs from that of `b`, paired.
+
+        Raise the reason if either is refused.
+        """
         i, j = self._place(a), self._place(b)
         return Contrast(
             a=a,
@@ -192,16 +203,20 @@ class Comparison:
         pairs = combinations(self.names, 2)
         return {
             "estimates": {name: e.to_dict(level) for name, e in self.estimates.items()},
+            "refused": dict(self.refused),
             "contrasts": [self.contrast(a, b).to_dict(level) for a, b in pairs],
         }
 
     def __str__(self) -> str:
-        width = max(map(len, self.estimates))
-        return "\n".join(f"{name:<{width}}  {e}" for name, e in self.estimates.items())
+        refused = {name: f"refused: {reason}" for name, reason in self.refused.items()}
+        said = {**self.estimates, **refused}
+        width = max(map(len, said))
+        return "\n".join(f"{name:<{width}}  {what}" for name, what in said.items())
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name} {brief(e.value)}" for name, e in self.estimates.items())
-        return f"Comparison({values})"
+        values = [f"{name} {brief(e.value)}" for name, e in self.estimates.items()]
+        refused = [f"{name} refused" for name in self.refused]
+        return f"Comparison({', '.join(values + refused)})"
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the value of each policy with its interval; return the matplotlib axes."""
@@ -209,11 +224,15 @@ class Comparison:
         return _forest(ax, rows)
 
     def _repr_html_(self) -> str:
-        return _html.table(_HEADINGS, [_cells(e) for e in self.estimates.values()])
+        rows = [_cells(e) for e in self.estimates.values()]
+        rows += [_refused_cells(name, reason) for name, reason in self.refused.items()]
+        return _html.table(_HEADINGS, rows)
 
     def _place(self, name: str) -> int:
+        if name in self.refused:
+            raise UntrustedEstimate(f"Policy {name!r} has no estimate. {self.refused[name]}")
         if name not in self.estimates:
-            known = ", ".join(map(repr, self.estimates))
+            known = ", ".join(map(repr, [*self.estimates, *self.refused]))
             raise InvalidArgument(
                 f"There is no policy {name!r} in this comparison; it has {known}."
             )
@@ -223,7 +242,7 @@ class Comparison:
         if not isinstance(self.inference, StudentInference):
             raise InvalidArgument(
                 "Simultaneous intervals need `interval=RobustBiasCorrected()` or `Normal()`; "
-                f"this comparison was made with {type(self.inference).__name__}."
+                f"this comparison has {self.inference.interval(0).method} intervals."
             )
         return self.inference
 
@@ -243,6 +262,11 @@ def _cells(estimate: Estimate) -> list[str]:
         f"{estimate.rows:,}",
         estimate.diagnostics.verdict.value,
     ]
+
+
+def _refused_cells(name: str, reason: str) -> list[str]:
+    """Return the row of a policy without an estimate: no number, and why."""
+    return [name, *["–"] * (len(_HEADINGS) - 2), f"{Verdict.REFUSE.value}: {reason}"]
 
 
 def _forest(

@@ -15,14 +15,15 @@ import numpy as np
 from titrant import _check
 from titrant.data.named import named_table
 from titrant.errors import InvalidArgument
-from titrant.estimators import IPW, DirectMethod, SelfNormalized
+from titrant.estimators import IPW, DirectMethod, DoublyRobust, SelfNormalized
+from titrant.evaluation import compare
 from titrant.kernels.base import CompactKernel
 from titrant.learn.bins import learn_bins
 from titrant.learn.classes import ConstantClass, LinearClass
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
 from titrant.learn.procedure import silent
-from titrant.learn.setting import TAILS, dose_sd
+from titrant.learn.setting import TAILS, dose_range, dose_sd, outcome_sd
 from titrant.policies import Constant, Function, Linear
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from titrant.propensity import PropensityModel
 
 
+_ROUNDING = 1e-9
+"""Estimates that differ by less than this share of sd(y) are the same."""
+
+
 def mean_dose(log: LoggedData) -> Constant:
     """Return the mean logged dose for everyone."""
     return Constant(log.treatment.mean(axis=0))
@@ -51,20 +56,74 @@ def best_constant(
     bandwidth: float | None = None,
     propensity: PropensityModel | None = None,
     maximize: bool = False,
+    doses: int = 41,
+    allow_untrusted: bool = False,
 ) -> Constant:
-    """Return the same dose for everyone with the best estimate, between the logged tails.
+    """Return the same dose for everyone with the best estimate that `evaluate` does not refuse.
 
-    ``estimator`` is `SelfNormalized()` unless given, ``bandwidth`` s·n^(−1/5). For IPW and
-    self-normalized estimates without bounds the search is exact; else by restarts.
+    Parameters
+    ----------
+    log : rows of one treatment
+    estimator, bandwidth, propensity : those of `evaluate`, with its defaults: doubly robust, each
+        dose at a bandwidth of its own
+    maximize : whether the outcome is a reward
+    doses : how many are compared, equally spaced between the .5 and 99.5 % quantiles of the log;
+        of those with the same estimate the one that most effective rows speak about is returned
+    allow_untrusted : search between those quantiles without asking the trust rules, at one
+        ``bandwidth`` (s·n^(−1/5) unless given): the paper's way. For IPW and self-normalized
+        estimates without bounds that search is exact, else by restarts
+
+    Raises
+    ------
+    UntrustedEstimate : when the log can answer for none of the doses
     """
-    chosen = SelfNormalized() if estimator is None else estimator
+    _one_dose(log, "best_constant")
+    _check.count(doses, "doses", "best_constant", at_least=2)
     losses = _losses(log, maximize=maximize)
+    chosen = DoublyRobust() if estimator is None else estimator
+    if allow_untrusted:
+        return _searched_constant(losses, chosen, bandwidth, propensity)
+    return _compared_constant(losses, doses, chosen, bandwidth, propensity)
+
+
+def _compared_constant(
+    log: LoggedData,
+    doses: int,
+    estimator: Searched,
+    bandwidth: float | None,
+    propensity: PropensityModel | None,
+) -> Constant:
+    """Return the constant of least estimate on a grid, among those that are not refused."""
+    low, high = dose_range(log, (-np.inf, np.inf), tails=True)
+    grid = np.linspace(low[0], high[0], doses).tolist()
+    compared = compare(
+        log,
+        {f"constant {dose!r}": Constant(dose) for dose in grid},
+        estimator=estimator,
+        bandwidth=bandwidth,
+        propensity=propensity,
+    )
+    found = [(dose, compared.estimates.get(f"constant {dose!r}")) for dose in grid]
+    known = [(dose, estimate) for dose, estimate in found if estimate is not None]
+    least = min(estimate.value for _, estimate in known)
+    # Sums of many rows differ by rounding where the outcome does not depend on the dose.
+    tied = [one for one in known if one[1].value <= least + _ROUNDING * outcome_sd(log)]
+    return Constant(max(tied, key=lambda one: one[1].ess)[0])
+
+
+def _searched_constant(
+    log: LoggedData,
+    estimator: Searched,
+    bandwidth: float | None,
+    propensity: PropensityModel | None,
+) -> Constant:
+    """Return the constant of least estimate between the tails, at one bandwidth."""
     h = float(dose_sd(log)[0]) * len(log) ** -0.2 if bandwidth is None else bandwidth
-    if _piecewise(chosen, log):
-        return Constant(_exact_constant(losses, chosen, h, propensity))
-    q = np.ones(len(log)) if isinstance(chosen, DirectMethod) else propensities(log, propensity)
-    procedure = CPO(estimator=chosen, bandwidth=h, spread=2.0)
-    found = procedure.learn(losses, q, ConstantClass(), silent).policy
+    if _piecewise(estimator, log):
+        return Constant(_exact_constant(log, estimator, h, propensity))
+    q = np.ones(len(log)) if isinstance(estimator, DirectMethod) else propensities(log, propensity)
+    procedure = CPO(estimator=estimator, bandwidth=h, spread=2.0)
+    found = procedure.learn(log, q, ConstantClass(), silent).policy
     return Constant(float(found(log.context[:1])[0]))
 
 

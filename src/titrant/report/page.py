@@ -92,6 +92,7 @@ def _compared(report: Report) -> dict[str, Any]:
     return {
         "forest": values.forest(report),
         "values": tables.values(report),
+        "refused": report.comparison.refused,
         "differences": None if alone else values.differences(report),
         "difference_table": None if alone else tables.differences(report),
         "rivals": tables.rivals(report),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NONE = "–"
 VERDICTS = ("ok", "warn", "refuse")
+REFUSED = VERDICTS[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,13 @@ class Table:
 
 
 def values(report: Report) -> Table:
-    """Return the value of each policy, with its interval and how many rows speak about it."""
+    """Return the value of each policy with its interval and verdict; no number if refused."""
     truth = report.truth
     known = ("truth",) if truth else ()
+    found = {name: _value(report, e) for name, e in report.comparison.estimates.items()}
+    found |= {name: (name, NONE, NONE, REFUSED) for name in report.comparison.refused}
     rows = tuple(
-        (*_value(report, e), *((_number(truth.get(name)),) if truth else ()))
-        for name, e in report.comparison.estimates.items()
+        (*cells, *((_number(truth.get(name)),) if truth else ())) for name, cells in found.items()
     )
     headings = ("policy", "value", f"{percent(report.level)} interval", "verdict")
     what = f"Estimated mean {report.log.outcome}"

@@ -22,11 +22,13 @@ def answer(report: Report) -> str:
     if report.learned is not None:
         return " ".join([_honest(report, report.learned), verdict(report)])
     best = best_policy(report)
-    if best == report.status_quo:
+    if report.comparison.names == [report.status_quo]:
+        sentences = [_only_status_quo(report)]
+    elif best == report.status_quo:
         sentences = [_nothing_better(report)]
     else:
         sentences = [_best(report, best), margin(report, best), *_open_rivals(report, best)]
-    return " ".join([*sentences, verdict(report, best)])
+    return " ".join([*sentences, verdict(report, best), *_refused(report)])
 
 
 def best_policy(report: Report) -> str:
@@ -134,6 +136,18 @@ def _nothing_better(report: Report) -> str:
         f"No policy has a {extreme} estimated mean {report.log.outcome} than the status quo, "
         f"{value}."
     )
+
+
+def _only_status_quo(report: Report) -> str:
+    found = report.comparison[report.status_quo].value
+    value = _with_interval(report, found, _ends(report, report.status_quo))
+    return f"The status quo has a mean {report.log.outcome} of {value}."
+
+
+def _refused(report: Report) -> list[str]:
+    """Return a sentence on the policies that have no estimate."""
+    names = list(report.comparison.refused)
+    return [f"The log cannot answer for {_listed(names)}."] if names else []
 
 
 def _open_rivals(report: Report, best: str) -> list[str]:

@@ -51,10 +51,12 @@ def drawn(task: Task) -> tt.LoggedData:
 
 
 def estimates(method: Method, task: Task, policies: Mapping[str, tt.Linear]) -> Measurement:
-    """Return value and bandwidth of each policy, nothing where no dose was logged near it."""
+    """Return value and bandwidth of each policy; nothing if no dose was logged near one of them."""
     try:
         answer = method(LOGGING[task["logging"]], drawn(task), policies)
     except tt.NoOverlap:
+        return {}
+    if answer.refused:
         return {}
     return {
         name: {

@@ -113,11 +113,13 @@ def _discretized(log: tt.LoggedData) -> tt.Linear:
 
 
 def _best_constant(log: tt.LoggedData) -> tt.Constant:
+    """Return the constant with the least self-normalized estimate, trusted or not, as in 2018."""
     return tt.best_constant(
         log,
         estimator=tt.SelfNormalized(clip=CLIP),
         bandwidth=H,
         propensity=tt.LinearGaussian(),
+        allow_untrusted=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from titrant.policies import StatusQuo, doses
@@ -25,15 +26,17 @@ def with_status_quo(
 ) -> tuple[Comparison, Evaluation]:
     """Return the comparison and its evaluation with the status quo among the policies.
 
-    The other estimates stay what they are: they keep their bandwidths.
+    The other estimates stay what they are: they keep their bandwidths, or stay refused.
     """
     if any(isinstance(policy, StatusQuo) for policy in evaluation.policies):
         return comparison, evaluation
     name = STATUS_QUO if STATUS_QUO not in evaluation.names else "as logged"
     known = dict(zip(evaluation.names, evaluation.policies, strict=True))
     whole = evaluation.with_policies({name: StatusQuo(), **known})
-    chosen = {0: None} | {i + 1: comparison[n].bandwidth for i, n in enumerate(evaluation.names)}
-    return whole.comparison(chosen, interval), whole
+    chosen = {0: None} | {
+        whole.names.index(n): e.bandwidth for n, e in comparison.estimates.items()
+    }
+    return replace(whole.comparison(chosen, interval), refused=comparison.refused), whole
 
 
 def reference(whole: Evaluation) -> str:
