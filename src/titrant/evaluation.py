@@ -32,6 +32,7 @@ from titrant.kernels import Scale
 from titrant.lockstep import in_lockstep
 from titrant.nuisance import Nuisances, Shown
 from titrant.policies import StatusQuo, as_policy
+from titrant.policies.base import is_exactly
 from titrant.survey import SEED, survey_of
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ class Evaluation:
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
-        return Observed() if isinstance(self.policies[i], StatusQuo) else self.estimator
+        return Observed() if is_exactly(self.policies[i], StatusQuo) else self.estimator
 
     def point(self, bandwidths: Mapping[int, Bandwidth | None]) -> Point:
         """Return the estimates of policies at these bandwidths, asked once."""

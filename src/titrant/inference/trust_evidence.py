@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant.estimators import DoublyRobust, SelfNormalized, SmoothedEstimator
+from titrant.estimators.form import has_common_terms
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.inference import trust_rules
 from titrant.inference.balance import balance_sums, imbalance
@@ -158,9 +159,12 @@ def within_reach_of_bound(rows: Rows, scale: Scale) -> Array:
 
 
 def without_outcome_model(question: Question) -> Iterator[Question]:
-    """Yield the question by the self-normalized estimator, if it is a doubly robust one."""
+    """Yield the question by the self-normalized estimator, if it is a doubly robust one.
+
+    One with terms of its own has no such twin among the estimators here.
+    """
     e = question.estimator
-    if isinstance(e, DoublyRobust):
+    if isinstance(e, DoublyRobust) and has_common_terms(e):
         plain = SelfNormalized(kernel=e.kernel, clip=e.clip, boundary=e.boundary)
         yield replace(question, estimator=plain)
 
@@ -232,6 +236,11 @@ def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
     if len(plan.corrected) > 1:
         gap_se = difference_se(joint.covariance, k, k + 1)
         yield trust_rules.outcome_model_gap(in_se(v[k] - v[k + 1], gap_se, v[0]))
+    elif isinstance(plan.question.estimator, DoublyRobust):
+        yield (
+            "The outcome model was not left out for comparison: "
+            f"`{type(plan.question.estimator).__name__}` weights rows in its own way."
+        )
 
 
 def in_se(difference: float, se: float, value: float) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.estimators import IPW, DirectMethod, SelfNormalized
-from titrant.kernels.base import CompactKernel
+from titrant.estimators import DirectMethod, SelfNormalized
+from titrant.estimators.form import is_piecewise
 from titrant.learn.bins import learn_bins
 from titrant.learn.classes import ConstantClass, LinearClass
 from titrant.learn.cpo import CPO
@@ -61,8 +61,8 @@ def best_constant(
     h = float(dose_sd(log)[0]) * len(log) ** -0.2 if bandwidth is None else bandwidth
     if _piecewise(chosen, log):
         return Constant(_exact_constant(losses, chosen, h, propensity))
-    q = np.ones(len(log)) if isinstance(chosen, DirectMethod) else propensities(log, propensity)
-    procedure = CPO(estimator=chosen, bandwidth=h, spread=2.0)
+    q = propensities(log, propensity) if chosen.uses_propensity else np.ones(len(log))
+    procedure = CPO(estimator=chosen, bandwidth=h, spread=2.0, rewards=maximize)
     found = procedure.learn(losses, q, ConstantClass(), silent).policy
     return Constant(float(found(log.context[:1])[0]))
 
@@ -197,11 +197,7 @@ def _one_dose(log: LoggedData, owner: str) -> None:
 
 def _piecewise(estimator: Searched, log: LoggedData) -> bool:
     """Return whether the estimate is piecewise polynomial or rational in a constant dose."""
-    return (
-        isinstance(estimator, (IPW, SelfNormalized))
-        and isinstance(estimator.kernel, CompactKernel)
-        and not log.bounded
-    )
+    return is_piecewise(estimator) and not log.bounded
 
 
 def _exact_constant(
