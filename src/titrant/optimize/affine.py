@@ -65,9 +65,9 @@ def affine_search(
     low, high = dose_limits(policy)
     if not has_search_loop(estimator):
         raise InvalidArgument(
-            "The compiled search needs `IPW`, `SelfNormalized` or `DoublyRobust` with a compact "
-            "kernel and at most `Boundary.LINEAR`, or `DirectMethod`, and none of their methods "
-            f"overridden; got {estimator!r}. Search it through `search_statistics`."
+            "The compiled search needs `DirectMethod` or an estimator with a compact kernel and at "
+            "most Boundary.LINEAR, none of whose methods a class of your own overrides; got "
+            f"{estimator!r}. Search it through `search_statistics`."
         )
     if not isinstance(estimator, SmoothedEstimator):
         return _direct(policy, rows, table, second)

@@ -52,7 +52,8 @@ class Box(Constraint):
 
     def project(self, params: Array) -> Array:
         """Return the points cut to the box."""
-        return np.clip(params, self.lower, self.upper)
+        size = params.shape[1]
+        return np.clip(params, _as_long(self.lower, size), _as_long(self.upper, size))
 
     def limits(self, size: int) -> Limits:
         """Return the bounds."""

@@ -86,7 +86,7 @@ class AffineSearch:
         owner = "AffineSearch"
         _check.positive(self.h, "h", owner)
         if polynomial(self.kernel) is None:
-            rule = "a polynomial of degree four at most, such as Epanechnikov()"
+            rule = "compact, such as Epanechnikov(): a polynomial of degree four at most"
             raise _check.invalid("kernel", owner, rule, self.kernel)
         if self.boundary > Boundary.LINEAR:
             raise _check.invalid("boundary", owner, "at most Boundary.LINEAR", self.boundary)

@@ -15,7 +15,7 @@ import numpy as np
 from titrant import _check
 from titrant.optimize.checkpoint import Checkpoint
 from titrant.optimize.constraints import Constraint, Free, limits_of
-from titrant.optimize.projected import BEST, F_BEST, ProjectedRuns, check_members
+from titrant.optimize.projected import ProjectedRuns, check_members
 from titrant.optimize.solution import Solution, Status
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _STATUS = (
 class LBFGS:
     """Limited-memory BFGS inside a box or a ball, all starts together.
 
-    Inside any other convex set, which is known by its `project` alone, projected gradients.
+    Inside any other convex set, which is known by its `project` alone, projected BFGS.
     """
 
     steps: int = 500
@@ -109,9 +109,9 @@ class LBFGS:
         while active := len(trials := runs.trials()):
             best = runs.receive(*objective(trials), self._tolerances)
             self._tell(done, active, best, file, runs.state)
-        ends = runs.vectors[:, BEST]
+        ends = runs.vectors[:, 0]
         check_members(self.constraint, ends)
-        return best_of(ends, runs.numbers[:, F_BEST], runs.counts[:, 0], starts, int(done[1]))
+        return best_of(ends, runs.numbers[:, 0], runs.counts[:, 0], starts, int(done[1]))
 
     def _tell(
         self,

@@ -1,8 +1,9 @@
-"""Projected gradients over many starts: the search inside a set that is known by its projection.
+"""Projected quasi-Newton steps over many starts: inside a set that is known by its projection.
 
-The spectral projected gradient method (Birgin, Martínez & Raydan 2000). From x a run goes along
-d = P(x − αg) − x, which stays in a convex set for steps up to 1, with Barzilai and Borwein's α;
-a step must be lower than the highest of the last few values, so that α can be long.
+From x a run goes along d = z − x, where z minimizes the model g'd + d'Bd/2 over the set and B is
+BFGS's approximation of the Hessian (Schmidt, van den Berg, Friedlander & Murphy 2009). The model is
+minimized by spectral projected gradients, which need projections and no value of the objective;
+a convex set holds all of x + step·d for steps up to 1.
 """
 
 from __future__ import annotations
@@ -15,26 +16,33 @@ import numpy as np
 from titrant import _check
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from titrant._types import Array
     from titrant.optimize.constraints import Constraint
 
-X, G, D, BEST = range(4)
-F, SPECTRAL, STEP, F_BEST, FIRST = range(5)
-"""Value at x, α, step along d, the least value so far, and the first one."""
-STATUS, ACCEPTED, TRIALS, STARTED = range(4)
+X, G, D = range(3)
+F, STEP, FIRST = range(3)
+"""Value at x, step along d, and the first value."""
+STATUS, ACCEPTED, TRIALS, STARTED, CURVED = range(5)
+"""How it ended; steps; trials of this one; whether x was evaluated; whether B knows a curvature."""
 RUNNING, CONVERGED, STALLED, OUT_OF_STEPS, NOT_FINITE = range(5)
 """As in `compiled.steps`."""
 
-_RECENT = 10
-"""Values of which the highest must be undercut, and steps that must bring something together."""
 _DECREASE = 1e-4
 """Armijo: share of the predicted decrease that a step must reach."""
-_TRIALS = 30
-"""Halvings of a step."""
-_LONGEST = 1e10
-"""Of α and 1/α."""
+_CURVATURE = 1e-10
+"""A step is remembered when s'y is more than this share of |s||y|."""
+_TRIALS = 25
+"""Of one line search."""
+_SHORTER = (0.1, 0.5)
+"""Least and most of a step that is kept when it is shortened."""
+_INNER, _SETTLED = 200, 1e-10
+"""Steps on the model, and the share of the first one at which they end."""
+_ROUNDING = 1e-15
+"""Share of a value under which a decrease is rounding."""
 _SAME = 1e-8
 """Projecting a point of the set moves it by no more than this share of its size."""
 
@@ -45,29 +53,29 @@ class ProjectedRuns:
 
     constraint: Constraint
     vectors: Array
-    """x, gradient, direction and best point (m, 4, P)."""
+    """x, gradient and direction (m, 3, P)."""
+    hessians: Array
+    """B (m, P, P)."""
     numbers: Array
-    """F … FIRST (m, 5)."""
-    recent: Array
-    """The last values (m, 10), −∞ where there are none yet."""
+    """F … FIRST (m, 3)."""
     counts: NDArray[np.int64]
-    """STATUS … STARTED (m, 4)."""
+    """STATUS … CURVED (m, 5)."""
 
     @classmethod
     def at(cls, starts: Array, constraint: Constraint) -> ProjectedRuns:
         """Return runs that are about to begin at the points of the set next to starts (m, P)."""
         m, p = starts.shape
-        vectors, numbers = np.zeros((m, 4, p)), np.zeros((m, 5))
-        vectors[:, X] = vectors[:, BEST] = inside(constraint, starts)
-        numbers[:, [F, F_BEST]] = np.inf
-        recent, counts = np.full((m, _RECENT), -np.inf), np.zeros((m, 4), dtype=np.int64)
+        vectors, numbers = np.zeros((m, 3, p)), np.zeros((m, 3))
+        vectors[:, X] = inside(constraint, starts)
+        numbers[:, F] = np.inf
         check_members(constraint, vectors[:, X])
-        return cls(constraint, vectors, numbers, recent, counts)
+        counts = np.zeros((m, 5), dtype=np.int64)
+        return cls(constraint, vectors, np.zeros((m, p, p)), numbers, counts)
 
     @property
     def state(self) -> tuple[Array, Array, Array, NDArray[np.int64]]:
         """What a run goes on from."""
-        return self.vectors, self.numbers, self.recent, self.counts
+        return self.vectors, self.hessians, self.numbers, self.counts
 
     @property
     def running(self) -> NDArray[np.intp]:
@@ -82,63 +90,116 @@ class ProjectedRuns:
 
     def receive(self, f: Array, g: Array, tolerances: tuple[float, float, int]) -> float:
         """Take in values (a,) and gradients (a, P) at the trials; return the best value so far."""
-        trials = self.trials()
-        for j, point, value, slope in zip(self.running, trials, f, g, strict=True):
+        for j, point, value, slope in zip(self.running, self.trials(), f, g, strict=True):
+            before = float(self.numbers[j, F])
             if self._accepts(j, point, value, slope):
                 self._move(j, point, value, slope)
-                self._end(j, tolerances)
-        return float(self.numbers[:, F_BEST].min())
+                self._end(j, before, tolerances)
+        return float(self.numbers[:, F].min())
 
     def _accepts(self, j: int, point: Array, f: float, g: Array) -> bool:
-        """Return whether run j goes to a point; if not, halve its step or end it."""
+        """Return whether run j goes to a point; if not, shorten its step, or begin anew, or end."""
         finite = bool(np.isfinite(f) and np.isfinite(g).all())
-        if not self.counts[j, STARTED]:
-            self.counts[j, STATUS] = RUNNING if finite else NOT_FINITE
+        numbers, counts = self.numbers[j], self.counts[j]
+        if not counts[STARTED]:
+            counts[STATUS] = RUNNING if finite else NOT_FINITE
             return finite
-        predicted = self.vectors[j, G] @ (point - self.vectors[j, X])
-        if finite and f <= self.recent[j].max() + _DECREASE * predicted:
+        predicted = float(self.vectors[j, G] @ (point - self.vectors[j, X]))
+        if finite and f <= numbers[F] + _DECREASE * predicted and predicted < 0.0:
             return True
-        self.numbers[j, STEP] /= 2.0
-        self.counts[j, TRIALS] += 1
-        if self.counts[j, TRIALS] >= _TRIALS:
-            self.counts[j, STATUS] = STALLED
+        numbers[STEP] *= _shorter(f - numbers[F] if finite else np.inf, predicted)
+        counts[TRIALS] += 1
+        if counts[TRIALS] >= _TRIALS and counts[CURVED]:
+            self._forget(j)
+            self._aim(j)
+        elif counts[TRIALS] >= _TRIALS:
+            counts[STATUS] = STALLED
         return False
 
     def _move(self, j: int, point: Array, f: float, g: Array) -> None:
-        """Make a point the x of run j and aim from there."""
+        """Make a point the x of run j, remember the step, and aim from there."""
         v, numbers, counts = self.vectors[j], self.numbers[j], self.counts[j]
         s, y = point - v[X], g - v[G]
-        numbers[SPECTRAL] = _spectral(s, y) if counts[STARTED] else 1.0 / max(np.abs(g).max(), 1.0)
-        if not counts[STARTED]:
-            numbers[FIRST] = f
+        started = bool(counts[STARTED])
         v[X], v[G], numbers[F] = point, g, f
-        if f < numbers[F_BEST]:
-            v[BEST], numbers[F_BEST] = point, f
-        self.recent[j] = np.append(self.recent[j, 1:], f)
-        v[D] = inside(self.constraint, (v[X] - numbers[SPECTRAL] * g)[None])[0] - v[X]
-        numbers[STEP] = 1.0
-        counts[ACCEPTED] += counts[STARTED]
-        counts[[TRIALS, STARTED]] = 0, 1
+        if not started:
+            numbers[FIRST] = f
+            counts[STARTED] = 1
+            self._forget(j)
+        else:
+            counts[ACCEPTED] += 1
+            self._learn(j, s, y)
+        self._aim(j)
 
-    def _end(self, j: int, tolerances: tuple[float, float, int]) -> None:
+    def _forget(self, j: int) -> None:
+        """Begin without curvature: a first step of one unit, or as long as x is."""
+        x, g = self.vectors[j, X], self.vectors[j, G]
+        length = max(1.0, float(np.linalg.norm(x)))
+        self.hessians[j] = np.eye(len(x)) * max(float(np.linalg.norm(g)) / length, _ROUNDING)
+        self.counts[j, CURVED] = 0
+
+    def _learn(self, j: int, s: Array, y: Array) -> None:
+        """Update B by BFGS with a step s that changed the gradient by y."""
+        sy = float(s @ y)
+        if sy <= _CURVATURE * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            return
+        if not self.counts[j, CURVED]:
+            self.hessians[j] = np.eye(len(s)) * float(y @ y) / sy
+            self.counts[j, CURVED] = 1
+        bs = self.hessians[j] @ s
+        self.hessians[j] += np.outer(y, y) / sy - np.outer(bs, bs) / float(s @ bs)
+
+    def _aim(self, j: int) -> None:
+        """Set the direction of run j to where the model is least in the set."""
+        v = self.vectors[j]
+        v[D] = model_minimum(v[X], v[G], self.hessians[j], self._nearest) - v[X]
+        self.numbers[j, STEP] = 1.0
+        self.counts[j, TRIALS] = 0
+
+    def _nearest(self, point: Array) -> Array:
+        return inside(self.constraint, point[None])[0]
+
+    def _end(self, j: int, before: float, tolerances: tuple[float, float, int]) -> None:
         """Set the status of a run that need not or cannot go on."""
-        v, numbers, recent = self.vectors[j], self.numbers[j], self.recent[j]
-        f, (flat, small, steps) = numbers[F], tolerances
-        move = inside(self.constraint, (v[X] - v[G])[None])[0] - v[X]
+        v, f = self.vectors[j], float(self.numbers[j, F])
+        flat, small, steps = tolerances
         # Relative to the value, but to no more than it has changed: an outcome's zero says nothing.
-        unit = max(min(abs(f), numbers[FIRST] - numbers[F_BEST]), 1.0)
-        if np.abs(move).max() <= flat or recent.max() - recent.min() <= small * unit:
+        unit = max(min(abs(f), float(self.numbers[j, FIRST]) - f), 1.0)
+        settled = np.isfinite(before) and before - f <= max(small * unit, _ROUNDING * abs(f))
+        if settled or np.abs(self._nearest(v[X] - v[G]) - v[X]).max() <= flat:
             self.counts[j, STATUS] = CONVERGED
         elif self.counts[j, ACCEPTED] >= steps:
             self.counts[j, STATUS] = OUT_OF_STEPS
 
 
-def _spectral(s: Array, y: Array) -> float:
-    """Return s's/s'y, the inverse curvature along the last step; the longest if it curves down."""
-    curvature = float(s @ y)
-    if curvature <= 0.0:
-        return _LONGEST
-    return float(np.clip(s @ s / curvature, 1.0 / _LONGEST, _LONGEST))
+def model_minimum(x: Array, g: Array, b: Array, nearest: Callable[[Array], Array]) -> Array:
+    """Return where g'(z − x) + (z − x)'B(z − x)/2 is least in a set, by projected gradients."""
+    z, slope = x, g
+    length = float(g @ g) / max(float(g @ b @ g), _ROUNDING)
+    first = 0.0
+    for _ in range(_INNER):
+        d = nearest(z - length * slope) - z
+        size = float(np.abs(d).max())
+        first = max(first, size)
+        if size <= _SETTLED * first:
+            break
+        bd = b @ d
+        curvature = float(d @ bd)
+        step = min(1.0, -float(slope @ d) / curvature) if curvature > 0.0 else 1.0
+        if step <= 0.0:
+            break
+        z, slope = z + step * d, slope + step * bd
+        length = float(d @ d) / curvature if curvature > 0.0 else length
+    return z
+
+
+def _shorter(rise: float, predicted: float) -> float:
+    """Return by what to shorten a step: where a parabola through its ends is least, within reason.
+
+    ``rise`` is how much the value rose, ``predicted`` < 0 how much its slope had promised.
+    """
+    least = -predicted / (2.0 * (rise - predicted)) if rise > predicted else _SHORTER[1]
+    return float(np.clip(least, *_SHORTER))
 
 
 def inside(constraint: Constraint, points: Array) -> Array:

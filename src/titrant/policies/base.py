@@ -50,7 +50,7 @@ class Policy(ABC):
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            np.array_equal(mine, theirs)
+            _same(mine, theirs)
             for (_, mine), (_, theirs) in zip(_items(self), _items(other), strict=True)
         )
 
@@ -83,6 +83,11 @@ class ParametricPolicy(Policy):
     @abstractmethod
     def vjp(self, X: Array, g: Array) -> Array:
         """Return Σᵢ gᵢ·∂τ(xᵢ)/∂β (P,) for contexts X (n, p) and g shaped like the doses."""
+
+
+def _same(mine: object, theirs: object) -> bool:
+    arrays = isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray)
+    return np.array_equal(mine, theirs) if arrays else bool(mine == theirs)  # type: ignore[arg-type]
 
 
 def is_exactly(policy: object, kind: type[P]) -> TypeGuard[P]:
