@@ -22,6 +22,7 @@ from titrant.estimators import (
     Question,
     SmoothedEstimator,
 )
+from titrant.estimators.discretized import few_levels
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import IntervalMethod, RobustBiasCorrected
@@ -371,6 +372,9 @@ class Evaluation:
             floor=self.nuisances.floor,
             floor_share=floor_share,
             bounded=self.source.bounded,
+            levels=few_levels(survey.sample.log.treatment)
+            if isinstance(self.estimator, Discretized)
+            else None,
         )
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:

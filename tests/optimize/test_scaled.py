@@ -42,7 +42,7 @@ def test_limits_agree_with_the_projection(inside, scale):
 
 def test_a_ball_in_other_units_has_another_radius():
     # Known answer: |2.5·γ| ≤ 1.5 is |γ| ≤ .6, and a point far out is pulled to exactly there.
-    limits, radius = limits_of(Scaled(Ball(1.5), 2.5), 3)
+    _, radius = limits_of(Scaled(Ball(1.5), 2.5), 3)
     assert radius == pytest.approx(0.6, rel=ROUNDING)
     far = Scaled(Ball(1.5), 2.5).project(np.array([[30.0, 0.0, 40.0]]))
     np.testing.assert_allclose(far, [[0.36, 0.0, 0.48]], rtol=ROUNDING)

@@ -157,7 +157,7 @@ class ProjectedRuns:
         self.counts[j, TRIALS] = 0
 
     def _nearest(self, point: Array) -> Array:
-        return inside(self.constraint, point[None])[0]
+        return np.asarray(inside(self.constraint, point[None])[0])
 
     def _end(self, j: int, before: float, tolerances: tuple[float, float, int]) -> None:
         """Set the status of a run that need not or cannot go on."""
