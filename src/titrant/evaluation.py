@@ -22,6 +22,7 @@ from titrant.estimators import (
     Question,
     SmoothedEstimator,
 )
+from titrant.estimators.discretized import few_levels
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import IntervalMethod, RobustBiasCorrected
@@ -33,6 +34,7 @@ from titrant.kernels import Scale
 from titrant.lockstep import in_lockstep
 from titrant.nuisance import Nuisances, Shown
 from titrant.policies import StatusQuo, as_policy
+from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
 from titrant.survey import SEED, check_log, survey_of
 
@@ -332,7 +334,7 @@ class Evaluation:
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
-        return Observed() if isinstance(self.policies[i], StatusQuo) else self.estimator
+        return Observed() if is_exactly(self.policies[i], StatusQuo) else self.estimator
 
     def point(self, bandwidths: Mapping[int, Bandwidth | None]) -> Point:
         """Return the estimates of policies at these bandwidths, asked once."""
@@ -391,6 +393,9 @@ class Evaluation:
             bounded=self.source.bounded,
             outcomes=tuple(outcome_findings(survey.sample.log)),
             columns=tuple(context_findings(survey.sample.log, survey.held)),
+            levels=few_levels(survey.sample.log.treatment)
+            if isinstance(self.estimator, Discretized)
+            else None,
         )
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:

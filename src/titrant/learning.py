@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Self
 
@@ -222,6 +222,8 @@ class PolicyLearner(BaseEstimator):
             policy_class = ClippedClass(policy_class, *whole.bounds)
         held = survey.sample.log
         procedure = default_procedure(held) if self.procedure is None else self.procedure
+        if self.maximize and isinstance(procedure, CPO):
+            procedure = replace(procedure, rewards=True)
         report = self._reporter(where)
         if isinstance(survey, StreamSurvey):
             sign = -1.0 if self.maximize else 1.0

@@ -16,6 +16,7 @@ from titrant.estimators import Rows
 from titrant.execute import Engine
 from titrant.moments import Moments
 from titrant.policies import StatusQuo, doses
+from titrant.policies.base import is_exactly
 from titrant.survey import survey_of
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Nuisances:
         )
 
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
-        if isinstance(policy, StatusQuo):
+        if is_exactly(policy, StatusQuo):
             return log.doses
         tau = doses(policy, log.context, log.dimension, log.names)
         check_within_bounds(tau, log)

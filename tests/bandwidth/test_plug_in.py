@@ -252,3 +252,28 @@ def test_settings_are_checked():
         PlugIn(seed=-1)
     with pytest.raises(InvalidArgument, match="`pilot` of `PlugIn` must be a finite number > 0"):
         PlugIn(pilot=0.0)
+
+
+def test_the_variance_is_about_the_value_at_each_point():
+    # (E[e²] − 2c·E[e] + c²)/f with c the mean of E[e]: where f is large E[e] is small here, so
+    # that −c² in place of −2c·E[e] + c² would be another number.
+    rng = np.random.default_rng(0)
+    n = 300
+    x = rng.normal(size=(n, 1))
+    t = x + np.where(x > 0, 0.3, 1.5) * rng.normal(size=(n, 1))
+    y = np.where(x[:, 0] > 0, 1.0, 6.0) + 0.5 * t[:, 0] + 0.2 * rng.normal(size=n)
+    rows = Rows(tau=x, t=t, y=y, x=x, center=float(y.mean()), q=np.ones(n), floor=1e-3)
+    some = sample(n, 100, 0)
+    at = x[some], x[some]
+    e = y - y.mean()
+    moments, f = kde.outcome_moments(e, t, x, *at), kde.dose_density(t, x, *at)
+    c = moments.mean.mean()
+    unit = 0.6 / float(t.std())
+
+    def c3(square):
+        return unit * float((square / np.maximum(f, 1e-3)).mean())
+
+    found = PlugIn(points=100).constants(problem(SelfNormalized(), rows)).c3
+    right = c3(moments.square - 2 * c * moments.mean + c**2)
+    assert found == pytest.approx(right, rel=EXACT)
+    assert abs(c3(moments.square - c**2) / right - 1) > 0.01

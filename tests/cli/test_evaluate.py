@@ -226,3 +226,50 @@ def test_the_outcome_may_be_shifted(call, csv_log, plain, tmp_path):
         for p in (csv_log, shifted)
     ]
     np.testing.assert_allclose(values[1] - values[0], 100.0, rtol=1e-9)  # sums near 100 round
+
+
+PRICES = [0.89, 0.99, 1.09, 1.19, 1.29, 1.39, 1.49, 1.59, 1.79]
+
+
+@pytest.fixture
+def prices(tmp_path):
+    """Write a log of nine list prices, each with its own outcome; return its name."""
+    lines = [f"{p},{100 * p},{k % 7}" for k in range(20) for p in PRICES]
+    (tmp_path / "prices.csv").write_text("\n".join(["price,sold,x", *lines]))
+    return ("prices.csv", "--treatment", "price", "--outcome", "sold", "--allow-untrusted")
+
+
+def test_a_price_off_the_list_is_warned_about_with_its_bin(call, prices):
+    asked = ("--estimator", "discretized", "--json", "-")
+    said = call("evaluate", *prices, *asked, "--policy", "constant:1.21")
+    found = json.loads(said.out)
+    assert found["value"] == pytest.approx(119.0)
+    check = found["diagnostics"]["checks"]["dose_bin"]
+    assert check["verdict"] == "warn"
+    assert "(1.14, 1.24], logged at 1.19" in check["message"]
+    assert "Warning (constant:1.21): The policy's dose 1.21 is valued by the rows" in said.err
+    listed = call("evaluate", *prices, *asked, "--policy", "constant:1.19")
+    assert "Note (constant:1.19): The policy's dose 1.19 is valued by the rows" in listed.err
+
+
+def test_edges_of_bins_are_typed(call, prices):
+    # Between .94 and 1.24 lie .99, 1.09 and 1.19: their mean outcome is 109.
+    asked = ("--estimator", "discretized", "--edges", "0.94,1.24", "--policy", "constant:1.09")
+    said = call("evaluate", *prices, *asked, "--json", "-", "--propensity-model", "linear-gaussian")
+    found = json.loads(said.out)
+    assert "edges=(0.94, 1.24)" in found["method"]["estimator"]
+    assert found["value"] == pytest.approx(109.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--estimator", "discretized", "--edges", "1,one"], "must be numbers with commas between"),
+        (["--estimator", "discretized", "--edges", "2,1"], "must be numbers that grow"),
+        (["--estimator", "sn", "--edges", "1,2"], "The estimator `sn` has no edges"),
+    ],
+)
+def test_wrong_edges_are_refused(call, prices, given, said):
+    answer = call("evaluate", *prices, "--policy", "constant:1.09", *given)
+    assert answer.code == 2
+    assert said in answer.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from titrant import (
     evaluate,
 )
 from titrant.data.simulate import Quadratic
-from titrant.inference import INTERVALS, Normal
+from titrant.evaluation import Evaluation
+from titrant.inference import INTERVALS, Normal, RobustBiasCorrected
 from titrant.policies import StatusQuo
 
 LOG = smooth_log()
@@ -189,3 +191,22 @@ def test_ess_and_normal_interval_are_their_formulas():
         half = z * found.se
         assert found.interval(level) == pytest.approx((found.value - half, found.value + half))
     assert math.isinf(found.confidence.degrees)
+
+
+def test_a_kink_is_asked_about_by_itself():
+    # The same bandwidth chosen with and without evidence of a kink: two questions, two intervals,
+    # whichever was asked first.
+    def evaluation():
+        return Evaluation.of(smooth_log(), {"near": NEAR}, SelfNormalized(), None)
+
+    one = evaluation()
+    plain = replace(one.bandwidth(0, 0.5), kink=0.0)
+    kinked = replace(plain, kink=1.0)
+
+    def interval(asked, h):
+        return asked.comparison({0: h}, RobustBiasCorrected())["near"].interval()
+
+    first, second = interval(one, plain), interval(one, kinked)
+    assert first == interval(evaluation(), plain)
+    assert second == interval(evaluation(), kinked)
+    assert first != second

@@ -177,7 +177,7 @@ def test_rows_without_weight_are_skipped_only_where_they_cannot_matter(monkeypat
         question = Question(estimator, 0, narrow)
         found = drawn(PLAIN, [question], in_one_block(rows))
         with monkeypatch.context() as patch:
-            patch.setattr(bootstrap, "_only_ratios", lambda question: False)  # noqa: ARG005
+            patch.setattr(bootstrap, "is_ratio_around_a_constant", lambda estimator: False)  # noqa: ARG005
             np.testing.assert_allclose(drawn(PLAIN, [question], in_one_block(rows)), found)
 
 

@@ -442,3 +442,27 @@ def test_hardly_any_overlap_is_refused_with_numbers_or_marked():
     assert marked.to_dict()["diagnostics"]["verdict"] == "refuse"
     assert marked.diagnostics["effective_sample_size"].verdict is Verdict.REFUSE
     assert np.isfinite([c.value for c in marked.diagnostics]).all()
+
+
+def test_the_share_of_the_floor_is_one_of_absolute_weights():
+    # At a bound some weights are negative: Σw and Σ|w| differ, and the share is one of Σ|w|.
+    rng = np.random.default_rng(4)
+    t = rng.uniform(size=400)
+    log = tt.LoggedData(rng.normal(size=(400, 1)), t, t, rng.uniform(0.5, 1.5, 400), bounds=(0, 1))
+    h, clip = 0.3, 0.9
+    estimator = tt.SelfNormalized(clip=clip)
+    asked = {"estimator": estimator, "bandwidth": h, "allow_untrusted": True}
+    found = tt.evaluate(log, tt.Constant(0.0), **asked)
+    # The linear boundary kernel K(v)(a₂ − a₁v)/(a₀a₂ − a₁²) on [0, 1/h], a_j = ∫₀¹ vʲK(v) dv.
+    v = t / h
+    kernel = np.where(v <= 1, 0.75 * (1 - v**2), 0.0)
+    a = 0.5, 0.1875, 0.1
+    w = (
+        kernel
+        * (a[2] - a[1] * v)
+        / (a[0] * a[2] - a[1] ** 2)
+        / (h * np.maximum(log.propensity, clip))
+    )
+    raised = np.abs(w[log.propensity <= clip]).sum()
+    assert np.abs(w).sum() > 1.1 * w.sum()
+    assert numbers(found)["floor_share"] == pytest.approx(raised / np.abs(w).sum(), rel=LOOP)

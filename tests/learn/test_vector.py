@@ -169,3 +169,13 @@ def test_a_regressor_serves_as_a_model_of_two_doses():
     estimator = tt.DoublyRobust(outcome=regressor, self_normalized=False)
     policy = learned(PLANE.draw(200, 1), estimator=estimator, bandwidth=0.9)
     assert PLANE.value(policy) < 1.75
+
+
+@pytest.mark.parametrize("design", ["quadratic", "quadratic-2d"])
+def test_the_bandwidth_unless_given_shrinks_at_the_rate_of_its_dimension(design):
+    # s·n^(−1/(4 + d)): a fifth root for one dose, a sixth for two.
+    log = DESIGNS[design].draw(300, 1)
+    procedure = tt.CPO(estimator=tt.SelfNormalized(), restarts=1)
+    found = tt.PolicyLearner(procedure=procedure, honest=False).fit(log).learned_.report
+    expected = dose_sd(log) * 300 ** (-1 / (4 + log.dimension))
+    np.testing.assert_allclose(np.ravel(found["bandwidth"]), expected, rtol=1e-12)

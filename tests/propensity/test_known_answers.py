@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from titrant.errors import InvalidArgument
-from titrant.propensity import KernelConditional, LinearGaussian, MultivariateGaussian, floored
+from titrant.propensity import (
+    GaussianMixture,
+    KernelConditional,
+    LinearGaussian,
+    MultivariateGaussian,
+    floored,
+)
+from titrant.propensity.em import Regressions
 from titrant.propensity.kde import KernelDensity, binned, silverman
+from titrant.propensity.mixture import criterion
 
 # A handful of additions and one exponential.
 EXACT = 1e-12
@@ -122,3 +130,30 @@ def test_floor_raises_small_densities_and_counts_them():
     assert share == 0.0
     with pytest.raises(InvalidArgument, match=r"`floor` of `floored` must be a finite number ≥ 0"):
         floored(np.ones(2), -0.1)
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_the_criterion_of_a_mixture_counts_every_parameter(components):
+    # K regressions have K·k coefficients, K standard deviations and K − 1 free weights.
+    rng = np.random.default_rng(components)
+    Z, r = np.column_stack([np.ones(50), rng.normal(size=(50, 2))]), rng.normal(size=50)
+    weights = np.full(components, 1 / components)
+    coef, sds = rng.normal(size=(components, 3)), rng.uniform(0.5, 2.0, components)
+    fit = Regressions(np.log(weights), coef, sds)
+    density = sum(
+        w * np.exp(-0.5 * ((r - Z @ b) / s) ** 2) / (s * np.sqrt(2 * np.pi))
+        for w, b, s in zip(weights, coef, sds, strict=True)
+    )
+    parameters = components * 3 + components + (components - 1)
+    expected = -2 * np.log(density).sum() + parameters * np.log(50)
+    assert criterion(fit, Z, r) == pytest.approx(expected, rel=1e-12)
+
+
+def test_one_component_has_the_criterion_of_a_regression():
+    # In units of the residual sd √(RSS/(n − k)), RSS = n − k: −2ℓ = n·log(2π(n − k)/n) + n.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    t = X @ [1.0, -0.5] + rng.normal(size=80)
+    found = GaussianMixture(components=1).fit(X, t).bic_
+    expected = 80 * np.log(2 * np.pi * 77 / 80) + 80 + 4 * np.log(80)
+    assert found == pytest.approx([expected], rel=1e-6)

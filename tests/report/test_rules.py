@@ -101,3 +101,17 @@ def test_many_contexts_are_cut_to_the_largest():
 def test_a_document_too_large_for_a_page_is_left_out():
     assert ruled(tt.RBF(np.full((300, 2), 1 / 3), np.full(300, 1 / 3), scale=2.0)).document is None
     assert ruled(tt.RBF(np.full((30, 2), 1 / 3), np.ones(30), scale=2.0)).document is not None
+
+
+class Steeper(tt.Linear):
+    """Twice the dose that its coefficients say."""
+
+    def __call__(self, X):
+        return 2.0 * tt.Linear.__call__(self, X)
+
+
+@pytest.mark.parametrize("policy", [Steeper([1.0], 2.0), tt.Clipped(Steeper([1.0], 2.0), 0, 9)])
+def test_a_class_of_ones_own_is_not_described_by_the_formula_of_its_base(policy):
+    found = rule("own", policy, ("dose",), ("x",), np.ones(1))
+    assert found.formulas[0].startswith("dose = Steeper")
+    assert found.coefficients == ()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.bandwidth.path_moments import PathMoments
+from titrant.estimators.form import has_common_terms
 from titrant.estimators.fused_weight import MANY, Columns, column, frozen
 from titrant.kernels import Boundary
 from titrant.kernels.power import power_form
@@ -112,6 +113,7 @@ def has_bins(problem: Problem, factors: Array) -> bool:
     estimator = problem.estimator
     return (
         problem.n >= MANY
+        and has_common_terms(estimator)
         and bool((np.diff(factors) > 0.0).all())
         and len(problem.spread) == 1
         and estimator.boundary <= Boundary.LINEAR

@@ -124,6 +124,14 @@ def _shifted(rows: Rows, points: NDArray[np.intp]) -> Rows:
     every = np.tile(np.arange(len(rows.y)), len(points))
     u = np.repeat(rows.t[points] - rows.tau[points], len(rows.y), axis=0)
     doses = Rows(
-        tau=rows.tau, t=rows.t, y=rows.y, q=rows.q, lower=rows.lower, upper=rows.upper
+        tau=rows.tau,
+        t=rows.t,
+        y=rows.y,
+        x=rows.x,
+        center=rows.center,
+        q=rows.q,
+        lower=rows.lower,
+        upper=rows.upper,
+        floor=rows.floor,
     ).take(every)
     return replace(doses, tau=doses.tau + u)

@@ -16,6 +16,9 @@ import numpy as np
 from titrant import _drawing, _html
 from titrant.bandwidth.binned import Grid, binned, has_bins
 from titrant.bandwidth.path_moments import PathMoments
+from titrant.estimators import Question
+from titrant.estimators.form import has_weighted_terms, values_of
+from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.estimators import Problem, Rows, SmoothedEstimator
+    from titrant.estimators.joint import Statistics
     from titrant.kernels import Scale
 
 DEFAULT_FACTORS = 0.03 * 2.0 ** (np.arange(27) / 4)
@@ -130,14 +134,40 @@ def path_of(
     bandwidths that reach them, and for the joint covariance to its square.
     """
     g, estimator = np.asarray(factors, dtype=np.float64), problem.estimator
+    scales = [problem.scale(factor) for factor in g]
     if has_bins(problem, g):
         grid = Grid(estimator.kernel, g * problem.spread[0])
-        moments = problem.over_rows(partial(binned, estimator, grid, joint=joint)).finish()
+        path = _path(
+            problem, g, problem.over_rows(partial(binned, estimator, grid, joint=joint)).finish()
+        )
+    elif has_weighted_terms(estimator):
+        path = _path(
+            problem, g, problem.over_rows(partial(path_statistics, estimator, scales)).finish()
+        )
     else:
-        scales = [problem.scale(factor) for factor in g]
-        moments = problem.over_rows(partial(path_statistics, estimator, scales)).finish()
-    path = _path(problem, g, moments)
+        path = _path_of_questions(problem, g, scales)
     return path if joint else replace(path, covariance=_variances(path.covariance))
+
+
+def _path_of_questions(problem: Problem, factors: Array, scales: Sequence[Scale]) -> BandwidthPath:
+    """Return the path of an estimator with terms of its own, each bandwidth a question."""
+    questions = [Question(problem.estimator, 0, scale) for scale in scales]
+    found = joint_estimates(questions, problem.over_rows(partial(_answers, questions)))
+    return BandwidthPath(
+        n=problem.n,
+        factors=factors,
+        spread=problem.spread,
+        values=found.values,
+        covariance=found.covariance,
+        ess=found.tally.ess,
+        count=found.tally.count,
+        # Which of its terms no bandwidth changes, only the estimator knows.
+        baseline_variance=0.0,
+    )
+
+
+def _answers(questions: Sequence[Question], rows: Rows) -> Statistics:
+    return statistics_of(questions, [rows])
 
 
 def path_statistics(
@@ -160,7 +190,8 @@ def _path(problem: Problem, factors: Array, moments: PathMoments) -> BandwidthPa
     values, g = np.full(m, np.nan), np.zeros((m, 3))
     seen = mean_w2 > 0
     means = moments.means[seen]
-    values[seen], g[seen] = problem.estimator.values(means), problem.estimator.gradient(means)
+    values[seen] = values_of(problem.estimator, means)
+    g[seen] = problem.estimator.gradient(means)
     ess = np.divide(moments.n * moments.w**2, mean_w2, out=np.zeros(m), where=seen)
     return BandwidthPath(
         n=moments.n,

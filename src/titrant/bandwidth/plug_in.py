@@ -31,6 +31,8 @@ from titrant.bandwidth.path import path_of
 from titrant.bandwidth.sample import sample
 from titrant.bandwidth.tradeoff import best_factor
 from titrant.bandwidth.usable import fall_back, moved_inside, usable
+from titrant.errors import InvalidArgument
+from titrant.estimators.form import has_common_terms
 
 if TYPE_CHECKING:
     from titrant.bandwidth.path import BandwidthPath
@@ -96,6 +98,12 @@ class PlugIn(BandwidthSelector):
     def constants(self, problem: Problem) -> PlugInConstants:
         """Return C₁ and C₃ by kernel estimates at the rows' (τ(x), x)."""
         rows, estimator = problem.rows(), problem.estimator
+        if not has_common_terms(estimator):
+            owner = type(estimator).__name__
+            raise InvalidArgument(
+                f"`PlugIn` knows the constants of the kernel's own weight; `{owner}` weights rows "
+                "in its own way. Use the default selector, or a number."
+            )
         x = rows.need("x", "PlugIn")
         chosen = sample(len(rows.y), self.points, self.seed)
         at = rows.tau[chosen], x[chosen]

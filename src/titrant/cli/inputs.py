@@ -97,7 +97,13 @@ def method(options: MethodOptions) -> dict[str, Any]:
     """Return the keyword arguments of `evaluate` and `compare` that say how to estimate."""
     _check_used(options)
     return {
-        "estimator": names.estimator(options.estimator, options.kernel, options.clip, options.seed),
+        "estimator": names.estimator(
+            options.estimator,
+            options.kernel,
+            options.clip,
+            options.seed,
+            None if options.edges is None else names.edges(options.edges),
+        ),
         "bandwidth": None
         if options.bandwidth is None
         else names.bandwidth(options.bandwidth, options.seed),
@@ -170,7 +176,12 @@ def _table(path: str, roles: Any, *, whole: bool) -> pa.Table:  # noqa: ANN401  
 def _check_used(options: MethodOptions) -> None:
     """Refuse an option that the estimator would ignore."""
     taken = names.ESTIMATORS[options.estimator].takes
-    given = {"kernel": options.kernel, "bandwidth": options.bandwidth, "clip": options.clip}
+    given = {
+        "kernel": options.kernel,
+        "bandwidth": options.bandwidth,
+        "clip": options.clip,
+        "edges": options.edges,
+    }
     for name, value in given.items():
         if value is not None and name not in taken:
             raise click.BadParameter(

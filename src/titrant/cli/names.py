@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +45,7 @@ ESTIMATORS = {
         "IPW", "weighting around the mean outcome", _SMOOTHED, (("centered", True),)
     ),
     "dm": Choice("DirectMethod", "outcome model alone", ("seed",)),
-    "discretized": Choice("Discretized", "ten dose bins", ("clip",)),
+    "discretized": Choice("Discretized", "dose bins, ten or at --edges", ("clip", "edges")),
 }
 KERNELS = {
     "epanechnikov": "Epanechnikov",
@@ -92,6 +94,33 @@ class BandwidthText(click.ParamType):  # type: ignore[type-arg]  # newer clicks 
         return [item(name) for name in selectors() if name.startswith(incomplete)]
 
 
+class EdgesText(click.ParamType):  # type: ignore[type-arg]  # newer clicks only
+    """The inner edges of dose bins as typed: numbers that grow."""
+
+    name = "EDGE,…"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the text as it is, once it can be understood."""
+        text = str(value)
+        try:
+            found = edges(text)
+        except ValueError:
+            self.fail(f"{text!r} must be numbers with commas between, as 1,2,3.", param, ctx)
+        if any(not low < high for low, high in pairwise(found)):
+            self.fail(f"{text!r} must be numbers that grow, as 1,2,3.", param, ctx)
+        return text
+
+
+def edges(text: str) -> tuple[float, ...]:
+    """Return the numbers meant by `text`; anything else is a ValueError."""
+    found = tuple(float(part) for part in text.split(","))
+    if not all(map(math.isfinite, found)):
+        raise ValueError(text)
+    return found
+
+
 def selectors() -> dict[str, BandwidthSelector | None]:
     """Return every bandwidth selector by name; None is the library's own choice."""
     from titrant.bandwidth import SELECTORS  # noqa: PLC0415
@@ -114,12 +143,23 @@ def bandwidth(text: str, seed: int = 0) -> BandwidthSelector | float | list[floa
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def estimator(name: str, kernel: str | None, clip: float | None, seed: int) -> Estimator:
+def estimator(
+    name: str,
+    kernel: str | None,
+    clip: float | None,
+    seed: int,
+    edges: tuple[float, ...] | None = None,
+) -> Estimator:
     """Return the estimator called `name`, with what it takes of the rest."""
     from titrant import estimators  # noqa: PLC0415
 
     choice = ESTIMATORS[name]
-    given: dict[str, Any] = {"kernel": _kernel(kernel), "clip": clip, "seed": seed}
+    given: dict[str, Any] = {
+        "kernel": _kernel(kernel),
+        "clip": clip,
+        "seed": seed,
+        "edges": edges,
+    }
     wanted = {k: v for k, v in given.items() if k in choice.takes and v is not None}
     made: Estimator = getattr(estimators, choice.cls)(**wanted, **dict(choice.settings))
     return made

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from titrant.cli import config
-from titrant.cli.names import ESTIMATORS, KERNELS, PROPENSITIES, BandwidthText
+from titrant.cli.names import ESTIMATORS, KERNELS, PROPENSITIES, BandwidthText, EdgesText
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +149,12 @@ class MethodOptions:
         type=float,
         metavar="Q",
         help="Floor under the propensity.  [default: 0.01/sd(dose)]",
+    )
+    edges: str | None = option(
+        "--edges",
+        type=EdgesText(),
+        help="Where the bins of `--estimator discretized` meet.  [default: ten bins over the "
+        "logged doses, or midway between them where they are few]",
     )
     seed: int = seed()
     allow_untrusted: bool = allow_untrusted()

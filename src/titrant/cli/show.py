@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from titrant.evaluation import Comparison, Contrast, Estimate
-    from titrant.inference import Diagnostics
+    from titrant.inference import Check, Diagnostics
     from titrant.policies import Linear, Policy
 
 _COLORS = {"ok": "green", "warn": "yellow", "refuse": "red"}
@@ -139,7 +139,13 @@ def _remarks(estimate: Estimate) -> list[str]:
     h, interval = estimate.bandwidth, estimate.confidence.note
     said = [f"bandwidth, {h.flag}"] if h is not None and h.flag else []
     said += [f"interval, {interval}"] if interval else []
+    said += [check.message for check in estimate.diagnostics if _names_a_bin(check)]
     return [*said, *estimate.diagnostics.notes]
+
+
+def _names_a_bin(check: Check) -> bool:
+    """Whether a check says in which bin a dose fell, and is no caution that is said anyway."""
+    return check.name == "dose_bin" and check.verdict is Verdict.OK
 
 
 def _cells(name: str, estimate: Estimate, level: float) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.estimators.form import has_common_terms
 from titrant.estimators.fused_weight import Columns, bandwidth, column, has_loop, smoothing
 from titrant.estimators.smoothed import SmoothedEstimator
 from titrant.estimators.tally import KEPT, Tally
-from titrant.estimators.weighted import WeightedEstimator
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -36,14 +36,6 @@ def fusible(questions: Sequence[Question], rows: Sequence[Rows]) -> bool:
 
 def _fusible(estimator: Estimator, rows: Rows) -> bool:
     return has_common_terms(estimator) and has_loop(estimator.kernel, rows)
-
-
-def has_common_terms(estimator: Estimator) -> TypeGuard[SmoothedEstimator]:
-    """Whether terms and weights are those of all: an estimator's own are computed as it says."""
-    if not isinstance(estimator, SmoothedEstimator):
-        return False
-    own = type(estimator)
-    return own.terms is WeightedEstimator.terms and own.weight is SmoothedEstimator.weight
 
 
 def fused_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> tuple[Moments, Tally]:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.estimators import WeightedEstimator
-from titrant.estimators.fused import has_common_terms
+from titrant.estimators.form import has_common_terms, is_ratio_around_a_constant, values_of
 from titrant.estimators.fused_weight import can_loop, fused_weight
 from titrant.inference.base import Inference, Interval, IntervalMethod
 from titrant.inference.poisson import EDGES, REST, SHARE, poisson_counts, row_keys
@@ -62,7 +61,7 @@ class PoissonBootstrap(IntervalMethod):
             means = sums[:, 1:] / sums[:, :1]
             for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
                 columns = means[:, end - question.estimator.size : end]
-                draws[:, i] = question.estimator.values(columns)
+                draws[:, i] = values_of(question.estimator, columns)
         return DrawnInference("Poisson bootstrap", draws, notes)
 
     def _resampled(
@@ -126,7 +125,7 @@ def resampled_sums(
     many = len(rows[0].y) * draws >= _MANY and sys.byteorder == "little"
     terms = np.concatenate([_terms(q, rows[q.policy], loops=many) for q in questions])
     number = rows[0].first_row + np.arange(terms.shape[1])
-    if all(_only_ratios(q) for q in questions):
+    if all(is_ratio_around_a_constant(q.estimator) for q in questions):
         active = np.flatnonzero(np.any(terms[2::3] != 0.0, axis=0))
         terms, number = np.take(terms, active, axis=1), number[active]
     sums = fused_sums if many else plain_sums
@@ -172,13 +171,3 @@ def fused_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -
     sums[1:] = terms[:, :1] * sums[0]
     sums[1 + varies] = drawn[1 : 1 + len(varies), :draws]
     return sums.T
-
-
-def _only_ratios(question: Question) -> bool:
-    """Whether rows without weight cannot move the value: a ratio around a constant baseline."""
-    estimator = question.estimator
-    return (
-        isinstance(estimator, WeightedEstimator)
-        and estimator.normalized
-        and not estimator.uses_outcome_model
-    )

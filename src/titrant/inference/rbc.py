@@ -17,7 +17,8 @@ import numpy as np
 
 from titrant import _check
 from titrant.bandwidth.base import CLEAR_KINK
-from titrant.estimators import Question, SmoothedEstimator, WeightedEstimator, ask
+from titrant.estimators import Question, SmoothedEstimator, ask
+from titrant.estimators.form import is_ratio
 from titrant.inference.base import IntervalMethod, StudentInference
 from titrant.kernels import Boundary
 
@@ -150,7 +151,7 @@ def influence(question: Question, mean: Array, n: int, rows: Rows) -> Array:
     estimator = question.estimator
     terms = estimator.terms(rows, question.scale)
     phi = (terms - mean) @ estimator.gradient(mean)
-    if isinstance(estimator, WeightedEstimator) and estimator.normalized:
+    if is_ratio(estimator):
         leverage = terms[:, 2] / (n * mean[2])
         own = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]
         phi += own * (1.0 / np.maximum(1.0 - leverage, _SMALLEST) - 1.0)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from titrant.estimators import DoublyRobust, SelfNormalized, SmoothedEstimator
+from titrant.estimators import Discretized, DoublyRobust, SelfNormalized, SmoothedEstimator
+from titrant.estimators.form import has_common_terms
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.inference import trust_rules
 from titrant.inference.balance import balance_sums, imbalance
@@ -34,6 +35,10 @@ FACTORS = (1.0, 0.5, 0.5**0.5, 2.0**0.5, 2.0)
 """The bandwidths, in units of h, over which an estimate should hold; the first is its own."""
 _PURITY = 0.5
 """Below this |Σw|/Σ|w| positive and negative weights cancel: a local quadratic fit is unusable."""
+SHOWN_BINS = 3
+"""Bins that a check names."""
+SAME_DOSE = 1e-9
+"""Doses closer than this share of the largest one are the same but for rounding."""
 _ROUNDING = 1e-12
 """A difference below this share of the value itself is rounding."""
 
@@ -51,6 +56,8 @@ class Ground:
     """What was found about outcomes and doses, for every estimate."""
     columns: tuple[Check | str, ...] = ()
     """What was found about contexts, for every estimate that adjusts for them."""
+    levels: Array | None = None
+    """The logged doses (k,) where there are few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,8 @@ class Evidence:
     """Rows whose policy dose lies outside the support."""
     near_bound: int
     """Rows whose policy dose lies within h of a bound."""
+    bins: BinsOfDoses | None = None
+    """In which bins the policy's doses fell, for an estimator that has bins."""
 
     def __add__(self, other: Evidence) -> Evidence:
         """Return the evidence of both sets of rows."""
@@ -101,7 +110,44 @@ class Evidence:
             self.raised + other.raised,
             self.outside + other.outside,
             self.near_bound + other.near_bound,
+            None if self.bins is None or other.bins is None else self.bins + other.bins,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BinsOfDoses:
+    """In which bins the doses of a policy fell."""
+
+    counts: Array
+    """Rows of each bin."""
+    off: int
+    """Rows whose dose is none of the logged levels, where there are few; else 0."""
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, estimator: Discretized, levels: Array | None, tau: Array) -> Self:
+        """Return those of doses (n,)."""
+        bins = len(estimator.edges or ()) + 1
+        counts = np.bincount(estimator.bin_of(tau), minlength=bins).astype(np.float64)
+        off = 0 if levels is None else int(np.count_nonzero(_apart(tau, levels)))
+        return cls(counts, off, float(tau.min()), float(tau.max()))
+
+    def __add__(self, other: BinsOfDoses) -> BinsOfDoses:
+        """Return those of both sets of rows."""
+        return BinsOfDoses(
+            self.counts + other.counts,
+            self.off + other.off,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
+
+def _apart(tau: Array, levels: Array) -> Array:
+    """Return which doses (n,) are none of the levels (k,), but for rounding."""
+    after = np.clip(np.searchsorted(levels, tau), 1, max(len(levels) - 1, 1))
+    nearest = np.minimum(np.abs(tau - levels[after - 1]), np.abs(tau - levels[after % len(levels)]))
+    return np.asarray(nearest > SAME_DOSE * np.abs(levels).max())
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +184,18 @@ def evidence_of(plan: Plan, ground: Ground, rows: Sequence[Rows]) -> Evidence:
     own, estimator = rows[plan.question.policy], plan.question.estimator
     w = estimator.weights(estimator.terms(own, plan.question.scale))
     outside = 0 if ground.support is None else np.count_nonzero(ground.support.outside(own))
+    bins = (
+        BinsOfDoses.of(estimator, ground.levels, own.tau[:, 0])
+        if isinstance(estimator, Discretized)
+        else None
+    )
     return Evidence(
         statistics_of((*plan.path, *plan.corrected), rows),
         balance_sums(w, own.need("x", "balance"), plan.mean_weight, ground.contexts),
         raised_weight(w, own),
         int(outside),
         int(np.count_nonzero(within_reach_of_bound(own, plan.question.scale))),
+        bins,
     )
 
 
@@ -162,9 +214,12 @@ def within_reach_of_bound(rows: Rows, scale: Scale) -> Array:
 
 
 def without_outcome_model(question: Question) -> Iterator[Question]:
-    """Yield the question by the self-normalized estimator, if it is a doubly robust one."""
+    """Yield the question by the self-normalized estimator, if it is a doubly robust one.
+
+    One with terms of its own has no such twin among the estimators here.
+    """
     e = question.estimator
-    if isinstance(e, DoublyRobust):
+    if isinstance(e, DoublyRobust) and has_common_terms(e):
         plain = SelfNormalized(kernel=e.kernel, clip=e.clip, boundary=e.boundary)
         yield replace(question, estimator=plain)
 
@@ -223,9 +278,33 @@ def support_checks(plan: Plan, ground: Ground, evidence: Evidence) -> Iterator[C
     else:
         share = evidence.outside / n
         yield trust_rules.support(share, support.level, surrogate=support.surrogate)
+    if isinstance(estimator, Discretized) and evidence.bins is not None:
+        yield bin_check(estimator, ground.levels, evidence.bins)
     if ground.bounded and isinstance(estimator, SmoothedEstimator):
         corrected = estimator.boundary is not Boundary.NONE
         yield trust_rules.boundary_mass(evidence.near_bound / n, corrected=corrected)
+
+
+def bin_check(estimator: Discretized, levels: Array | None, bins: BinsOfDoses) -> Check:
+    """Return the check of the bins that a policy's doses fell in, the fullest ones named."""
+    order = np.argsort(-bins.counts, kind="stable")
+    reached = [int(i) for i in order if bins.counts[i] > 0.0]
+    n = float(bins.counts.sum())
+    shown = ", ".join(
+        estimator.name_of(i) if len(reached) == 1 else f"{estimator.name_of(i)} ({share:.0%})"
+        for i in reached[:SHOWN_BINS]
+        for share in [float(bins.counts[i]) / n]
+    )
+    more = len(reached) - SHOWN_BINS
+    named = f"{shown} and {more} more" if more > 0 else shown
+    logged = None if levels is None else _logged(estimator, levels, reached)
+    return trust_rules.dose_bin(bins.low, bins.high, named, bins.off / n, logged)
+
+
+def _logged(estimator: Discretized, levels: Array, reached: Sequence[int]) -> str:
+    """Return the levels in some bins."""
+    there = levels[np.isin(estimator.bin_of(levels), reached)]
+    return ", ".join(f"{level:.6g}" for level in there) or "no dose"
 
 
 def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
@@ -243,6 +322,11 @@ def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
     if len(plan.corrected) > 1:
         gap_se = difference_se(joint.covariance, k, k + 1)
         yield trust_rules.outcome_model_gap(in_se(v[k] - v[k + 1], gap_se, v[0]))
+    elif isinstance(plan.question.estimator, DoublyRobust):
+        yield (
+            "The outcome model was not left out for comparison: "
+            f"`{type(plan.question.estimator).__name__}` weights rows in its own way."
+        )
 
 
 def in_se(difference: float, se: float, value: float) -> float:

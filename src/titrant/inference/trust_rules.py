@@ -137,6 +137,27 @@ def floor_share(share: float, floor: float, of_rows: float) -> Check:
     )
 
 
+def dose_bin(low: float, high: float, bins: str, off: float, logged: str | None) -> Check:
+    """Return the check of which bin a policy's doses, from low to high, fell in.
+
+    ``off`` is the share of rows whose dose is none of the logged levels; ``logged`` are the levels
+    that answer for them, None where doses were logged over a range.
+    """
+    doses = f"dose {low:.6g} is" if low == high else f"doses, {low:.6g} to {high:.6g}, are"
+    found = f"The policy's {doses} valued by the rows of the bin {bins}"
+    if logged is None:
+        found += "; the value is that of the doses logged there."
+    elif not off:
+        found += f", logged at {logged}."
+    else:
+        found += (
+            f", logged at {logged}: in {_percent(off)} of the rows no such dose was ever logged, "
+            "and the value is that of the logged ones."
+        )
+    remedy = "Ask about a dose that was logged, such as the one of this bin."
+    return _check("dose_bin", off, found, remedy, judge(off, warn=off > 0.0 and bool(logged)))
+
+
 def support(share: float, level: float, *, surrogate: bool) -> Check:
     """Return the check of the share of rows whose policy dose lies outside the support."""
     by = ", by a linear-Gaussian model fitted for this check alone" if surrogate else ""

@@ -39,14 +39,24 @@ class PowerForm:
 
 
 @cache
-def power_form(kernel: Kernel) -> PowerForm | None:
-    """Return the kernel's polynomial in r, or None if it has none."""
+def polynomial(kernel: Kernel) -> Array | None:
+    """Return the kernel's polynomial in |u| (5,), constant first, or None if it has no such."""
     if not isinstance(kernel, CompactKernel) or not _is_its_polynomial(kernel):
         return None
-    c = np.zeros(_COEFFICIENTS)
-    if len(kernel.coefficients) > _COEFFICIENTS:
+    given = np.asarray(kernel.coefficients, dtype=np.float64)
+    if given[_COEFFICIENTS:].any():
         return None
-    c[: len(kernel.coefficients)] = kernel.coefficients
+    c = np.zeros(_COEFFICIENTS)
+    c[: len(given)] = given[:_COEFFICIENTS]
+    return c
+
+
+@cache
+def power_form(kernel: Kernel) -> PowerForm | None:
+    """Return the kernel's polynomial in r, or None if it has none."""
+    c = polynomial(kernel)
+    if c is None:
+        return None
     for gamma in (2, 1):
         s = c[::gamma][:_TERMS]
         if np.count_nonzero(s) == np.count_nonzero(c):
@@ -67,6 +77,8 @@ def middle_polynomial(kernel: Kernel, boundary: Boundary) -> Array:
 
 
 def _is_its_polynomial(kernel: CompactKernel) -> bool:
-    """Whether the class left K and its integrals as its coefficients define them."""
+    """Whether the class left K, its slope and its integrals as its coefficients define them."""
     own, base = type(kernel), CompactKernel
-    return own.__call__ is base.__call__ and own.antiderivative is base.antiderivative
+    names = ("__call__", "derivative", "antiderivative", "moment")
+    same = all(getattr(own, name) is getattr(base, name) for name in names)
+    return same and kernel.support == base.support

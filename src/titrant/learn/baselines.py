@@ -15,9 +15,9 @@ import numpy as np
 from titrant import _check
 from titrant.data.named import named_table
 from titrant.errors import InvalidArgument
-from titrant.estimators import IPW, DirectMethod, DoublyRobust, SelfNormalized
+from titrant.estimators import DirectMethod, DoublyRobust
+from titrant.estimators.form import is_piecewise
 from titrant.evaluation import compare
-from titrant.kernels.base import CompactKernel
 from titrant.learn.bins import learn_bins
 from titrant.learn.classes import ConstantClass, LinearClass
 from titrant.learn.cpo import CPO
@@ -82,7 +82,7 @@ def best_constant(
     losses = _losses(log, maximize=maximize)
     chosen = DoublyRobust() if estimator is None else estimator
     if allow_untrusted:
-        return _searched_constant(losses, chosen, bandwidth, propensity)
+        return _searched_constant(losses, chosen, bandwidth, propensity, maximize=maximize)
     return _compared_constant(losses, doses, chosen, bandwidth, propensity)
 
 
@@ -116,13 +116,15 @@ def _searched_constant(
     estimator: Searched,
     bandwidth: float | None,
     propensity: PropensityModel | None,
+    *,
+    maximize: bool,
 ) -> Constant:
     """Return the constant of least estimate between the tails, at one bandwidth."""
     h = float(dose_sd(log)[0]) * len(log) ** -0.2 if bandwidth is None else bandwidth
     if _piecewise(estimator, log):
         return Constant(_exact_constant(log, estimator, h, propensity))
-    q = np.ones(len(log)) if isinstance(estimator, DirectMethod) else propensities(log, propensity)
-    procedure = CPO(estimator=estimator, bandwidth=h, spread=2.0)
+    q = propensities(log, propensity) if estimator.uses_propensity else np.ones(len(log))
+    procedure = CPO(estimator=estimator, bandwidth=h, spread=2.0, rewards=maximize)
     found = procedure.learn(log, q, ConstantClass(), silent).policy
     return Constant(float(found(log.context[:1])[0]))
 
@@ -261,11 +263,7 @@ def _one_dose(log: LoggedData, owner: str) -> None:
 
 def _piecewise(estimator: Searched, log: LoggedData) -> bool:
     """Return whether the estimate is piecewise polynomial or rational in a constant dose."""
-    return (
-        isinstance(estimator, (IPW, SelfNormalized))
-        and isinstance(estimator.kernel, CompactKernel)
-        and not log.bounded
-    )
+    return is_piecewise(estimator) and not log.bounded
 
 
 def _exact_constant(

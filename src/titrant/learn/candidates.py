@@ -14,8 +14,7 @@ import numpy as np
 
 from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.kernels import Boundary, Epanechnikov
-from titrant.learn.scaled import Scaled
-from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Solution, Status
+from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Scaled, Solution, Status
 
 if TYPE_CHECKING:
     from titrant._types import Array

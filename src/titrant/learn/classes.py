@@ -16,6 +16,7 @@ from titrant import _check
 from titrant.data.named import places
 from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Linear
+from titrant.policies.base import is_exactly
 from titrant.policies.rbf import scales_of
 from titrant.scaling import ROUNDING, Held, spread_of
 
@@ -282,15 +283,18 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
         return LinearClass()
     if isinstance(policy, PolicyClass):
         return policy
-    if isinstance(policy, Linear):
+    if is_exactly(policy, Linear):
         return LinearClass(features=policy.features)
-    if isinstance(policy, Constant):
+    if is_exactly(policy, Constant):
         return ConstantClass()
-    if isinstance(policy, RBF):
+    if is_exactly(policy, RBF):
         return RBFClass(centers=policy.centers, scale=policy.scale, names=policy.features)
-    if isinstance(policy, Clipped):
+    if is_exactly(policy, Clipped):
         return ClippedClass(class_of(policy.policy), policy.lower, policy.upper)
-    rule = "Linear(), Constant(0), an RBF, one of them Clipped, or a policy class"
+    rule = (
+        "Linear(), Constant(0), an RBF, one of them Clipped, or a policy class (not a subclass of "
+        "theirs, whose doses may differ)"
+    )
     raise _check.invalid("policy", "PolicyLearner", rule, policy)
 
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.estimators import IPW, DirectMethod, DoublyRobust, SelfNormalized, SmoothedEstimator
+from titrant.estimators import IPW, DirectMethod, SelfNormalized, SmoothedEstimator
+from titrant.estimators.form import has_weighted_terms, is_built_in
 from titrant.learn.procedure import Learned, Procedure
-from titrant.learn.scaled import Scaled
 from titrant.learn.search import Problem, statistics_of
 from titrant.learn.setting import cut, dose_range, dose_sd, outcome_sd
-from titrant.optimize import LBFGS, Constraint, Free, PolicyObjective
+from titrant.optimize import LBFGS, Box, Constraint, Free, PolicyObjective, Scaled
 from titrant.optimize.fused import Second
 from titrant.policies import Constant, as_policy, doses
 
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from titrant.optimize import SearchStatistics
     from titrant.policies import Policy
 
-    Searched = IPW | SelfNormalized | DoublyRobust | DirectMethod
+    Searched = SmoothedEstimator | DirectMethod
 
-ESTIMATORS = "IPW(), SelfNormalized(), DoublyRobust() or DirectMethod()"
+ESTIMATORS = (
+    "IPW(), SelfNormalized(), DoublyRobust() or DirectMethod(), or derived from `SmoothedEstimator`"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +51,19 @@ class CPO(Procedure):
 
     Parameters
     ----------
-    estimator : IPW, SelfNormalized, DoublyRobust or DirectMethod, with kernel and clip
+    estimator : IPW, SelfNormalized, DoublyRobust or DirectMethod, with kernel and clip; or one of
+        your own derived from `SmoothedEstimator`, searched by its own terms
     bandwidth : in units of the dose, one number or one a dose; None is s·n^(−1/(4+d)), s the sd
         of the dose given the context
     se_weight, ridge, ess_floor : penalties; the ridge is on (β/s)²
     restarts, spread : random starts around the first, and how far they go in units of s
     start : a policy; the one of the class nearest to it is the first start. None is the mean dose
-    constraint : a `Box` or `Ball` on the parameters of the class
+    constraint : a `Box` or `Ball` on the parameters of the class, or any convex set of your own
+        with a `project`
     clipped : keep doses in the range that was logged (.5 to 99.5 %)
     seed : draws the starts
+    rewards : whether the outcomes are negated rewards, which an estimator of your own is then shown
+        as they were logged; `PolicyLearner(maximize=True)` sets it
     """
 
     estimator: Searched = field(default_factory=SelfNormalized)
@@ -71,10 +77,15 @@ class CPO(Procedure):
     constraint: Constraint = field(default_factory=Free)
     clipped: bool = True
     seed: int = 0
+    rewards: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, (SmoothedEstimator, DirectMethod)):
             raise _check.invalid("estimator", "CPO", ESTIMATORS, self.estimator)
+        constraint: object = self.constraint
+        if not isinstance(constraint, Constraint):
+            rule = "a constraint such as Box(lower, upper) or Ball(1.0)"
+            raise _check.invalid("constraint", "CPO", rule, constraint)
         if self.bandwidth is not None:
             h = _check.finite_array(self.bandwidth, "bandwidth", "CPO", ndim=(0, 1))
             if not np.all(h > 0):
@@ -83,26 +94,33 @@ class CPO(Procedure):
         _check.count(self.seed, "seed", "CPO", at_least=0)
         for name in ("se_weight", "ridge", "ess_floor", "spread"):
             _check.nonnegative(getattr(self, name), name, "CPO")
-        if self.ess_floor and isinstance(self.estimator, DirectMethod):
+        if self.ess_floor and not has_weighted_terms(self.estimator):
             raise _check.invalid("ess_floor", "CPO", "0 without weights", self.ess_floor)
 
     def learn(
         self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
         """Return the policy with the least penalized estimate found."""
-        center = self.center(float(log.outcome.mean()))
-        losses = log.with_outcome(log.outcome - center)
+        from titrant.nuisance import floor_of  # noqa: PLC0415
+
+        shown = self.shown_sign * log.outcome
+        mean = float(shown.mean())
+        center = self.center(mean)
+        losses = log.with_outcome(shown - center)
         fitted, sd = policy_class.on(log), dose_sd(log)
+        floor = floor_of(self.estimator, log.doses.std(axis=0))
         low, high = dose_range(log, policy_class.limits, tails=self.clipped)
         phi = fitted.features(log.context)
         problem = Problem(
             log=losses,
-            q=self._floored(log, q),
+            q=self._floored(log, q, floor),
             phi=phi,
-            unit=self.unit(sd, phi.shape[1]),
+            unit=self.unit(sd),
             h=self.bandwidths(sd, len(log)),
             low=low,
             high=high,
+            center=self.shown_center(mean),
+            floor=floor,
         )
         progress("search", 0, 1)
         statistics = statistics_of(problem, self.estimator, self.second)
@@ -126,6 +144,7 @@ class CPO(Procedure):
         return PolicyObjective(
             statistics=statistics,
             estimator=self.estimator,
+            maximize=self.shown_sign < 0.0,
             se_weight=self.se_weight,
             ridge=self.ridge * np.repeat(fitted.penalized, len(ranges.unit)),
             ess_floor=self.ess_floor,
@@ -137,17 +156,27 @@ class CPO(Procedure):
         return Scaled(self.constraint, np.tile(ranges.unit, size))
 
     def center(self, mean_outcome: float) -> float:
-        """Return what outcomes are counted from: their mean, but for plain IPW, which needs 0."""
+        """Return what outcomes are counted from: their mean, if that cannot change the policy.
+
+        It can with plain IPW, and may with an estimator of a user's own: these count from 0.
+        """
         plain = isinstance(self.estimator, IPW) and not self.estimator.centered
-        return 0.0 if plain else mean_outcome
+        return 0.0 if plain or not is_built_in(self.estimator) else mean_outcome
 
-    def _floored(self, log: LoggedData, q: Array) -> Array:
+    @property
+    def shown_sign(self) -> float:
+        """−1 where losses are turned back into the rewards that an estimator of one's own knows."""
+        return -1.0 if self.rewards and not is_built_in(self.estimator) else 1.0
+
+    def shown_center(self, mean_outcome: float) -> float:
+        """Return the mean outcome as the estimator sees it: one of a user's own, as it is."""
+        return 0.0 if is_built_in(self.estimator) else mean_outcome
+
+    def _floored(self, log: LoggedData, q: Array, floor: float) -> Array:
         """Return the propensities (n,), floored; 1 for the direct method, which needs none."""
-        from titrant.nuisance import floor_of  # noqa: PLC0415
-
-        if isinstance(self.estimator, DirectMethod):
+        if not self.estimator.uses_propensity:
             return np.ones(len(log))
-        floored = np.maximum(q, floor_of(self.estimator, log.doses.std(axis=0)))
+        floored = np.maximum(q, floor)
         if not (floored > 0).all():
             raise DataError(
                 f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(log):,} rows. "
@@ -155,10 +184,13 @@ class CPO(Procedure):
             )
         return floored
 
-    def unit(self, sd: Array, size: int) -> Array:
-        """Return the units (d,) of the parameters: each dose's own, or one for all in a ball."""
-        in_a_ball = np.isfinite(self.constraint.limits(size * len(sd))[1])
-        return np.full_like(sd, np.exp(np.mean(np.log(sd)))) if in_a_ball else sd
+    def unit(self, sd: Array) -> Array:
+        """Return the units (d,) of the parameters: each dose's own, or one for all.
+
+        One for all where the constraint ties parameters of several doses together.
+        """
+        apart = type(self.constraint) in (Free, Box)
+        return sd if apart else np.full_like(sd, np.exp(np.mean(np.log(sd))))
 
     def bandwidths(self, sd: Array, n: int) -> Array:
         """Return the bandwidth of each dose (d,)."""

@@ -1,6 +1,6 @@
 """The sums that a search over policies τ = φ(x)'β, cut to a range, needs of a log.
 
-One dose and a compact kernel go through the compiled loop; all else through `vector`.
+One dose and an estimator with a compiled loop go through that; all else through `vector`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from titrant.estimators import DirectMethod
+from titrant.estimators.form import has_search_loop
 from titrant.kernels import Boundary, Epanechnikov
-from titrant.kernels.base import CompactKernel
 from titrant.learn.setting import TAILS
 from titrant.learn.vector import VectorSearch
 from titrant.optimize import AffineSearch, Second
@@ -63,6 +63,10 @@ class Problem:
     low: Array
     """The smallest doses a policy may give (d,)."""
     high: Array
+    center: float = 0.0
+    """The mean outcome, if an estimator of a user's own is to see outcomes as they were logged."""
+    floor: float = 0.0
+    """The floor already applied to q."""
 
     @property
     def limits(self) -> tuple[float | Array, float | Array]:
@@ -93,10 +97,9 @@ def search_of(
     ends: Array,
 ) -> AffineSearch | VectorSearch:
     """Return the same by a fitted model, tabulated between the doses ``ends`` (2,)."""
-    direct = isinstance(estimator, DirectMethod)
-    kernel = Epanechnikov() if isinstance(estimator, DirectMethod) else estimator.kernel
-    if problem.log.dimension > 1 or not isinstance(kernel, CompactKernel):
+    if problem.log.dimension > 1 or not has_search_loop(estimator):
         return VectorSearch.of(problem, estimator, model)
+    direct = isinstance(estimator, DirectMethod)
     log, bounded = problem.log, problem.log.bounded and not direct
     table, logged = (
         (None, np.zeros(len(log))) if model is None else _tabulated(problem, model, ends)
@@ -106,7 +109,7 @@ def search_of(
         t=log.treatment,
         e=log.outcome - logged,
         q=problem.q,
-        kernel=kernel,
+        kernel=Epanechnikov() if isinstance(estimator, DirectMethod) else estimator.kernel,
         h=float(problem.h[0]),
         boundary=Boundary.NONE if isinstance(estimator, DirectMethod) else estimator.boundary,
         lower=log.lower[:, 0].copy() if bounded else None,

@@ -13,6 +13,7 @@ import numpy as np
 
 from titrant.errors import DataError
 from titrant.policies import Clipped, Constant
+from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -116,7 +117,7 @@ def outcome_sd(log: LoggedData) -> float:
 
 def cut(policy: Policy, low: float | Array, high: float | Array) -> Policy:
     """Return the policy cut to [low, high], a constant one as the constant it then is."""
-    if isinstance(policy, Constant):
+    if is_exactly(policy, Constant):
         return Constant(np.clip(policy.dose, low, high))
     if np.all(np.isinf(low)) and np.all(np.isinf(high)):
         return policy

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.estimators import DirectMethod
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.learn.classes import ClippedClass, FittedLinear, LinearClass
 from titrant.learn.cpo import CPO
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.data.source import Source
-    from titrant.estimators import SmoothedEstimator
     from titrant.execute import Engine
     from titrant.learn.classes import FittedClass, PolicyClass
+    from titrant.learn.cpo import Searched
     from titrant.learn.procedure import Procedure, Progress
     from titrant.optimize import SearchStatistics, Second
     from titrant.outcome import CrossFit
@@ -93,7 +92,7 @@ class Streamed:
         cpo, stream, survey = self.procedure, self.stream, self.stream.survey
         fitted = fitted_on(self.policy_class, survey)
         sums = self._sums(fitted)
-        center = cpo.center(stream.sign * survey.center)
+        center = cpo.center(self._sign * survey.center)
         unit_of_outcome = survey.outcome_sd or 1.0
         progress("search", 0, 1)
         over = OverStream(sums, stream)
@@ -127,34 +126,37 @@ class Streamed:
             cpo.estimator,
             None if sample.whole else sample.numbers,
         )
-        direct = isinstance(cpo.estimator, DirectMethod)
         return SearchSums(
             fitted=fitted,
             estimator=cpo.estimator,
             second=cpo.second,
-            unit=cpo.unit(sd, len(fitted.penalized)),
+            unit=cpo.unit(sd),
             h=cpo.bandwidths(sd, survey.n),
             low=low,
             high=high,
             ends=ends[:, 0],
             model=model,
-            sign=stream.sign,
-            center=cpo.center(stream.sign * survey.center),
+            sign=self._sign,
+            center=cpo.center(self._sign * survey.center),
+            shown_center=cpo.shown_center(self._sign * survey.center),
             nuisances=Nuisances(
                 n=survey.n,
                 center=survey.center,
                 spread=survey.spread,
                 floor=floor_of(cpo.estimator, survey.spread),
-                propensity=None
-                if direct
-                else fitted_propensity(log, cpo.estimator, stream.propensity, survey),
+                propensity=fitted_propensity(log, cpo.estimator, stream.propensity, survey),
                 outcome=None,
             ),
         )
 
     def _loss(self, log: LoggedData) -> Array:
-        center = self.procedure.center(self.stream.sign * self.stream.survey.center)
-        return self.stream.sign * log.outcome - center
+        center = self.procedure.center(self._sign * self.stream.survey.center)
+        return self._sign * log.outcome - center
+
+    @property
+    def _sign(self) -> float:
+        """−1 if outcomes are shown to the estimator as losses and were logged as rewards."""
+        return self.stream.sign * self.procedure.shown_sign
 
     def _scales(self) -> tuple[Array, Array]:
         """Return s (d,), the sd of doses given contexts, and quantiles of the doses (2, d)."""
@@ -196,7 +198,7 @@ class SearchSums:
     """The sums of terms over the rows of a block for any parameters, with all scales fixed."""
 
     fitted: FittedClass
-    estimator: SmoothedEstimator | DirectMethod
+    estimator: Searched
     second: Second
     unit: Array
     h: Array
@@ -207,6 +209,9 @@ class SearchSums:
     model: CrossFit | None
     sign: float
     center: float
+    """What outcomes are counted from."""
+    shown_center: float
+    """The mean outcome as an estimator of a user's own sees it."""
     nuisances: Nuisances
 
     def __call__(self, params: Array, log: LoggedData) -> SearchStatistics:
@@ -233,7 +238,7 @@ class SearchSums:
 
     def _problem(self, log: LoggedData) -> Problem:
         q = np.ones(len(log))
-        if not isinstance(self.estimator, DirectMethod):
+        if self.estimator.uses_propensity:
             prepared = self.nuisances.prepare(log).q
             q = q if prepared is None else prepared
         return Problem(
@@ -244,6 +249,8 @@ class SearchSums:
             h=self.h,
             low=self.low,
             high=self.high,
+            center=self.shown_center,
+            floor=self.nuisances.floor,
         )
 
 
@@ -317,10 +324,12 @@ def regression(survey: StreamSurvey) -> tuple[Affine, Array]:
 
 def fitted_on(policy_class: PolicyClass, survey: StreamSurvey) -> FittedClass:
     """Return a class with the scales of all rows; RBF centers are drawn from the sample."""
-    if isinstance(policy_class, ClippedClass):
+    if isinstance(policy_class, ClippedClass) and type(policy_class) is ClippedClass:
         return fitted_on(policy_class.inside, survey)
     on_sample = policy_class.on(survey.sample.log)
     if not isinstance(policy_class, LinearClass) or not isinstance(on_sample, FittedLinear):
+        return on_sample
+    if type(policy_class).on is not LinearClass.on:  # scales of its own, which only it can find
         return on_sample
     # Where values are held, only the rows themselves tell what is left.
     if survey.sample.whole or not policy_class.standardize or not survey.as_they_are:

@@ -1,6 +1,7 @@
-"""Search statistics of several doses at once, or of any kernel, by numpy.
+"""Search statistics of several doses at once, or of any estimator, by numpy.
 
-The same sums as the compiled loop of one dose; each candidate is one pass over the rows.
+The same sums as the compiled loop of one dose, by the estimator's own terms; each candidate is one
+pass over the rows.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class VectorSearch:
     """The sums of an estimator's terms for policies τ = φB cut to a range, on n rows."""
 
     rows: Rows
-    """The rows; their contexts are the features φ (n, P)."""
+    phi: Array
+    """The features (n, P)."""
     policy: ParametricPolicy
     """Any policy of the class."""
     estimator: Estimator
@@ -65,8 +67,6 @@ class VectorSearch:
     step: Array
     """Of the differences of r̂ in each dose (d,)."""
     model: CrossFit | None
-    context: Array
-    """What the model is fed (n, p)."""
 
     @classmethod
     def of(cls, problem: Problem, estimator: Estimator, model: CrossFit | None) -> VectorSearch:
@@ -80,30 +80,31 @@ class VectorSearch:
             tau=log.doses,
             t=log.doses,
             y=log.outcome,
-            x=problem.phi,
+            x=log.context,
+            center=problem.center,
             q=problem.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
             r_logged=logged,
             first_row=log.first_row,
+            floor=problem.floor,
         )
         size = problem.phi.shape[1]
         start = Affine(np.zeros(size if d == 1 else (size, d)), problem.unit)
         return cls(
             rows=rows,
+            phi=problem.phi,
             policy=Clipped(start, *problem.limits),
             estimator=estimator,
             scale=Scale.of(problem.h, d),
             step=STEP * problem.unit,
             model=model,
-            context=log.context,
         )
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P·d)."""
-        phi = self.rows.need("x", "VectorSearch")
         policies = [self.policy.with_params(p) for p in params]
-        tau = np.stack([policy(phi).reshape(self.rows.t.shape) for policy in policies])
+        tau = np.stack([policy(self.phi).reshape(self.rows.t.shape) for policy in policies])
         value, slope = self._model_at(tau)
         rows = [
             replace(self.rows, tau=tau[j], r_tau=value[j], r_slope=slope[j])
@@ -113,7 +114,7 @@ class VectorSearch:
         ]
         return stacked(
             [
-                search_statistics(self.estimator, policy, self.scale, seen)
+                search_statistics(self.estimator, policy, self.scale, seen, self.phi)
                 for policy, seen in zip(policies, rows, strict=True)
             ]
         )
@@ -134,5 +135,6 @@ class VectorSearch:
             return np.zeros((k, n))
         # All at once: the models are quick, and calling them is not.
         fold = np.tile(self.model.fold(self.rows.first_row, n), k)
-        flat = self.model.predict(fold, np.tile(self.context, (k, 1)), tau.reshape(k * n, -1))
+        context = np.tile(self.rows.need("x", "VectorSearch"), (k, 1))
+        flat = self.model.predict(fold, context, tau.reshape(k * n, -1))
         return flat.reshape(k, n)

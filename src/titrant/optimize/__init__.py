@@ -3,7 +3,7 @@
 from titrant.optimize.affine import affine_search, dose_limits, features
 from titrant.optimize.cccp import CCCP
 from titrant.optimize.checkpoint import Checkpoint
-from titrant.optimize.constraints import Ball, Box, Constraint, Free, paper_box
+from titrant.optimize.constraints import Ball, Box, Constraint, Free, Scaled, paper_box
 from titrant.optimize.exact_line import exact_line
 from titrant.optimize.fused import AffineSearch, Second
 from titrant.optimize.lbfgs import LBFGS
@@ -24,6 +24,7 @@ __all__ = [
     "NumericalObjective",
     "Objective",
     "PolicyObjective",
+    "Scaled",
     "SearchStatistics",
     "Second",
     "Solution",

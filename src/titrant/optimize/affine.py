@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.errors import InvalidArgument
-from titrant.estimators import DirectMethod, SmoothedEstimator
+from titrant.estimators import SmoothedEstimator
+from titrant.estimators.form import has_search_loop
 from titrant.kernels import Epanechnikov
-from titrant.kernels.base import CompactKernel
 from titrant.optimize.fused import AffineSearch, Second
 from titrant.policies import RBF, Clipped, Constant, Linear
+from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 def features(policy: Policy, X: Array) -> Array:
     """Return φ (n, P) with τ = φ'β before any clipping, β the policy's parameters."""
     one = np.ones((len(X), 1))
-    if isinstance(policy, Clipped):
+    if is_exactly(policy, Clipped):
         return features(policy.policy, X)
-    if isinstance(policy, Constant) and np.ndim(policy.dose) == 0:
+    if is_exactly(policy, Constant) and np.ndim(policy.dose) == 0:
         return one
-    if isinstance(policy, Linear) and np.ndim(policy.intercept) == 0:
+    if is_exactly(policy, Linear) and np.ndim(policy.intercept) == 0:
         return np.hstack([one, X])
-    if isinstance(policy, RBF) and np.ndim(policy.intercept) == 0:
+    if is_exactly(policy, RBF) and np.ndim(policy.intercept) == 0:
         # One dose for each center, with a coefficient of 1, is the similarity to that center.
         similarity = RBF(policy.centers, np.eye(len(policy.centers)), scale=policy.scale)
         return np.hstack([one, similarity(X)])
@@ -41,7 +42,7 @@ def features(policy: Policy, X: Array) -> Array:
 
 def dose_limits(policy: Policy) -> tuple[float, float]:
     """Return the bounds that a policy of one dose keeps, infinite where there is none."""
-    if not isinstance(policy, Clipped):
+    if not is_exactly(policy, Clipped):
         return -np.inf, np.inf
     low, high = dose_limits(policy.policy)
     return max(low, float(policy.lower)), min(high, float(policy.upper))
@@ -62,21 +63,21 @@ def affine_search(
     curves, and as the rows' `r_logged`.
     """
     low, high = dose_limits(policy)
-    if isinstance(estimator, DirectMethod):
-        return _direct(policy, rows, table, second)
-    kernel = estimator.kernel if isinstance(estimator, SmoothedEstimator) else None
-    if not isinstance(estimator, SmoothedEstimator) or not isinstance(kernel, CompactKernel):
+    if not has_search_loop(estimator):
         raise InvalidArgument(
-            "The compiled search needs `DirectMethod` or an estimator with a compact kernel; got "
+            "The compiled search needs `DirectMethod` or an estimator with a compact kernel and at "
+            "most Boundary.LINEAR, none of whose methods a class of your own overrides; got "
             f"{estimator!r}. Search it through `search_statistics`."
         )
+    if not isinstance(estimator, SmoothedEstimator):
+        return _direct(policy, rows, table, second)
     center, e = _residuals(estimator, rows, table)
     return AffineSearch(
         phi=features(policy, rows.need("x", "affine_search")),
         t=rows.t[:, 0],
         e=e,
         q=rows.need("q", "affine_search"),
-        kernel=kernel,
+        kernel=estimator.kernel,
         h=h,
         boundary=estimator.boundary,
         lower=None if rows.lower is None else rows.lower[:, 0],

@@ -19,9 +19,9 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.estimators import SmoothedEstimator
+from titrant.estimators.form import is_piecewise, is_ratio
 from titrant.kernels import Boundary, Triangular
-from titrant.optimize.constraints import Ball, Constraint, Free
+from titrant.optimize.constraints import Box, Constraint, Free, limits_of
 from titrant.optimize.fused import AffineSearch
 from titrant.optimize.solution import Solution, Status
 
@@ -53,7 +53,7 @@ class CCCP:
     def __post_init__(self) -> None:
         _check.count(self.steps, "steps", "CCCP")
         _check.nonnegative(self.value_tolerance, "value_tolerance", "CCCP")
-        if isinstance(self.constraint, Ball):
+        if type(self.constraint) not in (Free, Box):
             rule = "linear: `Free` or a `Box`, or `inequalities`"
             raise _check.invalid("constraint", "CCCP", rule, self.constraint)
 
@@ -137,12 +137,14 @@ class Program:
         """Lay out the rows of a search."""
         size = search.phi.shape[1]
         matrix, upper = inequalities or (np.zeros((0, size)), np.zeros(0))
+        bounds = limits_of(constraint, size)
+        assert bounds is not None  # noqa: S101  (CCCP takes a box or none)
         return cls(
             search.phi / search.h,
             search.t / search.h,
             1.0 / search.q,
             search.e,
-            constraint.limits(size)[0][:2].T,
+            bounds[0][:2].T,
             np.asarray(matrix, dtype=np.float64),
             np.asarray(upper, dtype=np.float64),
         )
@@ -189,8 +191,8 @@ def affine_triangular(objective: PolicyObjective) -> AffineSearch:
     search, estimator = objective.statistics, objective.estimator
     if (
         isinstance(search, AffineSearch)
-        and isinstance(search.kernel, Triangular)
-        and isinstance(estimator, SmoothedEstimator)
+        and type(search.kernel) is Triangular
+        and is_piecewise(estimator)
         and search.table is None
         and (search.lower is None or search.boundary is Boundary.NONE)
         and np.isinf([search.low, search.high]).all()
@@ -207,10 +209,7 @@ def affine_triangular(objective: PolicyObjective) -> AffineSearch:
 def _target(objective: PolicyObjective, value: float) -> tuple[float, float]:
     """Return the sign of e and λ: the level of Σw·e/Σw that the next point must go below."""
     sign = -1.0 if objective.maximize else 1.0
-    normalized = (
-        isinstance(objective.estimator, SmoothedEstimator) and objective.estimator.normalized
-    )
-    if not normalized:
+    if not is_ratio(objective.estimator):
         return sign, 0.0
     center = objective.statistics.center if isinstance(objective.statistics, AffineSearch) else 0.0
     return sign, value * objective.scale - sign * center

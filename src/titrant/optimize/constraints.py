@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
 
+    Limits = tuple[Array, float]
+    """Lower and upper bounds and what counts for the norm (3, P), and the limit of the norm."""
+
 
 class Constraint(ABC):
-    """A closed convex set of parameters."""
+    """A closed convex set of parameters; the projection is all that one of your own needs."""
 
     @abstractmethod
     def project(self, params: Array) -> Array:
-        """Return the nearest points (m, P) of the set."""
-
-    @abstractmethod
-    def limits(self, size: int) -> tuple[Array, float]:
-        """Return lower and upper bounds and what counts for the norm (3, P), and its limit."""
+        """Return the nearest points (m, P) of the set to points (m, P)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,6 @@ class Free(Constraint):
     def project(self, params: Array) -> Array:
         """Return the points themselves."""
         return params
-
-    def limits(self, size: int) -> tuple[Array, float]:
-        """Return no limits."""
-        return _limits(size), np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +52,10 @@ class Box(Constraint):
 
     def project(self, params: Array) -> Array:
         """Return the points cut to the box."""
-        return np.clip(params, self.lower, self.upper)
+        size = params.shape[1]
+        return np.clip(params, _as_long(self.lower, size), _as_long(self.upper, size))
 
-    def limits(self, size: int) -> tuple[Array, float]:
+    def limits(self, size: int) -> Limits:
         """Return the bounds."""
         limits = _limits(size)
         limits[0], limits[1] = _as_long(self.lower, size), _as_long(self.upper, size)
@@ -85,11 +81,49 @@ class Ball(Constraint):
         shrink = self.radius / np.maximum(norm, self.radius)
         return np.where(counted > 0, params * shrink, params)
 
-    def limits(self, size: int) -> tuple[Array, float]:
+    def limits(self, size: int) -> Limits:
         """Return what counts for the norm, and its limit."""
         limits = _limits(size)
         limits[2] = 1.0 if self.counted is None else _as_long(self.counted, size)
         return limits, float(self.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled(Constraint):
+    """{γ : scale·γ in the set}: a box may have a scale for each parameter, any other set has one.
+
+    Only then is the nearest point in one unit the nearest one in the other.
+    """
+
+    inside: Constraint
+    scale: float | Array
+
+    def project(self, params: Array) -> Array:
+        """Return the nearest points (m, P) of the set."""
+        return self.inside.project(params * self.scale) / self.scale
+
+
+def limits_of(constraint: Constraint, size: int) -> Limits | None:
+    """Return a box or a ball as compiled steps take it; None for a set known by its projection.
+
+    A subclass may project in another way, so only the classes themselves count.
+    """
+    if isinstance(constraint, Scaled):
+        inside = limits_of(constraint.inside, size)
+        return None if inside is None else _rescaled(inside, constraint.scale)
+    if type(constraint) is Free:
+        return _limits(size), np.inf
+    if isinstance(constraint, Box) and type(constraint) is Box:
+        return constraint.limits(size)
+    if isinstance(constraint, Ball) and type(constraint) is Ball:
+        return constraint.limits(size)
+    return None
+
+
+def _rescaled(inside: Limits, scale: float | Array) -> Limits:
+    limits, radius = inside
+    limits[:2] /= scale
+    return limits, float(radius / np.max(scale))
 
 
 def _limits(size: int) -> Array:

@@ -14,15 +14,15 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.estimators import SmoothedEstimator
+from titrant.estimators.form import is_piecewise
 from titrant.kernels import Boundary
-from titrant.kernels.base import CompactKernel
-from titrant.optimize.layout import coefficients
+from titrant.kernels.power import polynomial
 from titrant.optimize.solution import Solution, Status
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators import Estimator, Rows
+    from titrant.kernels import Kernel
 
 _SAMPLE = 4096
 """Rows whose breakpoints lay out the buckets."""
@@ -89,7 +89,7 @@ class Line:
 
     rows: Array
     """v = (offset − t)/h, κ = slope/h, g = 1/(h·q) and ±e (4, n)."""
-    kernel: CompactKernel
+    kernel: Kernel
     normalized: bool
     center: float
     """What is added to the weighted residuals."""
@@ -106,15 +106,8 @@ class Line:
         maximize: bool,
     ) -> Line:
         """Check that the estimate is piecewise polynomial or rational, and lay out the rows."""
-        kernel = estimator.kernel if isinstance(estimator, SmoothedEstimator) else None
         unbounded = rows.lower is None or getattr(estimator, "boundary", None) is Boundary.NONE
-        if (
-            not isinstance(estimator, SmoothedEstimator)
-            or not isinstance(kernel, CompactKernel)
-            or estimator.uses_outcome_model
-            or not unbounded
-            or rows.t.shape[1] != 1
-        ):
+        if not is_piecewise(estimator) or not unbounded or rows.t.shape[1] != 1:
             raise InvalidArgument(
                 "The exact search needs `IPW` or `SelfNormalized`, a compact kernel and one dose "
                 f"without bounds (or `boundary=Boundary.NONE`); got {estimator!r} and "
@@ -128,17 +121,17 @@ class Line:
         laid_out[1] = np.asarray(slope) / h
         np.divide(1.0 / h, rows.need("q", "exact_line"), out=laid_out[2])
         np.multiply(sign, e, out=laid_out[3])
-        return cls(laid_out, kernel, estimator.normalized, sign * float(b[0]))
+        return cls(laid_out, estimator.kernel, estimator.normalized, sign * float(b[0]))
 
     @property
     def degree(self) -> int:
         """The degree of the kernel's polynomial."""
-        return int(np.flatnonzero(self.kernel.coefficients).max())
+        return int(np.flatnonzero(_coefficients(self.kernel)).max())
 
     @property
     def kinds(self) -> Array:
         """The polynomial pieces of the kernel: where they begin and end, and coefficients."""
-        c = coefficients(self.kernel)
+        c = _coefficients(self.kernel)
         if not c[1::2].any():
             return np.array([[-1.0, 1.0, *c]])
         mirrored = c * (-1.0) ** np.arange(len(c))
@@ -210,3 +203,9 @@ class Line:
         w = g * self.kernel(v + kappa * beta)
         total = np.sum(w) if self.normalized else len(w)
         return self.center + float(np.dot(w, e) / total)
+
+
+def _coefficients(kernel: Kernel) -> Array:
+    c = polynomial(kernel)
+    assert c is not None  # noqa: S101  (asked by is_piecewise)
+    return c

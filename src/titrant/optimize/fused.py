@@ -14,14 +14,15 @@ import numpy as np
 
 from titrant import _check
 from titrant.kernels import Boundary
-from titrant.kernels.base import CompactKernel
-from titrant.optimize.layout import block_shape, coefficients, hermite, in_blocks
+from titrant.kernels.power import polynomial
+from titrant.optimize.layout import block_shape, hermite, in_blocks
 from titrant.optimize.statistics import SearchStatistics
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from titrant._types import Array
+    from titrant.kernels import Kernel
     from titrant.outcome.table import DoseTable
 
 _TERMS = 3
@@ -60,7 +61,7 @@ class AffineSearch:
     """Residuals y − r̂(t, x), or y − c (n,)."""
     q: Array
     """Floored propensities (n,)."""
-    kernel: CompactKernel
+    kernel: Kernel
     h: float
     boundary: Boundary = Boundary.NONE
     lower: Array | None = None
@@ -84,8 +85,9 @@ class AffineSearch:
     def __post_init__(self) -> None:
         owner = "AffineSearch"
         _check.positive(self.h, "h", owner)
-        if not isinstance(self.kernel, CompactKernel):
-            raise _check.invalid("kernel", owner, "compact, such as Epanechnikov()", self.kernel)
+        if polynomial(self.kernel) is None:
+            rule = "compact, such as Epanechnikov(): a polynomial of degree four at most"
+            raise _check.invalid("kernel", owner, rule, self.kernel)
         if self.boundary > Boundary.LINEAR:
             raise _check.invalid("boundary", owner, "at most Boundary.LINEAR", self.boundary)
         if self.direct and self.table is None:
@@ -139,7 +141,7 @@ class AffineSearch:
             in_blocks(np.stack([self.t, self.e, 1.0 / (self.h * self.q)], axis=1), shape),
             np.array(self._pairs(), dtype=np.int64).reshape(-1, 2),
             self._slopes(),
-            coefficients(self.kernel),
+            polynomial(self.kernel),
             float(self.h),
             int(self.boundary if bounds.size else Boundary.NONE),
             in_blocks(bounds, shape),

@@ -9,7 +9,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from titrant._types import Array
-    from titrant.kernels.base import CompactKernel
     from titrant.outcome.table import DoseTable
 
 _CACHE = 32_768
@@ -18,8 +17,6 @@ _FEWEST, _MOST = 64, 1024
 """Rows of a block."""
 _LINE = 8
 """Numbers of a cache line; the rows of a block are a multiple."""
-_COEFFICIENTS = 5
-"""A kernel's polynomial has degree four at most."""
 
 
 def block_shape(n: int, width: int) -> tuple[int, int]:
@@ -45,11 +42,6 @@ def _aligned(shape: tuple[int, ...]) -> Array:
     room = np.empty(size + _LINE)
     start = -(room.ctypes.data // room.itemsize) % _LINE
     return room[start : start + size].reshape(shape)
-
-
-def coefficients(kernel: CompactKernel) -> Array:
-    """Return the kernel's polynomial in |v| as five numbers, constant first."""
-    return np.pad(kernel.coefficients, (0, _COEFFICIENTS - len(kernel.coefficients)))
 
 
 def hermite(table: DoseTable | None, center: float) -> tuple[Array, tuple[float, float]]:

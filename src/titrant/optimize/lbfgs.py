@@ -14,7 +14,8 @@ import numpy as np
 
 from titrant import _check
 from titrant.optimize.checkpoint import Checkpoint
-from titrant.optimize.constraints import Constraint, Free
+from titrant.optimize.constraints import Constraint, Free, limits_of
+from titrant.optimize.projected import ProjectedRuns, check_members
 from titrant.optimize.solution import Solution, Status
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ _STATUS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LBFGS:
-    """Limited-memory BFGS inside a convex set, all starts together."""
+    """Limited-memory BFGS inside a box or a ball, all starts together.
+
+    Inside any other convex set, which is known by its `project` alone, projected BFGS.
+    """
 
     steps: int = 500
     """Accepted steps of a run."""
@@ -65,9 +69,11 @@ class LBFGS:
 
     def minimize(self, objective: Objective, starts: Array) -> Solution:
         """Return the best end over all starts (m, P)."""
+        known = limits_of(self.constraint, starts.shape[1])
+        if known is None:
+            return self._project(objective, starts)
         runs = Runs.at(starts, self.memory)
-        limits, radius = self.constraint.limits(starts.shape[1])
-        state = (*runs.state, limits, float(radius))
+        state = (*runs.state, known[0], float(known[1]))
         told = self.progress is not None or self.checkpoint is not None
         rows = None if told else objective.in_memory
         if rows is None:
@@ -88,29 +94,50 @@ class LBFGS:
         from titrant.optimize.compiled.steps import propose, receive  # noqa: PLC0415  (numba)
 
         done = np.zeros(2, dtype=np.int64)  # rounds and evaluations
-        file = self._resume(starts, state[4], state[5], (*runs.state, done))
+        file = self._resume(starts, f"{state[5]} {state[4].tolist()}", (*runs.state, done))
         while active := propose(*state, runs.points, runs.index):
             f, g = map(np.ascontiguousarray, objective(runs.points[:active]))
             best = receive(*state, runs.index[:active], f, g, self._tolerances)
-            done += 1, active
-            if file is not None:
-                Checkpoint.save(file, (*runs.state, done))
-            if self.progress is not None:
-                self.progress(int(done[0]), float(best))
+            self._tell(done, active, best, file, runs.state)
         return int(done[1])
+
+    def _project(self, objective: Objective, starts: Array) -> Solution:
+        """Return the best end inside a set that is known by its projection alone."""
+        runs = ProjectedRuns.at(starts, self.constraint)
+        done = np.zeros(2, dtype=np.int64)
+        file = self._resume(starts, repr(self.constraint), (*runs.state, done))
+        while active := len(trials := runs.trials()):
+            best = runs.receive(*objective(trials), self._tolerances)
+            self._tell(done, active, best, file, runs.state)
+        ends = runs.vectors[:, 0]
+        check_members(self.constraint, ends)
+        return best_of(ends, runs.numbers[:, 0], runs.counts[:, 0], starts, int(done[1]))
+
+    def _tell(
+        self,
+        done: NDArray[np.int64],
+        active: int,
+        best: float,
+        file: Path | None,
+        state: tuple[NDArray[Any], ...],
+    ) -> None:
+        """Count a round, keep the state and tell about it."""
+        done += 1, active
+        if file is not None:
+            Checkpoint.save(file, (*state, done))
+        if self.progress is not None:
+            self.progress(int(done[0]), float(best))
 
     @property
     def _tolerances(self) -> tuple[float, float, int]:
         return float(self.gradient_tolerance), float(self.value_tolerance), self.steps
 
-    def _resume(
-        self, starts: Array, limits: Array, radius: float, state: tuple[NDArray[Any], ...]
-    ) -> Path | None:
+    def _resume(self, starts: Array, limits: str, state: tuple[NDArray[Any], ...]) -> Path | None:
         """Fill the state with what was kept of this search, and return where it is kept."""
         if self.checkpoint is None:
             return None
-        numbers = (self.steps, self.memory, self.gradient_tolerance, self.value_tolerance, radius)
-        file = self.checkpoint.file(starts, f"{numbers} {limits.tolist()}")
+        numbers = (self.steps, self.memory, self.gradient_tolerance, self.value_tolerance)
+        file = self.checkpoint.file(starts, f"{numbers} {limits}")
         Checkpoint.load(file, state)
         return file
 
@@ -139,14 +166,20 @@ class Runs:
     def solution(self, starts: Array, evaluations: int) -> Solution:
         """Return the best of all runs; the first start if the objective is finite at none."""
         vectors, _, numbers, counts = self.state
-        ends, values = vectors[:, 0].copy(), numbers[:, 0].copy()
-        best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
-        return Solution(
-            params=ends[best].copy(),
-            value=float(values[best]),
-            status=_STATUS[counts[best, 0]],
-            starts=starts,
-            ends=ends,
-            values=values,
-            evaluations=evaluations,
-        )
+        return best_of(vectors[:, 0], numbers[:, 0], counts[:, 0], starts, evaluations)
+
+
+def best_of(
+    ends: Array, values: Array, statuses: NDArray[np.int64], starts: Array, evaluations: int
+) -> Solution:
+    """Return the best of m runs that ended at points (m, P) with values (m,)."""
+    best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
+    return Solution(
+        params=ends[best].copy(),
+        value=float(values[best]),
+        status=_STATUS[statuses[best]],
+        starts=starts,
+        ends=ends.copy(),
+        values=values.copy(),
+        evaluations=evaluations,
+    )

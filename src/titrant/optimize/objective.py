@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant import _check
-from titrant.estimators import DirectMethod, WeightedEstimator
+from titrant.estimators.form import (
+    has_common_value,
+    has_search_loop,
+    has_weighted_terms,
+    is_ratio,
+    values_of,
+)
 from titrant.optimize.fused import AffineSearch, Second
 
 if TYPE_CHECKING:
@@ -83,7 +89,7 @@ class PolicyObjective(Objective):
         for name in ("se_weight", "ess_floor", "ess_strength"):
             _check.nonnegative(getattr(self, name), name, "PolicyObjective")
         _check.positive(self.scale, "scale", "PolicyObjective")
-        if self.ess_floor and not isinstance(self.estimator, WeightedEstimator):
+        if self.ess_floor and not has_weighted_terms(self.estimator):
             rule = "an estimator with weights beside an `ess_floor`"
             raise _check.invalid("estimator", "PolicyObjective", rule, self.estimator)
         needed = Second.ALL if self.se_weight else Second(int(self.ess_floor > 0))
@@ -105,7 +111,7 @@ class PolicyObjective(Objective):
         sums = self.statistics(params)
         mean = sums.mean
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            values, slopes = self.estimator.values(mean), self.estimator.gradient(mean)
+            values, slopes = values_of(self.estimator, mean), self.estimator.gradient(mean)
             hessian = self.estimator.hessian(mean) if self.se_weight else _NONE
             value, by_z, by_zz = compiled_chain()(
                 sums.n, values, slopes, hessian, sums.z, sums.zz, self._factors
@@ -131,11 +137,11 @@ class PolicyObjective(Objective):
 
     def _compiled(self) -> tuple[Any, ...] | None:
         search, estimator = self.statistics, self.estimator
-        known = isinstance(estimator, (WeightedEstimator, DirectMethod))
+        known = has_common_value(estimator) or has_search_loop(estimator)
         if not (known and isinstance(search, AffineSearch) and search.fits_in_memory):
             return None
         n, size = search.phi.shape
-        normalized = isinstance(estimator, WeightedEstimator) and estimator.normalized
+        normalized = is_ratio(estimator)
         terms = (n, normalized, estimator.size, float(search.center))
         ridge = [np.array(np.broadcast_to(a, size)) for a in (self.ridge, self.ridge_center)]
         return search.packed, (terms, self._factors, *ridge)

@@ -79,10 +79,17 @@ def _dot(g: Array, a: Array) -> Array:
 
 
 def search_statistics(
-    estimator: Estimator, policy: ParametricPolicy, scale: Scale, rows: Rows
+    estimator: Estimator,
+    policy: ParametricPolicy,
+    scale: Scale,
+    rows: Rows,
+    features: Array | None = None,
 ) -> SearchStatistics:
-    """Return the sums of one candidate (m = 1); rows carry its doses, r̂ and slopes, and x."""
-    x = rows.need("x", "search")
+    """Return the sums of one candidate (m = 1); rows carry its doses, r̂ and slopes, and x.
+
+    ``features`` (n, P) are what the policy is a function of, if not the contexts.
+    """
+    x = rows.need("x", "search") if features is None else features
     z, slope = estimator.terms(rows, scale), estimator.dterms(rows, scale)
     z[:, 0] -= rows.center
     k = z.shape[1]

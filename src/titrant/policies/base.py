@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import os
 
     from titrant._types import Array
+
+P = TypeVar("P", bound="Policy")
 
 
 class Policy(ABC):
@@ -54,7 +56,7 @@ class Policy(ABC):
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            np.array_equal(mine, theirs)
+            _same(mine, theirs)
             for (_, mine), (_, theirs) in zip(_items(self), _items(other), strict=True)
         )
 
@@ -87,6 +89,16 @@ class ParametricPolicy(Policy):
     @abstractmethod
     def vjp(self, X: Array, g: Array) -> Array:
         """Return Σᵢ gᵢ·∂τ(xᵢ)/∂β (P,) for contexts X (n, p) and g shaped like the doses."""
+
+
+def _same(mine: object, theirs: object) -> bool:
+    arrays = isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray)
+    return np.array_equal(mine, theirs) if arrays else bool(mine == theirs)  # type: ignore[arg-type]
+
+
+def is_exactly(policy: object, kind: type[P]) -> TypeGuard[P]:
+    """Whether a policy is of this class itself: a subclass may dose in another way."""
+    return type(policy) is kind
 
 
 def _items(policy: Any) -> list[tuple[str, Any]]:  # noqa: ANN401

@@ -18,15 +18,24 @@ from titrant.policies.status_quo import StatusQuo
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping, Sequence
 
     from titrant.policies.base import Policy
 
+    Known = Mapping[str, type[Policy]]
+
 POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
 """Every policy with a formula; the law tests run over this list."""
+_ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo)
+SAVED: dict[str, type[Policy]] = {cls.__name__: cls for cls in _ALL}
+"""Every class that a file may name without being told."""
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """Return the policy that `Policy.save` wrote to `path`."""
+def load_policy(path: str | os.PathLike[str], *, classes: Sequence[type[Policy]] = ()) -> Policy:
+    """Return the policy that `Policy.save` wrote to `path`.
+
+    A policy of a class of your own needs that class among ``classes``.
+    """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -37,11 +46,11 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         raise PolicyFileError(
             f"The file {path} is not JSON ({error}). Give a file that `policy.save` wrote."
         ) from error
-    return policy_from_dict(content)
+    return policy_from_dict(content, classes=classes)
 
 
-def policy_from_dict(content: object) -> Policy:
-    """Return the policy whose `to_dict()` is `content`."""
+def policy_from_dict(content: object, *, classes: Sequence[type[Policy]] = ()) -> Policy:
+    """Return the policy whose `to_dict()` is `content`; see `load_policy`."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise PolicyFileError(
             f'A saved policy is a JSON object with "format": "{FORMAT}"; this one is not. '
@@ -53,14 +62,22 @@ def policy_from_dict(content: object) -> Policy:
             f"{VERSION}. Update titrant, or save the policy again."
         )
     return _policy(
-        {key: value for key, value in content.items() if key not in {"format", "version", TRAINING}}
+        {
+            key: value
+            for key, value in content.items()
+            if key not in {"format", "version", TRAINING}
+        },
+        {cls.__name__: cls for cls in classes} | SAVED,
     )
 
 
-def _policy(content: dict[str, Any]) -> Policy:
+def _policy(content: dict[str, Any], known: Known) -> Policy:
     """Return the policy of a document without its header."""
-    cls = _class(content.get("class"))
-    given = {key: _decoded(value) for key, value in content.items() if key != "class"}
+    cls = _class(content.get("class"), known)
+    own = cls not in SAVED.values()
+    given = {
+        key: _decoded(value, known, own=own) for key, value in content.items() if key != "class"
+    }
     _check_fields(cls, given)
     try:
         return cls(**given)
@@ -68,17 +85,20 @@ def _policy(content: dict[str, Any]) -> Policy:
         raise PolicyFileError(f"The policy file holds a wrong value. {error}") from error
 
 
-def _decoded(value: object) -> object:
-    return _policy(value) if isinstance(value, dict) else value
+def _decoded(value: object, known: Known, *, own: bool) -> object:
+    """Return a field; in a class of the user's own what JSON calls an array is a tuple again."""
+    if own and isinstance(value, list):
+        return tuple(_decoded(entry, known, own=own) for entry in value)
+    return _policy(value, known) if isinstance(value, dict) else value
 
 
-def _class(name: object) -> type[Policy]:
-    saved: tuple[type[Policy], ...] = (*POLICIES, StatusQuo)
-    known = {cls.__name__: cls for cls in saved}
+def _class(name: object, known: Known) -> type[Policy]:
     if not isinstance(name, str) or name not in known:
+        shown = name if isinstance(name, str) and name.isidentifier() else "YourPolicy"
         raise PolicyFileError(
-            f"The policy has class {name!r}; known are {', '.join(known)}. "
-            "Update titrant, or save the policy again."
+            f"The policy has class {name!r}; known are {', '.join(known)}. If the class is your "
+            f"own, read the file in Python by `load_policy(path, classes=[{shown}])`; else update "
+            "titrant, or save the policy again."
         )
     return known[name]
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from titrant.errors import InvalidArgument
+
 FORMAT = "titrant-policy"
 VERSION = 1
 TRAINING = "training"
@@ -40,22 +42,59 @@ def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 
 def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401
-    values = {f.name: _encoded(getattr(policy, f.name)) for f in dataclasses.fields(policy)}
-    return {"class": type(policy).__name__, **values}
+    name, own = type(policy).__name__, _is_users_own(policy)
+    if not dataclasses.is_dataclass(policy):
+        raise InvalidArgument(
+            f"`{name}` cannot be saved, because only the fields of a dataclass are. Decorate its "
+            "class with `@dataclass(frozen=True, eq=False, repr=False)`."
+        )
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(policy):
+        try:
+            values[field.name] = _encoded(getattr(policy, field.name), own=own)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"The field `{field.name}` of `{name}` cannot be saved: it holds {error}. Use "
+                "finite numbers, strings, None, policies, and arrays or tuples of them."
+            ) from None
+    return {"class": name, **values}
 
 
-def _encoded(value: Any) -> Any:  # noqa: ANN401
-    """Return a field of a policy in the types that JSON knows."""
-    if isinstance(value, np.ndarray):
-        return _encoded(value.tolist())
+def _is_users_own(policy: object) -> bool:
+    """Whether a policy's class is not one of titrant's; refuse one that would be read as such."""
+    from titrant.policies.loading import SAVED  # noqa: PLC0415  (it imports the policies)
+
+    name = type(policy).__name__
+    own = SAVED.get(name) is not type(policy)
+    if own and name in SAVED:
+        raise InvalidArgument(
+            f"A policy class of your own called `{name}` would be read back as titrant's `{name}`. "
+            "Give it another name."
+        )
+    return own
+
+
+def _encoded(value: Any, *, own: bool) -> Any:  # noqa: ANN401
+    """Return a field of a policy in the types that JSON knows; a TypeError names what is not."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _encoded(value.tolist(), own=own)
     if isinstance(value, (list, tuple)):
-        return [_encoded(entry) for entry in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str) else _nested(value)
+        return [_encoded(entry, own=own) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        # titrant's policies take null for an open side; what another class would, nobody knows.
+        if own or math.isnan(value):
+            raise TypeError(value)
+        return None
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return _nested(value)
 
 
 def _nested(policy: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return a policy inside a policy, through its own `to_dict`: some refuse to be saved."""
+    from titrant.policies.base import Policy  # noqa: PLC0415  (it imports this module)
+
+    if not isinstance(policy, Policy):
+        raise TypeError(f"a {type(policy).__name__}")
     header = ("format", "version")
     return {key: value for key, value in policy.to_dict().items() if key not in header}

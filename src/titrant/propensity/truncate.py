@@ -82,14 +82,20 @@ def _log_mass(model: PropensityModel, X: ArrayLike, lower: Array, upper: Array) 
 
 
 def _log_density(model: PropensityModel, X: ArrayLike, t: Array) -> Array:
-    if isinstance(model, NormalModel):
+    if isinstance(model, NormalModel) and type(model).density is NormalModel.density:
         return model.log_density(X, t)
     with np.errstate(divide="ignore"):
         return np.log(model.density(X, t))
 
 
 def _log_interval(model: PropensityModel, X: ArrayLike, lower: Array, upper: Array) -> Array:
-    if isinstance(model, NormalModel):
+    if isinstance(model, NormalModel) and _has_normal_law(model):
         return model.log_probability(X, lower, upper)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(model.cdf(X, upper) - model.cdf(X, lower), 0.0))
+
+
+def _has_normal_law(model: NormalModel) -> bool:
+    """Whether a class left the distribution function to its normal law, or wrote both anew."""
+    own = type(model)
+    return own.cdf is NormalModel.cdf or own.log_probability is not NormalModel.log_probability

@@ -9,6 +9,7 @@ import numpy as np
 
 from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Function, Linear, Rounded, StatusQuo
+from titrant.policies.base import is_exactly
 from titrant.report.content import Coefficient, Rule
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ def rule(
 
 def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> str:
     """Return the rule for dose number j."""
-    if isinstance(policy, StatusQuo):
+    if is_exactly(policy, StatusQuo):
         return f"{treatment} as it was given"
-    if isinstance(policy, Clipped):
+    if is_exactly(policy, Clipped):
         low, high = _entry(policy.lower, j), _entry(policy.upper, j)
         return _formula(policy.policy, j, treatment, names) + _kept(low, high)
-    if isinstance(policy, Rounded):
+    if is_exactly(policy, Rounded):
         step = f", rounded to steps of {_shown(_entry(policy.step, j))}"
         offset = _entry(policy.offset, j)
         start = f" from {_shown(offset)}" if offset else ""
@@ -57,12 +58,12 @@ def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> st
 
 
 def _right_side(policy: Policy, j: int, names: Sequence[str]) -> str:
-    if isinstance(policy, Constant):
+    if is_exactly(policy, Constant):
         return _shown(_entry(policy.dose, j))
-    if isinstance(policy, Linear) and policy.coef is not None:
+    if is_exactly(policy, Linear) and policy.coef is not None:
         slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
         return _sum(_entry(policy.intercept, j), policy.features or names, slopes)
-    if isinstance(policy, RBF):
+    if is_exactly(policy, RBF):
         level = _shown(_entry(policy.intercept, j))
         return f"{level} + a sum of {len(policy.centers)} bumps of width {_width(policy.scale)}"
     if isinstance(policy, Function):
@@ -116,14 +117,14 @@ def _largest(found: tuple[Coefficient, ...]) -> tuple[Coefficient, ...]:
 
 def linear_part(policy: Policy) -> Linear | None:
     """Return the linear rule inside a policy, if there is one."""
-    if isinstance(policy, (Clipped, Rounded)):
+    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded):
         return linear_part(policy.policy)
-    return policy if isinstance(policy, Linear) and policy.coef is not None else None
+    return policy if is_exactly(policy, Linear) and policy.coef is not None else None
 
 
 def _document(policy: Policy) -> dict[str, Any] | None:
     """Return what `load_policy` reads; None for code, for the log itself, and when too large."""
-    if isinstance(policy, StatusQuo):
+    if is_exactly(policy, StatusQuo):
         return None
     try:
         found = policy.to_dict()

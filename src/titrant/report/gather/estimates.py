@@ -16,6 +16,7 @@ from titrant.inference import Diagnostics
 from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.pareto import tail_index
 from titrant.policies import Constant, Function, StatusQuo, doses
+from titrant.policies.base import is_exactly
 from titrant.report.content import Balance, Weights
 from titrant.report.gather.log import DOSES
 from titrant.report.gather.policies import doses_of
@@ -87,7 +88,7 @@ def strengths(
     None for other rules, and where the log does not answer.
     """
     log, rule = whole.log, whole.policies[whole.names.index(focus)]
-    if isinstance(rule, StatusQuo):
+    if is_exactly(rule, StatusQuo):
         return None
     if not np.ptp(doses_of(rule, log), axis=0).any():
         return None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from titrant.policies import StatusQuo, doses
+from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ def with_status_quo(
 
     The other estimates stay what they are: they keep their bandwidths, or stay refused.
     """
-    if any(isinstance(policy, StatusQuo) for policy in evaluation.policies):
+    if any(is_exactly(policy, StatusQuo) for policy in evaluation.policies):
         return comparison, evaluation
     name = STATUS_QUO if STATUS_QUO not in evaluation.names else "as logged"
     known = dict(zip(evaluation.names, evaluation.policies, strict=True))
@@ -42,7 +43,7 @@ def with_status_quo(
 def reference(whole: Evaluation) -> str:
     """Return the name of the status quo."""
     pairs = zip(whole.names, whole.policies, strict=True)
-    return next(name for name, policy in pairs if isinstance(policy, StatusQuo))
+    return next(name for name, policy in pairs if is_exactly(policy, StatusQuo))
 
 
 def focus(
@@ -76,6 +77,6 @@ def _ranked(comparison: Comparison, reference: str, *, maximize: bool) -> list[s
 
 def doses_of(policy: Policy, log: LoggedData) -> Array:
     """Return the doses of a policy (n, d); those of the status quo are in the log."""
-    if isinstance(policy, StatusQuo):
+    if is_exactly(policy, StatusQuo):
         return log.doses
     return doses(policy, log.context, log.dimension, log.names)

@@ -1,0 +1,113 @@
+"""Whether a compiled loop may stand in for an estimator: the one place that decides.
+
+A loop computes what the classes of this room define. It may take the place of a method only where
+the estimator's class has left that method as it is here. Whatever a class of a user's own
+overrides runs by its own `terms`, `dterms` and `values`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+
+from titrant.estimators.base import Estimator
+from titrant.estimators.direct import DirectMethod
+from titrant.estimators.discretized import Discretized
+from titrant.estimators.doubly_robust import DoublyRobust
+from titrant.estimators.ipw import IPW
+from titrant.estimators.self_normalized import SelfNormalized
+from titrant.estimators.smoothed import SmoothedEstimator
+from titrant.estimators.weighted import WeightedEstimator
+from titrant.kernels import Boundary
+from titrant.kernels.power import polynomial
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+
+_TERMS = ("size", "terms", "weights", "baseline")
+_VALUE = ("size", "value", "values", "gradient", "hessian")
+_SEARCH = (
+    *_TERMS,
+    *_VALUE,
+    "weight",
+    "references",
+    "dterms",
+    "weight_slope",
+    "baseline_slope",
+    "uses_propensity",
+    "uses_outcome_model",
+)
+"""All that a compiled search replaces."""
+_SEARCHED = (IPW, SelfNormalized, DoublyRobust, DirectMethod)
+_AROUND_A_CONSTANT = (IPW, SelfNormalized, Discretized)
+
+
+def has_weighted_terms(estimator: Estimator) -> TypeGuard[WeightedEstimator]:
+    """Whether its terms are b, w·e, w, by its own `baseline` and `weight`."""
+    return isinstance(estimator, WeightedEstimator) and _left(
+        estimator, WeightedEstimator, ("size", "terms", "weights")
+    )
+
+
+def has_common_terms(estimator: Estimator) -> TypeGuard[SmoothedEstimator]:
+    """Whether its terms are those of all kernel estimators, by its own `references` alone."""
+    return has_kernel_weight(estimator) and _left(estimator, SmoothedEstimator, _TERMS)
+
+
+def has_kernel_weight(estimator: Estimator) -> TypeGuard[SmoothedEstimator]:
+    """Whether its weight is the kernel's, w = K*(u)/(|H|^{1/2}·q)."""
+    return isinstance(estimator, SmoothedEstimator) and _left(
+        estimator, SmoothedEstimator, ("weight",)
+    )
+
+
+def is_ratio(estimator: Estimator) -> TypeGuard[WeightedEstimator]:
+    """Whether its value is m₀ + m₁/m₂."""
+    return has_common_value(estimator) and estimator.normalized
+
+
+def has_common_value(estimator: Estimator) -> TypeGuard[WeightedEstimator]:
+    """Whether its value is m₀ + m₁/m₂ or m₀ + m₁, as `normalized` says."""
+    return isinstance(estimator, WeightedEstimator) and _left(estimator, WeightedEstimator, _VALUE)
+
+
+def is_ratio_around_a_constant(estimator: Estimator) -> bool:
+    """Whether rows without weight cannot move its value: a ratio around a constant baseline."""
+    constant = any(_left(estimator, own, ("references",)) for own in _AROUND_A_CONSTANT)
+    plain = has_weighted_terms(estimator) and _left(estimator, WeightedEstimator, ("baseline",))
+    return plain and constant and is_ratio(estimator)
+
+
+def is_built_in(estimator: Estimator) -> bool:
+    """Whether it is one of the estimators that are searched here, with any kernel and settings."""
+    return any(isinstance(estimator, own) and _left(estimator, own, _SEARCH) for own in _SEARCHED)
+
+
+def has_search_loop(estimator: Estimator) -> bool:
+    """Whether the compiled search over policies of one dose computes what this estimator does."""
+    if not is_built_in(estimator):
+        return False
+    if not isinstance(estimator, SmoothedEstimator):
+        return True
+    return polynomial(estimator.kernel) is not None and estimator.boundary <= Boundary.LINEAR
+
+
+def is_piecewise(estimator: Estimator) -> TypeGuard[SmoothedEstimator]:
+    """Whether its value is piecewise polynomial or rational in the dose, away from bounds."""
+    return isinstance(estimator, (IPW, SelfNormalized)) and has_search_loop(estimator)
+
+
+def values_of(estimator: Estimator, means: Array) -> Array:
+    """Return many values (…) from mean terms (…, k), by `value` if that is all a class defines."""
+    own = type(estimator)
+    if own.value is Estimator.value:
+        return estimator.values(means)
+    flat = means.reshape(-1, means.shape[-1])
+    return np.array([estimator.value(mean) for mean in flat]).reshape(means.shape[:-1])
+
+
+def _left(estimator: Estimator, base: type[Any], names: tuple[str, ...]) -> bool:
+    """Whether the estimator's class has these methods and settings as `base` has them."""
+    own = type(estimator)
+    return all(getattr(own, name, None) is getattr(base, name, None) for name in names)

@@ -1,0 +1,388 @@
+"""A part of a user's own is honored everywhere, or refused in a sentence; it is never replaced.
+
+Every pair of `own.py` is asked through the public names, with compiled loops on and off, in memory
+and in parts, at few and at many rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from equivalence.test_sources import Chunks, in_files
+from laws.own import CONSTRAINTS, ESTIMATORS, Along, HalfSpace, Negative, Quotient, Tilted, Tricube
+from titrant.bandwidth import PlugIn, binned
+from titrant.data.simulate import Quadratic
+from titrant.estimators import fused_weight
+from titrant.inference import INTERVALS, bootstrap
+from titrant.kernels import Epanechnikov
+from titrant.learn import search
+from titrant.optimize import LBFGS, Constraint, NumericalObjective, Status
+from titrant.policies import Policy
+
+CLOSE = 1e-9  # the same sums by other operations
+SEARCHED = 2e-5  # where two searches for one minimum end, in units of the parameters
+INSIDE = 1e-8  # how far rounding may carry a point out of its set
+
+LOG = Quadratic().draw(500, seed=3)
+MANY = Quadratic().draw(fused_weight.MANY + 1, seed=4)
+POLICY = tt.Linear([0.9, -0.4], 0.2)
+
+each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+each_constraint = pytest.mark.parametrize("name", CONSTRAINTS)
+
+
+@pytest.fixture(params=[True, False], ids=["loops", "numpy"])
+def loops(request, monkeypatch):
+    """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
+    many = 1 if request.param else sys.maxsize
+    monkeypatch.setattr(fused_weight, "MANY", many)
+    monkeypatch.setattr(binned, "MANY", many)
+    monkeypatch.setattr(bootstrap, "_MANY", many)
+    if not request.param:
+        monkeypatch.setattr(search, "has_search_loop", lambda estimator: False)  # noqa: ARG005
+    return request.param
+
+
+def in_memory(log):
+    return log
+
+
+def in_chunks(log):
+    return Chunks(log, 90, sample_rows=len(log))
+
+
+each_source = pytest.mark.parametrize("source", [in_memory, in_chunks])
+
+
+def numbers(estimate):
+    return [estimate.value, estimate.se, estimate.ess, float(estimate.bandwidth.h)]
+
+
+def params(learner):
+    inside = learner.policy_.policy if isinstance(learner.policy_, tt.Clipped) else learner.policy_
+    return inside.params
+
+
+def learned(log, **settings):
+    maximize = settings.pop("maximize", False)
+    procedure = tt.CPO(bandwidth=0.9, restarts=2, **settings)
+    return tt.PolicyLearner(procedure=procedure, maximize=maximize, honest=False).fit(log)
+
+
+# ── estimators and kernels ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("loops")
+@each_source
+@each_estimator
+def test_an_estimate_and_its_bandwidth(name, source):
+    pair = ESTIMATORS[name]
+    asked = {"allow_untrusted": True, "interval": tt.Normal()}
+    mine = tt.evaluate(source(LOG), POLICY, estimator=pair.own, **asked)
+    twin = tt.evaluate(source(pair.change(LOG)), POLICY, estimator=pair.twin, **asked)
+    np.testing.assert_allclose(numbers(mine), numbers(twin), rtol=CLOSE)
+    np.testing.assert_allclose(mine.interval(), twin.interval(), rtol=CLOSE)
+
+
+@pytest.mark.usefixtures("loops")
+@each_source
+@each_estimator
+def test_a_bandwidth_path(name, source):
+    pair = ESTIMATORS[name]
+    mine = tt.bandwidth_path(source(LOG), POLICY, estimator=pair.own)
+    twin = tt.bandwidth_path(source(pair.change(LOG)), POLICY, estimator=pair.twin)
+    for column in ("values", "se", "ess", "count"):
+        np.testing.assert_allclose(getattr(mine, column), getattr(twin, column), rtol=1e-7)
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("interval", INTERVALS, ids=lambda i: type(i).__name__)
+@each_estimator
+def test_an_interval(name, interval):
+    pair = ESTIMATORS[name]
+    if isinstance(interval, tt.PoissonBootstrap):
+        interval = replace(interval, draws=100)
+    asked = {"bandwidth": 0.5, "allow_untrusted": True, "interval": interval}
+    mine = tt.evaluate(LOG, POLICY, estimator=pair.own, **asked).interval()
+    twin = tt.evaluate(pair.change(LOG), POLICY, estimator=pair.twin, **asked).interval()
+    # A value of another form has no leverage to leave out: its interval is the delta method's.
+    rough = isinstance(pair.own, (Quotient, Negative))
+    np.testing.assert_allclose(mine, twin, rtol=0.02 if rough else CLOSE)
+
+
+@pytest.mark.parametrize("name", ["a weight", "a baseline", "terms", "a kernel's value"])
+def test_one_row_more_than_loops_take_changes_little(name):
+    # The rows from which on loops would be used: nothing but rounding tells the two apart.
+    pair = ESTIMATORS[name]
+    asked = {"allow_untrusted": True, "interval": tt.Normal()}
+    many = numbers(tt.evaluate(MANY, POLICY, estimator=pair.own, **asked))
+    twins = numbers(tt.evaluate(pair.change(MANY), POLICY, estimator=pair.twin, **asked))
+    np.testing.assert_allclose(many, twins, rtol=1e-7)
+    mine, twin = (
+        tt.bandwidth_path(log, POLICY, estimator=estimator)
+        for log, estimator in ((MANY, pair.own), (pair.change(MANY), pair.twin))
+    )
+    np.testing.assert_allclose(mine.values, twin.values, rtol=1e-7)
+    np.testing.assert_allclose(mine.se, twin.se, rtol=1e-6)
+    fewer = tt.evaluate(MANY.rows(slice(0, -2)), POLICY, estimator=pair.own, **asked)
+    np.testing.assert_allclose(numbers(fewer), many, rtol=0.01)
+
+
+@pytest.mark.usefixtures("loops")
+@each_source
+@each_estimator
+def test_a_learned_policy(name, source):
+    pair = ESTIMATORS[name]
+    mine = learned(source(LOG), estimator=pair.own)
+    twin = learned(source(pair.change(LOG)), estimator=pair.twin)
+    np.testing.assert_allclose(params(mine), params(twin), atol=SEARCHED)
+    assert mine.solution_.value * mine.learned_.report["outcome_unit"] + mine.learned_.report[
+        "outcome_center"
+    ] == pytest.approx(
+        twin.solution_.value * twin.learned_.report["outcome_unit"]
+        + twin.learned_.report["outcome_center"],
+        abs=1e-6,
+    )
+
+
+# A negative value of a reward is a loss again: nothing that one would maximize.
+GOOD = [name for name, pair in ESTIMATORS.items() if not isinstance(pair.own, Negative)]
+
+
+@each_source
+@pytest.mark.parametrize("name", GOOD)
+def test_a_policy_learned_from_rewards(name, source):
+    # An estimator of one's own is shown rewards as they were logged, not their negatives.
+    pair = ESTIMATORS[name]
+    rewards = LOG.with_outcome(-LOG.outcome)
+    # What has the outcome's sign turns with it; the built-in twin is shown losses.
+    if name == "a baseline":
+        pair = replace(pair, own=replace(pair.own, slope=-2.0))
+    if name == "a weight beside a model":
+        pair = replace(pair, own=replace(pair.own, outcome=Along(-2.0)))
+    mine = learned(source(rewards), estimator=pair.own, maximize=True)
+    twin = learned(source(pair.change(rewards)), estimator=pair.twin, maximize=True)
+    np.testing.assert_allclose(params(mine), params(twin), atol=SEARCHED)
+
+
+def test_penalties_of_an_estimator_of_ones_own():
+    pair = ESTIMATORS["a weight"]
+    penalties = {"ridge": 0.01, "se_weight": 0.5, "ess_floor": 60}
+    mine = learned(LOG, estimator=pair.own, **penalties)
+    twin = learned(pair.change(LOG), estimator=pair.twin, **penalties)
+    np.testing.assert_allclose(params(mine), params(twin), atol=SEARCHED)
+    with pytest.raises(tt.InvalidArgument, match="`ess_floor` of `CPO` must be 0 without weights"):
+        tt.CPO(estimator=Quotient(), ess_floor=60)
+
+
+def test_the_best_constant_by_an_estimator_of_ones_own():
+    for pair in (ESTIMATORS["a weight"], ESTIMATORS["a kernel of high degree"]):
+        mine = tt.best_constant(LOG, estimator=pair.own, bandwidth=0.9)
+        twin = tt.best_constant(pair.change(LOG), estimator=pair.twin, bandwidth=0.9)
+        assert mine.dose == pytest.approx(twin.dose, abs=1e-4)
+
+
+def test_over_files(tmp_path):
+    pair = ESTIMATORS["a weight"]
+    (tmp_path / "own").mkdir()
+    (tmp_path / "twin").mkdir()
+    files = in_files(LOG, tmp_path / "own", 3)
+    twins = in_files(pair.change(LOG), tmp_path / "twin", 3)
+    np.testing.assert_allclose(
+        params(learned(files, estimator=pair.own)),
+        params(learned(twins, estimator=pair.twin)),
+        atol=SEARCHED,
+    )
+
+
+def test_what_cannot_be_honored_is_refused():
+    with pytest.raises(tt.InvalidArgument, match="`Tilted` weights rows in its own way"):
+        tt.evaluate(LOG, POLICY, estimator=Tilted(), bandwidth=PlugIn())
+
+    @dataclass
+    class Mutable(Epanechnikov.__mro__[1]):
+        coefficients = (0.75, 0.0, -0.75)
+
+    with pytest.raises(tt.InvalidArgument, match="must be hashable"):
+        tt.SelfNormalized(kernel=Mutable())
+
+
+# ── constraints ──────────────────────────────────────────────────────────────────────────────────
+
+
+# A smooth objective: where doses are cut to a range it has kinks, and near-equal minima there.
+SMOOTH = {"estimator": tt.SelfNormalized(kernel=tt.Gaussian()), "clipped": False}
+
+
+@each_source
+@each_constraint
+def test_a_constraint(name, source):
+    pair = CONSTRAINTS[name]
+    mine, twin = (learned(source(LOG), constraint=c, **SMOOTH) for c in (pair.own, pair.twin))
+    np.testing.assert_allclose(params(mine), params(twin), atol=SEARCHED)
+    assert mine.solution_.status is Status.CONVERGED
+
+
+@each_source
+def test_a_sum_of_coefficients_stays_below_its_limit(source):
+    # Without the limit the parameters' sum is .44.
+    half = HalfSpace((1.0, 1.0, 1.0), 0.3)
+    free, held = (learned(source(LOG), **given) for given in ({}, {"constraint": half}))
+
+    def total(learner):
+        unit = learner.learned_.report["dose_unit"][0]
+        return float(np.sum(learner.solution_.params)) * unit
+
+    assert total(free) > 0.4
+    assert total(held) == pytest.approx(0.3, abs=INSIDE)
+    assert held.solution_.value > free.solution_.value
+
+
+@pytest.mark.parametrize("size", [2, 5, 30])
+def test_the_nearest_point_of_a_half_space(size):
+    # Known answer: the least ‖β − c‖² in a set is at the projection of c, here badly scaled.
+    rng = np.random.default_rng(size)
+    half, c = HalfSpace(tuple(rng.normal(size=size)), -1.0), 3 + rng.normal(size=size)
+    objective = NumericalObjective(lambda b: float(np.sum((b - c) ** 2)))
+    found = LBFGS(constraint=half).minimize(objective, rng.normal(size=(4, size)))
+    np.testing.assert_allclose(found.params, half.project(c[None])[0], atol=1e-5)
+    assert found.status is Status.CONVERGED
+    assert np.all(found.ends @ np.asarray(half.normal) <= -1.0 + INSIDE)
+
+
+def test_a_narrow_valley_across_a_half_space():
+    # Rosenbrock's valley, cut off at x ≤ .5: the least value is at (.5, .25).
+    def rosenbrock(b):
+        return float((1 - b[0]) ** 2 + 100 * (b[1] - b[0] ** 2) ** 2)
+
+    half = HalfSpace((1.0, 0.0), 0.5)
+    found = LBFGS(constraint=half).minimize(
+        NumericalObjective(rosenbrock, step=1e-7), np.array([[-1.2, 1.0]])
+    )
+    np.testing.assert_allclose(found.params, [0.5, 0.25], atol=1e-4)
+
+
+@dataclass(frozen=True)
+class Halving(Constraint):
+    """A `project` that never arrives."""
+
+    def project(self, params):
+        return params / 2
+
+
+def test_a_projection_that_is_none_is_refused():
+    objective = NumericalObjective(lambda b: float(np.sum((b - [2.0, 0.3]) ** 2)))
+    with pytest.raises(tt.InvalidArgument, match="leaves its own points where they are"):
+        LBFGS(constraint=Halving()).minimize(objective, np.array([[-0.5, 2.0], [1.0, 1.0]]))
+
+
+# ── policies and propensities ────────────────────────────────────────────────────────────────────
+
+
+class Steeper(tt.Linear):
+    """A linear policy that gives twice the dose."""
+
+    def __call__(self, X):
+        return 2.0 * tt.Linear.__call__(self, X)
+
+
+class Frozen(tt.StatusQuo):
+    """A status quo with a formula."""
+
+    def __call__(self, X):
+        return X[:, 0] - 0.5 * X[:, 1]
+
+
+def test_a_subclass_of_a_policy_is_not_taken_for_its_base():
+    own = tt.evaluate(LOG, Frozen(), estimator=tt.SelfNormalized(), bandwidth=0.5)
+    same = tt.evaluate(
+        LOG, lambda X: X[:, 0] - 0.5 * X[:, 1], estimator=tt.SelfNormalized(), bandwidth=0.5
+    )
+    assert own.value == same.value
+    with pytest.raises(tt.InvalidArgument, match="not a subclass of theirs"):
+        tt.PolicyLearner(policy=Steeper()).fit(LOG)
+
+
+class Wide(tt.LinearGaussian):
+    """Every density a little smaller, every probability a little nearer to one half."""
+
+    def density(self, X, t):
+        return 0.7 * tt.LinearGaussian.density(self, X, t)
+
+    def cdf(self, X, t):
+        return 0.05 + 0.9 * tt.LinearGaussian.cdf(self, X, t)
+
+
+def test_a_subclass_of_a_propensity_is_asked_within_bounds_too():
+    # Within bounds the density is f/(F(high) − F(low)), both by the model's own methods.
+    low, high = float(LOG.treatment.min() - 1), float(LOG.treatment.max() + 0.2)
+    bounded = tt.LoggedData(LOG.context, LOG.treatment, LOG.outcome, bounds=(low, high))
+    model = Wide().fit(LOG.context, LOG.treatment)
+    mass = np.diff([model.cdf(LOG.context, end) for end in (low, high)], axis=0)[0]
+    column = model.density(LOG.context, LOG.treatment) / mass
+    known = tt.LoggedData(LOG.context, LOG.treatment, LOG.outcome, column, bounds=(low, high))
+    asked = {"estimator": tt.IPW(), "bandwidth": 0.5, "allow_untrusted": True}
+    policy = tt.Clipped(POLICY, low, high)
+    mine, twin = (
+        tt.evaluate(log, policy, propensity=given, **asked)
+        for log, given in ((bounded, Wide()), (known, None))
+    )
+    assert mine.value == pytest.approx(twin.value, rel=CLOSE)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stepped(Policy):
+    """One dose up to a threshold of a context, another beyond; with every kind of field."""
+
+    column: int
+    threshold: float
+    doses: tuple[float, ...]
+    above: bool = True
+    names: tuple[tuple[str, ...], ...] = (("a", "b"), ("c",))
+    inside: Policy = field(default_factory=lambda: tt.Constant(1.0))
+    note: str | None = None
+    rows: np.int64 = field(default_factory=lambda: np.int64(3))
+
+    def __call__(self, X):
+        low, high = self.doses
+        return np.where((X[:, self.column] > self.threshold) == self.above, high, low)
+
+
+def test_a_policy_of_ones_own_is_saved_and_read(tmp_path):
+    policy = Stepped(1, 0.5, (0.2, 0.7))
+    policy.save(tmp_path / "policy.json")
+    back = tt.load_policy(tmp_path / "policy.json", classes=[Stepped])
+    assert back == policy
+    assert (type(back.column), type(back.above), back.names) == (int, bool, policy.names)
+    X = LOG.context
+    assert np.array_equal(back(X), policy(X))
+    nested = tt.Clipped(policy, 0.3, 0.6)
+    nested.save(tmp_path / "nested.json")
+    assert tt.load_policy(tmp_path / "nested.json", classes=[Stepped]) == nested
+
+
+def test_what_cannot_be_read_or_saved_says_how(tmp_path):
+    Stepped(1, 0.5, (0.2, 0.7)).save(tmp_path / "policy.json")
+    with pytest.raises(tt.PolicyFileError, match=r"load_policy\(path, classes=\[Stepped\]\)"):
+        tt.load_policy(tmp_path / "policy.json")
+    for wrong, said in ((np.inf, "it holds inf"), (np.nan, "nan"), ({"a": 1}, "a dict")):
+        with pytest.raises(tt.InvalidArgument, match=f"field `threshold` of `Stepped`.*{said}"):
+            Stepped(1, wrong, (0.2, 0.7)).save(tmp_path / "wrong.json")
+    impostor = type("Linear", (Stepped,), {})
+    with pytest.raises(tt.InvalidArgument, match="would be read back as titrant's `Linear`"):
+        impostor(1, 0.5, (0.2, 0.7)).save(tmp_path / "wrong.json")
+
+
+def test_the_tricube_is_the_kernel_it_says():
+    u = np.linspace(-1.2, 1.2, 41)
+    spelled = ESTIMATORS["a kernel of high degree"].twin.kernel
+    for j in range(3):
+        np.testing.assert_allclose(
+            Tricube().antiderivative(j, u), spelled.antiderivative(j, u), atol=CLOSE
+        )
+    np.testing.assert_allclose(Tricube().derivative(u), spelled.derivative(u), atol=CLOSE)
