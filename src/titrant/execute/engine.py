@@ -11,16 +11,17 @@ import os
 from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, reduce
 from operator import add
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from titrant import _check
 from titrant.data import LoggedData
 from titrant.data.source import root_of
 from titrant.errors import ExecutionError
+from titrant.execute.installed import check_sender, installed
 from titrant.execute.pinning import pin_for_good, pinned, this_process
 
 if TYPE_CHECKING:
@@ -90,15 +91,38 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[P, S]):
-    """A task as it travels: it keeps BLAS of a process it has been sent to to one thread."""
+    """A task that can be sent to another process, where it arrives as one that was sent."""
 
     task: Callable[[P], S]
     pin: bool
-    home: tuple[str, int] = field(default_factory=this_process)
 
     def __call__(self, partition: P) -> S:
         """Return the result of one partition."""
-        if self.pin and this_process() != self.home:
+        return self.task(partition)
+
+    def __reduce__(self) -> tuple[type[Sent[P, S]], tuple[Any, ...]]:
+        """Return what is pickled: the task, and where and of which titrant it comes."""
+        return Sent, (self.task, self.pin, this_process(), installed())
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Generic[P, S]):
+    """A task that has been sent: it makes sure that it arrived at the same titrant.
+
+    It also keeps BLAS of the process that it was sent to to one thread.
+    """
+
+    task: Callable[[P], S]
+    pin: bool
+    home: tuple[str, int]
+    sender: str
+    """The titrant of the process that sent it."""
+
+    def __call__(self, partition: P) -> S:
+        """Return the result of one partition."""
+        here = this_process()
+        check_sender(self.sender, here[0])
+        if self.pin and here != self.home:
             pin_for_good()
         return self.task(partition)
 
@@ -132,6 +156,8 @@ class Handed(Generic[P, S]):
             except Exception as error:
                 if _unpicklable(error):
                     raise _cannot_travel(error) from error
+                if _unknown_there(error):
+                    raise _cannot_arrive(error) from error
                 if not _engines_own(error):
                     raise
                 if not future.done():
@@ -183,6 +209,19 @@ def _cannot_travel(error: BaseException) -> ExecutionError:
     return ExecutionError(
         f"A policy, model or partition cannot be sent to another process ({_first_line(error)}). "
         "Define its functions in a module of their own, or work on threads."
+    )
+
+
+def _unknown_there(error: BaseException) -> bool:
+    """Return whether a worker has no titrant, or one that lacks a part of the task."""
+    told = isinstance(error, AttributeError) and "Can't get attribute" in str(error)
+    return (told or isinstance(error, ImportError)) and "titrant" in str(error)
+
+
+def _cannot_arrive(error: BaseException) -> ExecutionError:
+    return ExecutionError(
+        f"A worker cannot load its task ({_first_line(error)}). Install titrant {installed()}, "
+        "which runs here, where the workers run, and start them anew."
     )
 
 
