@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,7 +74,7 @@ def test_parts_add_up_to_the_whole_in_any_cut(size):
 @given(st.lists(st.integers(1, N - 1), max_size=6))
 def test_sums_of_digests_are_those_of_the_rows(ends):
     edges = [0, *sorted(set(ends)), N]
-    parts = [sums_of(1.0, LOG.rows(slice(a, b))) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [sums_of(1.0, LOG.rows(slice(a, b))) for a, b in pairwise(edges)]
     total = parts[0]
     for part in parts[1:]:
         total += part
@@ -125,11 +127,11 @@ def test_losses_of_the_same_moments_have_another_policy(tmp_path):
     assert learned(HALF, tmp_path).policy_ != learned(other, tmp_path).policy_
 
 
-def narrow(X, t):
+def narrow(_, t):
     return np.exp(-0.5 * (t / 0.8) ** 2) + 0.01
 
 
-def wide(X, t):
+def wide(_, t):
     return np.exp(-0.5 * (t / 1.6) ** 2) + 0.01
 
 

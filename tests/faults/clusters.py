@@ -33,8 +33,8 @@ def cluster(folder, *, bare, nannied, path=()):
     """
     with ExitStack() as stack:
         file = Path(folder, "scheduler.json")
-        scheduler = _start(stack, folder, (), "scheduler", "--host", LOOPBACK, "--port", "0", *_NO_PAGES,
-               "--scheduler-file", file)  # fmt: skip
+        where = ("--host", LOOPBACK, "--port", "0", "--scheduler-file", file)
+        scheduler = _start(stack, folder, (), "scheduler", *where, *_NO_PAGES)
         wait_until(lambda: file.exists() and file.read_text(), "no scheduler")
         address = json.loads(file.read_text())["address"]
         alone = [_worker(stack, folder, path, address, "--no-nanny") for _ in range(bare)]

@@ -11,7 +11,7 @@ import titrant
 from titrant.errors import ExecutionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
 _DIGITS = 16
@@ -42,9 +42,29 @@ def _modules(folder: Traversable, place: str) -> Iterator[tuple[str, bytes]]:
 @cache
 def check_sender(sender: str, host: str) -> None:
     """Refuse to work on ``host``, here, for a process that runs another titrant."""
-    here = installed()
-    if sender != here:
+    check_same(sender, installed(), host)
+
+
+def check_same(sender: str, worker: str, place: str) -> None:
+    """Refuse a worker at a place that runs another titrant than the process it works for."""
+    if sender != worker:
         raise ExecutionError(
             f"All workers must run the titrant of the process that they work for, which is {sender}"
-            f"; got {here} on `{host}`. Install the same one there and start the workers anew."
+            f"; got {worker} on `{place}`. Install the same one there and start the workers anew."
         )
+
+
+def cannot_load(reason: str) -> ExecutionError:
+    """Return the refusal of a worker that has no titrant, or one that lacks a part of a task."""
+    return ExecutionError(
+        f"A worker cannot load its task ({reason}). Install titrant {installed()}, which runs "
+        "here, where the workers run, and start them anew."
+    )
+
+
+class Asked:
+    """A question that travels pickled: to open it is to answer which titrant is installed."""
+
+    def __reduce__(self) -> tuple[Callable[[], str], tuple[()]]:
+        """Return what opening it calls."""
+        return installed, ()
