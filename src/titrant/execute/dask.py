@@ -10,8 +10,11 @@ from __future__ import annotations
 import logging
 import pickle
 import sys
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from math import inf
+from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
@@ -31,6 +34,8 @@ EMPTY = 300.0
 """Seconds that a cluster may be without any worker: new machines need minutes to start."""
 ASK = 10.0
 """Seconds between two questions to a scheduler that is waited for."""
+_GRACE = 2.0
+"""Seconds in which Dask, its time being up, says so itself."""
 _LOOPBACK = "127.0.0.1"
 
 
@@ -81,13 +86,26 @@ def _local(distributed: ModuleType, workers: int) -> Any:  # noqa: ANN401  (unty
 
 
 def _connected(distributed: ModuleType, address: str, answer: float) -> Any:  # noqa: ANN401
+    seconds = _check.positive(answer, "answer", "Dask")
+    found: Future[Any] = Future()
+    # Dask waits forever where somebody accepts a connection and then says nothing. Its thread
+    # ends with this process.
+    Thread(target=_connect, args=(found, distributed, address, seconds), daemon=True).start()
     try:
-        return distributed.Client(address, timeout=_check.positive(answer, "answer", "Dask"))
-    except (OSError, ValueError) as reason:  # ValueError: it reads like no address
+        return found.result(seconds + _GRACE)
+    except (OSError, ValueError, TimeoutError) as reason:  # ValueError: it reads like no address
         raise ExecutionError(
             f"No Dask scheduler answers at `{address}` within {answer:g} seconds "
             f"({type(reason).__name__}). Check the address and that the scheduler runs."
         ) from reason
+
+
+def _connect(found: Future[Any], distributed: ModuleType, address: str, answer: float) -> None:
+    """Find the scheduler, or what is wrong with it."""
+    try:
+        found.set_result(distributed.Client(address, timeout=answer))
+    except BaseException as reason:  # noqa: BLE001  (it is raised where it is waited for)
+        found.set_exception(reason)
 
 
 def _distributed() -> ModuleType:
@@ -111,7 +129,7 @@ class Watch(Protocol):
     def there(self) -> bool:
         """Whether the executor can be spoken to."""
 
-    def begin(self) -> None:
+    def begin(self, timeout: float | None) -> None:
         """Refuse an executor that cannot do the work of a pass."""
 
     def look(self) -> None:
@@ -123,7 +141,7 @@ class Trusting:
 
     there = True
 
-    def begin(self) -> None:
+    def begin(self, timeout: float | None) -> None:
         """Trust it."""
 
     def look(self) -> None:
@@ -143,6 +161,8 @@ class DaskWatch:
     """
 
     client: Any
+    answer: float
+    """Seconds in which the scheduler has to answer, or to be found again."""
     connected: float = field(default_factory=monotonic)
     """When the scheduler was last known to be connected."""
     manned: float = field(default_factory=monotonic)
@@ -155,11 +175,13 @@ class DaskWatch:
         """Whether the client is connected to its scheduler."""
         return str(self.client.status) == "running"
 
-    def begin(self) -> None:
+    def begin(self, timeout: float | None) -> None:
         """Refuse a client that is closed, and workers that run another titrant."""
         self._check_connection()
         if self.there:
             self._ask()
+        if not _asked.get(self.client):
+            self._ask_the_first(inf if timeout is None else monotonic() + timeout)
 
     def look(self) -> None:
         """Raise an error if the scheduler or all workers are gone."""
@@ -170,15 +192,15 @@ class DaskWatch:
     def _check_connection(self) -> None:
         if self.there:
             self.connected = monotonic()
-        elif self.client.status != "connecting" or monotonic() - self.connected > ANSWER:
+        elif self.client.status != "connecting" or monotonic() - self.connected > self.answer:
             raise self._gone("The connection to the Dask scheduler{} is lost")
 
     def _ask(self) -> None:
         """Ask the scheduler for its workers, and new workers which titrant they run."""
         try:
-            workers = self.client.sync(self.client.scheduler.ncores, callback_timeout=ANSWER)
+            workers = self.client.sync(self.client.scheduler.ncores, callback_timeout=self.answer)
         except TimeoutError:
-            seconds = f"{ANSWER:g} seconds"
+            seconds = f"{self.answer:g} seconds"
             raise self._gone(f"The Dask scheduler{{}} did not answer for {seconds}") from None
         except OSError:
             return  # the connection is being lost: the next look will tell
@@ -188,6 +210,22 @@ class DaskWatch:
             self._greet(set(workers))
         elif self.heard - self.manned > EMPTY:
             raise self._gone(f"The Dask scheduler{{}} had no worker for {EMPTY:g} seconds")
+
+    def _ask_the_first(self, until: float) -> None:
+        """Wait for a first worker and ask it, by a task that any worker can load.
+
+        A cluster may start workers only when there is work. A worker that cannot load its task
+        would drop it, and Dask say nothing.
+        """
+        answer = self.client.submit(pickle.loads, pickle.dumps(Asked()), pure=False)
+        while not answer.done() and monotonic() < until:
+            self.look()
+            with suppress(TimeoutError):
+                answer.exception(timeout=_GRACE)
+        if answer.status == "finished":
+            check_same(installed(), str(answer.result()), "a worker")
+        elif answer.status == "error":
+            raise cannot_load(str(answer.exception()))
 
     def _greet(self, workers: set[str]) -> None:
         """Ask workers that were not asked before which titrant they run."""
@@ -203,7 +241,7 @@ class DaskWatch:
                 pickle.dumps(Asked()),
                 workers=new,
                 on_error="return",
-                callback_timeout=ANSWER,
+                callback_timeout=self.answer,
             )
         for worker, answer in answers.items():
             if isinstance(answer, ImportError | AttributeError):
@@ -226,5 +264,6 @@ def watch_of(executor: Executor) -> Watch:
     # Whoever has an executor of Dask's has imported it.
     distributed = sys.modules.get("distributed.cfexecutor")
     if distributed is not None and isinstance(executor, distributed.ClientExecutor):
-        return DaskWatch(executor._client)  # noqa: SLF001  (it has no other name)
+        client = executor._client  # noqa: SLF001  (it has no other name)
+        return DaskWatch(client, max(ANSWER, client._timeout))  # noqa: SLF001
     return Trusting()

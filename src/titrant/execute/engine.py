@@ -147,7 +147,7 @@ class Handed(Generic[P, S]):
     def results(self, partitions: Sequence[P]) -> Iterator[S]:
         """Yield the result of each partition, in order; cancel the rest when one fails."""
         waiting: deque[tuple[int, P, Future[S]]] = deque()
-        self.watch.begin()
+        self.watch.begin(self.engine.timeout)
         with ExitStack() as cleanup:
             cleanup.callback(self._cancel, waiting)
             for number, partition in enumerate(partitions):
