@@ -23,6 +23,8 @@ from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from titrant._types import Array
@@ -32,6 +34,8 @@ SEED = 0
 """Of the sample of rows."""
 _SALT = 0x5A17
 """So that the sample is not drawn by the keys that draw folds."""
+_ODD = 0xD6E8FEB86659FD93
+"""A multiplier that spreads a bit over the higher half of 64; times an odd number is one-to-one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,8 @@ class Sums:
     logs: tuple[LoggedData, ...]
     """The rows drawn, in parts."""
     numbers: tuple[NDArray[np.int64], ...]
+    digest: int
+    """A hash of the rows; see `digest_of`."""
 
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over both sets of rows."""
@@ -201,6 +207,7 @@ class Sums:
             np.minimum(self.upper, other.upper),
             self.logs + other.logs,
             self.numbers + other.numbers,
+            (self.digest + other.digest) % 2**64,
         )
 
 
@@ -321,7 +328,38 @@ def sums_of(share: float, log: LoggedData) -> Sums:
         log.upper.min(axis=0),
         (log.rows(drawn),),
         (numbers[drawn],),
+        digest_of(log),
     )
+
+
+def digest_of(log: LoggedData) -> int:
+    """Return Σᵢ H(i, every number of row i) mod 2⁶⁴, i the place of a row in the whole log.
+
+    The sums of parts add up to that of the whole, in any cut. H goes through the numbers one by
+    one, and each step is one-to-one in the number and in what came before: one cell that differs
+    always makes another sum, and so do rows in another order, up to chance of 2⁻⁶⁴.
+    """
+    numbers = np.arange(log.first_row, log.first_row + len(log), dtype=np.uint64)
+    state = splitmix64(numbers * np.uint64(GOLDEN))
+    shifted = np.empty_like(state)
+    for column in _every_column(log):
+        state ^= np.ascontiguousarray(column).view(np.uint64)
+        state *= np.uint64(_ODD)
+        np.right_shift(state, np.uint64(32), out=shifted)
+        state ^= shifted
+    return int(splitmix64(state).sum(dtype=np.uint64))
+
+
+def _every_column(log: LoggedData) -> Iterator[Array]:
+    """Yield all that a log says of its rows, column by column (n,)."""
+    yield log.outcome
+    if log.propensity is not None:
+        yield log.propensity
+    for table in (log.doses, log.context):
+        yield from table.T
+    if log.bounded:
+        for table in (log.lower, log.upper):
+            yield from table.T
 
 
 def drawn_rows(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,16 @@ def wait_until(true, what):
 
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def frozen(pid):
+    """Stop a process, which keeps its connections and says nothing, and let it go on."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import dask
 import numpy as np
@@ -14,6 +16,7 @@ from distributed import Client
 
 import titrant as tt
 from faults.clusters import cluster
+from faults.copies import altered
 from faults.gates import Gates, kill
 from faults.logs import KNOWN, UNKNOWN, write
 from faults.tasks import HeldPolicy, deadly, moments
@@ -21,6 +24,7 @@ from titrant.cli import run
 from titrant.errors import ExecutionError, InvalidArgument
 from titrant.execute import Engine
 from titrant.execute.dask import dask_executor
+from titrant.execute.installed import installed
 
 PARTITIONS = range(8)
 NEAR = tt.Linear(coef=[0.1, 0.3], intercept=0.1)
@@ -125,6 +129,30 @@ def test_no_worker_left_is_an_error_when_time_is_up(tmp_path):
         engine = Engine(executor=executor, timeout=5.0, retries=0)
         with pytest.raises(ExecutionError, match=r"Partition \d gave no result within 5 seconds"):
             engine.add_up(deadly, PARTITIONS)
+
+
+def test_a_worker_with_another_titrant_is_refused(tmp_path, paths):
+    with (
+        cluster(tmp_path, bare=1, nannied=0, path=[altered(tmp_path / "other")]) as running,
+        dask_executor(address=running.address) as executor,
+        pytest.raises(ExecutionError) as caught,
+    ):
+        found(paths, executor, METHODS[0])
+    # The error names the titrant of each.
+    ours, theirs = re.findall(r"\(source \w+\)", str(caught.value))
+    assert ours in installed()
+    assert ours != theirs
+
+
+def test_a_worker_whose_titrant_lacks_the_task_is_refused(tmp_path, paths):
+    other = altered(tmp_path / "other")
+    Path(other, "titrant", "execute", "engine.py").write_text('"""Nothing."""')
+    with (
+        cluster(tmp_path, bare=1, nannied=0, path=[other]) as running,
+        dask_executor(address=running.address) as executor,
+        pytest.raises(ExecutionError, match=r"cannot load its task .*Install titrant"),
+    ):
+        found(paths, Engine(executor=executor, timeout=LONG), METHODS[0])
 
 
 def test_no_scheduler_at_the_address():

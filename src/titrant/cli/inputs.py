@@ -165,12 +165,9 @@ def _side(text: str) -> float | None:
 
 def _table(path: str, roles: Any, *, whole: bool) -> pa.Table:  # noqa: ANN401  (Columns)
     """Return the whole table, in which contexts are found, or its named columns."""
-    from titrant.data.columns import check_present  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
 
-    table = read_table(path, None if whole else roles.roles)
-    check_present(roles.roles, table.column_names)
-    return table
+    return read_table(path, roles.roles, others=whole)
 
 
 def _check_used(options: MethodOptions) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import glob
 import io
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,9 +18,10 @@ from titrant.data import wording
 from titrant.data.columns import check_present
 from titrant.data.csv_types import conversion
 from titrant.data.logged import LoggedData
+from titrant.data.paths import ENDINGS, format_of, paths_of, say_other_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from titrant.data.columns import Columns, Roles
     from titrant.data.validate import Bounds
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
-_COMPRESSED = ("", ".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Format:
 def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
     """Return the log in a file, in all files that match a pattern, or from the pipe ``-``."""
     return LoggedData.from_frame(
-        read_table(path, columns.roles),
+        read_table(path, columns.roles, others=False),
         treatment=columns.doses,
         outcome=columns.outcome,
         context=columns.features,
@@ -63,49 +62,75 @@ def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
     )
 
 
-def read_table(path: str, roles: Roles | None = None, typed: Typed = None) -> pa.Table:
-    """Return the table in a file, or in all files that match a pattern, in order of their names.
+def read_table(
+    path: str, roles: Roles = (), typed: Typed = None, *, others: bool = True
+) -> pa.Table:
+    """Return the table in a file, in a folder or in all files that match a pattern.
 
-    With `roles`, pairs (role, column name), only these columns are kept, and none may be missing.
-    With `typed`, all other columns of a CSV stay text, as they are written.
+    None of the columns in `roles`, pairs (role, column name), may be missing; without `others`,
+    only these are kept. With `typed`, all other columns of a CSV stay text, as they are written.
     """
+    reading = Reading(roles, typed, others)
     if path == STDIN:
         piped = Format("CSV", (), partial(_open_piped, sys.stdin.buffer.read()))
-        return _loaded("-", piped, roles, typed, None)
-    paths = paths_of(path, _all_endings())
-    first = _loaded(paths[0], _format(paths[0]), roles, typed, None)
-    rest = [_loaded(one, _format(one), roles, typed, (paths[0], first)) for one in paths[1:]]
-    return _joined(paths, [first, *rest]) if rest else first
+        return reading.first(path, piped).table
+    first, *rest = paths_of(path)
+    if not rest:
+        return reading.first(first, _format(first)).table
+    with wording.naming(first):
+        before = reading.first(first, _format(first))
+    return _joined([before, *(reading.like(before, one, _format(one)) for one in rest)])
 
 
-def _loaded(
-    path: str,
-    form: Format,
-    roles: Roles | None,
-    typed: Typed,
-    before: tuple[str, pa.Table] | None,
-) -> pa.Table:
-    """Return the table of one file; `before` is the first file of several, and its table."""
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The columns that were read of a file, and the names of all that it has."""
+
+    path: str
+    names: list[str]
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which columns are read of each file."""
+
+    roles: Roles
+    typed: Typed
+    others: bool
+
+    def first(self, path: str, form: Format) -> Loaded:
+        """Return the first file of several, or the only one."""
+        with _opening(path, form):
+            opened = form.open(path, self.typed)
+            if self.roles:
+                check_present(self.roles, opened.names)
+            wanted = None if self.others else [name for _, name in self.roles]
+            return Loaded(path, opened.names, opened.load(wanted))
+
+    def like(self, first: Loaded, path: str, form: Format) -> Loaded:
+        """Return the columns of another file that were read of the first."""
+        with _opening(path, form):
+            opened = form.open(path, self.typed)
+            wanted = first.table.column_names
+            lacking = [name for name in wanted if name not in opened.names]
+            if lacking:
+                raise wording.files_differ(path, first.path, lacking)
+            return Loaded(path, opened.names, opened.load(wanted))
+
+
+@contextmanager
+def _opening(path: str, form: Format) -> Iterator[None]:
+    """Name the file in whatever goes wrong while it is read."""
     try:
-        opened = form.open(path, typed)
-        wanted = None if roles is None else [name for _, name in roles]
-        if before is not None:
-            wanted = before[1].column_names
-            _check_same(path, opened.names, before[0], wanted)
-        elif roles is not None:
-            check_present(roles, opened.names)
-        return opened.load(wanted)
+        yield
     except (pa.ArrowException, UnicodeDecodeError, OSError) as reason:
         raise wording.unreadable(path, form.name, reason) from None
 
 
-def _check_same(path: str, names: Sequence[str], first: str, wanted: Sequence[str]) -> None:
-    lacking = [name for name in wanted if name not in names]
-    if lacking:
-        raise wording.files_differ(path, first, lacking)
-
-
-def _joined(paths: Sequence[str], tables: list[pa.Table]) -> pa.Table:
+def _joined(loaded: Sequence[Loaded]) -> pa.Table:
+    say_other_columns({one.path: one.names for one in loaded})
+    paths, tables = [one.path for one in loaded], [one.table for one in loaded]
     try:
         return _concatenated(tables)
     except pa.ArrowException as reason:
@@ -126,41 +151,12 @@ def _odd(paths: Sequence[str], tables: list[pa.Table]) -> str:
     return paths[-1]
 
 
-# Which files
-
-
-def paths_of(path: str, endings: tuple[str, ...]) -> list[str]:
-    """Return the files meant by `path`: itself, those in a folder, or those that match."""
-    here = Path(path)
-    if here.is_file():
-        return [path]  # also when its name contains a bracket
-    if here.is_dir():
-        found = sorted(str(one) for one in here.rglob("*") if str(one).endswith(endings))
-    elif glob.has_magic(path):
-        # A pattern may be absolute, which Path.glob refuses.
-        every = glob.glob(path, recursive=True)  # noqa: PTH207
-        found = sorted(one for one in every if Path(one).is_file())
-    else:
-        raise wording.no_file(path, _siblings(here))
-    if not found:
-        raise wording.no_match(path)
-    return found
-
-
-def _siblings(path: Path) -> list[str]:
-    folder = path.parent
-    return [str(folder / one.name) for one in folder.iterdir()] if folder.is_dir() else []
-
-
 def _format(path: str) -> Format:
+    name = format_of(path)
     for form in FORMATS:
-        if path.lower().endswith(form.endings):
+        if form.name == name:
             return form
     raise wording.unknown_format(path, [form.endings[0] for form in FORMATS])
-
-
-def _all_endings() -> tuple[str, ...]:
-    return tuple(ending for form in FORMATS for ending in form.endings)
 
 
 # How a file of each format is opened
@@ -235,8 +231,8 @@ def _open_arrow(path: str, _: Typed) -> Opened:
 
 
 FORMATS = (
-    Format("CSV", tuple(f".csv{z}" for z in _COMPRESSED), partial(_open_csv, ",")),
-    Format("TSV", tuple(f".tsv{z}" for z in _COMPRESSED), partial(_open_csv, "\t")),
-    Format("Parquet", (".parquet", ".pq"), _open_parquet),
-    Format("Arrow", (".arrow", ".feather", ".ipc", ".arrows"), _open_arrow),
+    Format("CSV", ENDINGS["CSV"], partial(_open_csv, ",")),
+    Format("TSV", ENDINGS["TSV"], partial(_open_csv, "\t")),
+    Format("Parquet", ENDINGS["Parquet"], _open_parquet),
+    Format("Arrow", ENDINGS["Arrow"], _open_arrow),
 )

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from titrant import _check
-from titrant.data import encode, files, frames, validate, wording
+from titrant.data import encode, frames, validate, wording
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData, checked_batch
+from titrant.data.paths import paths_of, say_other_columns
 from titrant.data.source import SAMPLE
 from titrant.errors import DataError
 
@@ -139,7 +140,9 @@ def scan_parquet(
 
     Parameters
     ----------
-    path : a file, a folder, a pattern such as ``logs/*.parquet``, or several files
+    path : a file, a folder for the files directly in it, a pattern such as ``logs/*.parquet`` or
+        ``logs/**/*.parquet`` for all below, or several files; names that begin with ``.`` or ``_``
+        are left out of folders and patterns that do not spell them out
     columns : which column plays which role; a context ``sex=male`` is the 0/1 indicator of the
         value ``male`` of a text column ``sex``
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
@@ -159,10 +162,12 @@ def scan_parquet(
         raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
     limits = _limits(bounds, len(columns.doses))
     paths = _paths(path)
+    footers = [_footer(one, columns) for one in paths]
+    say_other_columns({footer.path: footer.others for footer in footers})
     partitions: list[ParquetPartition] = []
-    for one in paths:
+    for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
-        partitions += _partitions(one, columns, limits, first, least)
+        partitions += _partitions(footer, columns, limits, first, least)
     source = ParquetSource(tuple(paths), columns, limits, tuple(partitions), sample)
     validate.check_rows(len(source))
     return source
@@ -170,7 +175,7 @@ def scan_parquet(
 
 def _paths(path: str | Iterable[str]) -> list[str]:
     if isinstance(path, str):
-        return files.paths_of(path, (".parquet", ".pq"))
+        return paths_of(path, only="Parquet")
     several = [str(one) for one in path]
     if not several:
         raise wording.no_match("")
@@ -183,17 +188,33 @@ def _limits(bounds: Bounds, d: int) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _partitions(
-    path: str, columns: Columns, limits: tuple[Array, Array], first_row: int, least: int
-) -> Iterator[ParquetPartition]:
-    """Yield the partitions of one file that has the columns: runs of row groups."""
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a file says of itself: the columns that are not read, and the size of row groups."""
+
+    path: str
+    others: list[str]
+    sizes: list[int]
+
+
+def _footer(path: str, columns: Columns) -> Footer:
+    """Return the footer of a file that has the columns."""
     with _reading(path), pq.ParquetFile(path) as file:
         _check_columns(path, file.schema_arrow, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        names = file.schema_arrow.names
+        stored = set(_stored(columns.needed, names))
+        return Footer(path, [name for name in names if name not in stored], sizes)
+
+
+def _partitions(
+    footer: Footer, columns: Columns, limits: tuple[Array, Array], first_row: int, least: int
+) -> Iterator[ParquetPartition]:
+    """Yield the partitions of one file: runs of row groups with at least so many rows."""
     place = 0
-    for run in _runs(sizes, least):
-        n = sum(sizes[i] for i in run)
-        yield ParquetPartition(path, run, n, first_row + place, place, columns, limits)
+    for run in _runs(footer.sizes, least):
+        n = sum(footer.sizes[i] for i in run)
+        yield ParquetPartition(footer.path, run, n, first_row + place, place, columns, limits)
         place += n
 
 

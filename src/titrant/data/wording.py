@@ -7,6 +7,7 @@ column as the user knows it: ``treatment column `dose` `` for a table, ``treatme
 from __future__ import annotations
 
 import difflib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -331,6 +332,95 @@ def no_match(pattern: str) -> DataError:
     )
 
 
+def empty_path() -> DataError:
+    """Refuse a path without a character, which would stand for the working directory."""
+    return DataError(
+        "The path of the table is empty. Name a file, a folder (`.` for the working directory) or "
+        "a pattern such as `logs/*.parquet`."
+    )
+
+
+def no_table(folder: str, deeper: Sequence[str]) -> DataError:
+    """Refuse a folder without tables directly in it; `deeper` are its folders that have some."""
+    if not deeper:
+        return no_match(folder)
+    return DataError(
+        f"No table lies directly in `{folder}`, but {_count(len(deeper), 'folder')} in it "
+        f"{'has' if len(deeper) == 1 else 'have'} tables, first `{deeper[0]}`. Give a pattern such "
+        f"as `{folder}/**/*.parquet` to read them all."
+    )
+
+
+def folders_not_read(folder: str, deeper: Sequence[str]) -> str:
+    """Say that only the tables directly in a folder are read."""
+    return (
+        f"Only the tables directly in `{folder}` are read, not those in "
+        f"{_count(len(deeper), 'folder')} of it, first `{deeper[0]}`. Give a pattern such as "
+        f"`{folder}/**/*.parquet` to read all, or `{folder}/*.parquet` to read these alone."
+    )
+
+
+def partition_folders(folder: str, first: str, key: str) -> DataError:
+    """Refuse a folder that is split into folders by the values of a column."""
+    return DataError(
+        f"`{folder}` is split into folders such as `{first}`, and their files need not have the "
+        f"column `{key}`. Give a pattern such as `{folder}/**/*.parquet` to read them all, with "
+        "the columns that are in the files."
+    )
+
+
+def keys_not_read(key: str, folders: Sequence[str]) -> str:
+    """Say that a column stands in the names of folders alone."""
+    return (
+        f"The files lie in {len(folders):,} folders, from `{folders[0]}` to `{folders[-1]}`: "
+        f"`{key}` is not read from the names of folders. Write it into the files if it matters."
+    )
+
+
+def other_format(folder: str, first: str, only: str) -> DataError:
+    """Refuse a folder whose tables are of a format that cannot be read there."""
+    return DataError(
+        f"Only {only} files are read part by part; got `{folder}` with others, first `{first}`. "
+        f"Convert them to {only}, or read them into memory."
+    )
+
+
+def mixed_formats(path: str, by_format: Mapping[str, Sequence[str]]) -> DataError:
+    """Refuse files of several formats, which are hardly one table."""
+    each = ", ".join(
+        f"{len(some):,} {form} (first `{some[0]}`)" for form, some in by_format.items()
+    )
+    return DataError(
+        f"All files of a table must have one format; got `{path}` with {each}. Name those to read "
+        "by a pattern with their ending."
+    )
+
+
+def table_twice(path: str, one: str, other: str) -> DataError:
+    """Refuse files of which two are the same table, whose rows would count twice."""
+    return DataError(
+        f"Each file of a table must be there once; got `{path}` with `{one}` and `{other}`, which "
+        "seem to be the same. Remove one of the two, or name the files to read by a pattern."
+    )
+
+
+def folder_matches(pattern: str, folder: str) -> DataError:
+    """Refuse a pattern that matches a folder with the name of a table."""
+    return DataError(
+        f"A pattern must match files; got `{pattern}`, which matches the folder `{folder}`. Add "
+        "`/*` to read the files in such folders, or narrow the pattern."
+    )
+
+
+def columns_of_some_files(first: str, lacking: Sequence[str], some: int, every: int) -> str:
+    """Say that some of several files lack columns that others have."""
+    return (
+        f"{some:,} of {every:,} files {'lacks' if some == 1 else 'lack'} columns that others have, "
+        f"first `{first}` without {listed(lacking)}. Columns that are not in every file are not "
+        "read; narrow the path if the files are not of one log."
+    )
+
+
 def unknown_format(path: str, known: Sequence[str]) -> DataError:
     """Refuse a file whose name does not say its format."""
     return DataError(
@@ -387,6 +477,15 @@ def files_disagree(path: str, first: str, reason: object) -> DataError:
 def in_file(path: str, error: DataError) -> DataError:
     """Refuse a file for a reason that does not name it."""
     return DataError(f"In `{path}`: {error}")
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in a refusal that does not."""
+    try:
+        yield
+    except DataError as error:
+        raise (error if f"`{path}`" in str(error) else in_file(path, error)) from None
 
 
 def in_rows_of_file(path: str, first: int, error: DataError) -> DataError:

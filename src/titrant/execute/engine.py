@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, reduce
+from math import inf
 from operator import add
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Generic, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from titrant import _check
 from titrant.data import LoggedData
 from titrant.data.source import root_of
 from titrant.errors import ExecutionError
+from titrant.execute.dask import watch_of
+from titrant.execute.installed import cannot_load, check_sender, installed
 from titrant.execute.pinning import pin_for_good, pinned, this_process
 
 if TYPE_CHECKING:
@@ -28,10 +32,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from titrant.data.source import Source
+    from titrant.execute.dask import Watch
 
 P = TypeVar("P")
 S = TypeVar("S")
 
+LOOK = 1.0
+"""Seconds after which a wait looks whether the executor is still there."""
 AHEAD = 256
 """Partitions handed out at a time: enough for any cluster, and not the memory of all of them."""
 _ENGINE = (OSError, TimeoutError, BrokenExecutor, CancelledError)
@@ -46,7 +53,8 @@ class Engine:
     ----------
     executor : any `concurrent.futures.Executor`, such as threads, processes or Dask's
         `client.get_executor()`; None works in this thread
-    timeout : seconds to wait for one partition once those before it are done; None waits forever
+    timeout : seconds to wait for one partition once those before it are done; None waits as long
+        as the executor is there
     retries : how often a partition is handed out again after a worker failed; not after a timeout
     progress : called with the partitions done and in all, in this thread
     pin : whether BLAS is kept to one thread
@@ -79,7 +87,8 @@ class Engine:
         """Return the result of each partition, in order."""
         if self.executor is None:
             return map(task, partitions)
-        return Handed(self, self.executor, Task(task, self.pin)).results(partitions)
+        watch = watch_of(self.executor)
+        return Handed(self, self.executor, Task(task, self.pin), watch).results(partitions)
 
     def _reported(self, results: Iterator[S], total: int) -> Iterator[S]:
         for done, result in enumerate(results, start=1):
@@ -90,15 +99,38 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[P, S]):
-    """A task as it travels: it keeps BLAS of a process it has been sent to to one thread."""
+    """A task that can be sent to another process, where it arrives as one that was sent."""
 
     task: Callable[[P], S]
     pin: bool
-    home: tuple[str, int] = field(default_factory=this_process)
 
     def __call__(self, partition: P) -> S:
         """Return the result of one partition."""
-        if self.pin and this_process() != self.home:
+        return self.task(partition)
+
+    def __reduce__(self) -> tuple[type[Sent[P, S]], tuple[Any, ...]]:
+        """Return what is pickled: the task, and where and of which titrant it comes."""
+        return Sent, (self.task, self.pin, this_process(), installed())
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Generic[P, S]):
+    """A task that has been sent: it makes sure that it arrived at the same titrant.
+
+    It also keeps BLAS of the process that it was sent to to one thread.
+    """
+
+    task: Callable[[P], S]
+    pin: bool
+    home: tuple[str, int]
+    sender: str
+    """The titrant of the process that sent it."""
+
+    def __call__(self, partition: P) -> S:
+        """Return the result of one partition."""
+        here = this_process()
+        check_sender(self.sender, here[0])
+        if self.pin and here != self.home:
             pin_for_good()
         return self.task(partition)
 
@@ -110,12 +142,14 @@ class Handed(Generic[P, S]):
     engine: Engine
     executor: Executor
     task: Task[P, S]
+    watch: Watch
 
     def results(self, partitions: Sequence[P]) -> Iterator[S]:
         """Yield the result of each partition, in order; cancel the rest when one fails."""
         waiting: deque[tuple[int, P, Future[S]]] = deque()
+        self.watch.begin(self.engine.timeout)
         with ExitStack() as cleanup:
-            cleanup.callback(_cancel, waiting)
+            cleanup.callback(self._cancel, waiting)
             for number, partition in enumerate(partitions):
                 waiting.append((number, partition, self._submit(number, partition)))
                 if len(waiting) >= AHEAD:
@@ -127,15 +161,16 @@ class Handed(Generic[P, S]):
         """Return the result of the first partition, handing it out again if a worker failed."""
         number, partition, future = waiting[0]
         for left in range(self.engine.retries, -1, -1):
+            self._wait(number, future)
             try:
-                result = future.result(self.engine.timeout)
+                result = future.result()
             except Exception as error:
                 if _unpicklable(error):
                     raise _cannot_travel(error) from error
+                if _unknown_there(error):
+                    raise cannot_load(_first_line(error)) from error
                 if not _engines_own(error):
                     raise
-                if not future.done():
-                    raise self._late(number) from None
                 # A broken executor stays broken.
                 if not left or isinstance(error, BrokenExecutor):
                     raise self._failure(number, error) from error
@@ -146,11 +181,32 @@ class Handed(Generic[P, S]):
                 return result
         raise AssertionError  # the last round returns or raises
 
+    def _wait(self, number: int, future: Future[S]) -> None:
+        """Wait until a partition is done, as long as the executor is there and time is left."""
+        timeout = self.engine.timeout
+        until = inf if timeout is None else monotonic() + timeout
+        while not future.done():
+            left = until - monotonic()
+            if left <= 0:
+                raise self._late(number)
+            # A task may take as long as it takes; an executor that is gone will never finish it.
+            self.watch.look()
+            wait([future], min(left, LOOK))
+
     def _submit(self, number: int, partition: P) -> Future[S]:
         try:
             return self.executor.submit(self.task, partition)
-        except (*_ENGINE, RuntimeError) as error:  # RuntimeError: it was shut down
-            raise self._failure(number, error) from error
+        except Exception as error:
+            # RuntimeError: it was shut down.
+            if isinstance(error, RuntimeError) or _engines_own(error):
+                raise self._failure(number, error) from error
+            raise
+
+    def _cancel(self, waiting: deque[tuple[int, P, Future[S]]]) -> None:
+        """Call back what was handed out, if there is someone to tell."""
+        if self.watch.there:
+            for _, _, future in waiting:
+                future.cancel()
 
     def _late(self, number: int) -> ExecutionError:
         return ExecutionError(
@@ -160,6 +216,7 @@ class Handed(Generic[P, S]):
         )
 
     def _failure(self, number: int, error: BaseException) -> ExecutionError:
+        self.watch.look()  # an executor that is gone explains it better
         return ExecutionError(
             f"Partition {number + 1:,} failed on `{type(self.executor).__name__}` "
             f"({type(error).__name__}: {_first_line(error)}). Check the memory and the logs of "
@@ -186,9 +243,10 @@ def _cannot_travel(error: BaseException) -> ExecutionError:
     )
 
 
-def _cancel(waiting: deque[tuple[int, P, Future[S]]]) -> None:
-    for _, _, future in waiting:
-        future.cancel()
+def _unknown_there(error: BaseException) -> bool:
+    """Return whether a worker has no titrant, or one that lacks a part of the task."""
+    told = isinstance(error, AttributeError) and "Can't get attribute" in str(error)
+    return (told or isinstance(error, ImportError)) and "titrant" in str(error)
 
 
 def _first_line(error: BaseException) -> str:

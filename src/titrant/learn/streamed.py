@@ -11,11 +11,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant.execute import BATCH, OverBatches, add_up
+from titrant.execute.installed import installed
+from titrant.execute.pinning import pinned
 from titrant.learn.classes import ClippedClass, FittedLinear, LinearClass
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
@@ -100,17 +103,19 @@ class Streamed:
         size = len(fitted.penalized)
         within = cpo.within(sums, size)
         starts = within.project(self._starts(fitted, sums.unit))
-        about = _about(cpo, sums, unit_of_outcome, survey.n)
-        kept = stream.checkpoint
-        search = LBFGS(
-            constraint=within,
-            checkpoint=None if kept is None else Checkpoint(os.fspath(kept), about),
-        )
+        search = LBFGS(constraint=within, checkpoint=self._checkpoint(sums, starts))
         solution = search.minimize(objective, starts)
         progress("search", 1, 1)
         policy = cut(fitted.policy(sums.params(solution.params)), *sums.limits)
         report = cpo.report(sums, center, unit_of_outcome) | self._sampled()
         return Learned(policy=policy, solution=solution, report=report)
+
+    def _checkpoint(self, sums: SearchSums, starts: Array) -> Checkpoint | None:
+        """Return where the state of this search is kept, if it is."""
+        folder = self.stream.checkpoint
+        if folder is None:
+            return None
+        return Checkpoint(os.fspath(folder), _about(self.procedure, sums, self.stream, starts))
 
     def _sums(self, fitted: FittedClass) -> SearchSums:
         """Return what is summed over the rows: all scales are known before the search begins."""
@@ -341,8 +346,20 @@ def fitted_on(policy_class: PolicyClass, survey: StreamSurvey) -> FittedClass:
     return replace(on_sample, center=center, size=np.where(size > 0.0, size, np.inf))
 
 
-def _about(cpo: CPO, sums: SearchSums, unit: float, n: int) -> str:
-    """Return what a search is about: its settings, and numbers that no other data would give."""
-    numbers = [sums.unit, sums.h, sums.low, sums.high, np.array([sums.center, unit, n])]
-    listed = [float(x).hex() for array in numbers for x in np.atleast_1d(array)]
-    return f"{cpo!r} {sums.fitted!r} {sums.nuisances.propensity!r} {' '.join(listed)}"
+def _about(cpo: CPO, sums: SearchSums, stream: Stream, starts: Array) -> str:
+    """Return what determines the search besides the starts: titrant, settings and every row.
+
+    Two functions of a user's own may look the same when they are printed. So what the search
+    computes from the sample of rows at its starts belongs to it as well: it shows another density,
+    outcome model or estimator.
+    """
+    survey = stream.survey
+    numbers = [sums.unit, sums.h, sums.low, sums.high, sums.ends, np.array([sums.center])]
+    with pinned():
+        at_start = sums(starts, survey.sample.log)
+    content = sha256()
+    for array in (*numbers, at_start.z, at_start.dz, at_start.zz, at_start.dzz):
+        content.update(np.ascontiguousarray(array).tobytes())
+    rows = f"{survey.n} rows {survey.sums.digest:016x} of {survey.names!r}, sign {stream.sign:+g}"
+    settings = f"{cpo!r} {sums.fitted!r} {sums.nuisances.propensity!r}"
+    return f"{installed()} {rows} {settings} {content.hexdigest()}"

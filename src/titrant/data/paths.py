@@ -1,0 +1,216 @@
+"""Which files a path means: one file, the tables directly in a folder, or those of a pattern.
+
+Names that begin with ``.`` or ``_`` are what programs keep for themselves (checkpoints of
+notebooks, transaction logs, files that are still being written), so they are left out unless the
+path spells them out.
+"""
+
+from __future__ import annotations
+
+import glob
+import warnings
+from collections import defaultdict
+from contextlib import suppress
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from titrant.data import wording
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_COMPRESSED = ("", ".gz", ".bz2", ".zst")
+ENDINGS = {
+    "CSV": tuple(f".csv{z}" for z in _COMPRESSED),
+    "TSV": tuple(f".tsv{z}" for z in _COMPRESSED),
+    "Parquet": (".parquet", ".pq"),
+    "Arrow": (".arrow", ".feather", ".ipc", ".arrows"),
+}
+"""How the names of files of each format end."""
+_OWN = (".", "_")
+"""How names begin that programs keep for themselves."""
+_DEEP = 3
+"""Levels of folders that are searched for tables, to say that they are there."""
+
+
+class FilesWarning(UserWarning):
+    """The files of a log are readable, but perhaps not what their user takes them for."""
+
+
+def paths_of(path: str, only: str | None = None) -> list[str]:
+    """Return the files meant by ``path``, in order of their names.
+
+    A folder means the tables directly in it; with ``only``, they must be of this format.
+    """
+    if not path.strip():
+        raise wording.empty_path()
+    here = Path(path)
+    if here.is_dir():
+        found = _in_folder(here, only)
+    elif here.exists() or not glob.has_magic(path):
+        return [_alone(path, here)]  # also when its name contains a bracket
+    else:
+        found = _matching(path)
+    _check_one_table(path, found)
+    _say_partition_keys(found)
+    return found
+
+
+def format_of(path: str) -> str | None:
+    """Return the name of the format that the name of a file says; None if it says none."""
+    name = path.lower()
+    return next((form for form, ends in ENDINGS.items() if name.endswith(ends)), None)
+
+
+def say_other_columns(columns: Mapping[str, Sequence[str]]) -> None:
+    """Warn of columns that only some files have; ``columns`` gives those of each file."""
+    every = list(dict.fromkeys(name for names in columns.values() for name in names))
+    lacking = {path: [name for name in every if name not in set(has)]
+               for path, has in columns.items()}  # fmt: skip
+    some = {path: names for path, names in lacking.items() if names}
+    if some:
+        first = next(iter(some))
+        _warn(wording.columns_of_some_files(first, some[first], len(some), len(columns)))
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, FilesWarning, stacklevel=4)
+
+
+def _alone(path: str, here: Path) -> str:
+    if not here.exists():
+        raise wording.no_file(path, _siblings(here))
+    return path
+
+
+def _siblings(path: Path) -> list[str]:
+    folder = path.parent
+    return [str(folder / one.name) for one in folder.iterdir()] if folder.is_dir() else []
+
+
+# A folder
+
+
+def _in_folder(folder: Path, only: str | None) -> list[str]:
+    """Return the tables directly in a folder; refuse one whose tables lie deeper."""
+    found = sorted(str(one) for one in folder.iterdir() if _is_table(one))
+    deeper = sorted(str(one) for one in folder.iterdir() if _is_visible_folder(one)
+                    and _holds_tables(one, _DEEP))  # fmt: skip
+    split = [one for one in deeper if _key(Path(one).name)]
+    if split:
+        raise wording.partition_folders(str(folder), split[0], _key(Path(split[0]).name))
+    if not found:
+        raise wording.no_table(str(folder), deeper)
+    if deeper:
+        _warn(wording.folders_not_read(str(folder), deeper))
+    if only is not None and {format_of(one) for one in found}.isdisjoint({only}):
+        raise wording.other_format(str(folder), found[0], only)
+    return found
+
+
+def _is_table(one: Path) -> bool:
+    # A link to nowhere counts, so that it is refused by its name rather than passed over.
+    return not one.name.startswith(_OWN) and format_of(one.name) is not None and not one.is_dir()
+
+
+def _is_visible_folder(one: Path) -> bool:
+    return one.is_dir() and not one.name.startswith(_OWN)
+
+
+def _holds_tables(folder: Path, levels: int) -> bool:
+    with suppress(OSError):  # a folder that may not be looked into says nothing
+        inside = list(folder.iterdir())
+        return any(_is_table(one) for one in inside) or (
+            levels > 1
+            and any(_holds_tables(one, levels - 1) for one in inside if _is_visible_folder(one))
+        )
+    return False
+
+
+# A pattern
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return the files that match a pattern; ``**`` stands for folders at any depth."""
+    # A pattern may be absolute, which Path.glob refuses.
+    every = glob.glob(pattern, recursive=True)  # noqa: PTH207
+    meant = sorted(one for one in every if _is_spelled_out(one, pattern))
+    folders = [one for one in meant if Path(one).is_dir()]
+    tables = [one for one in folders if format_of(one) is not None]
+    if tables:
+        raise wording.folder_matches(pattern, tables[0])
+    found = [one for one in meant if one not in set(folders)]
+    if not found:
+        raise wording.no_match(pattern)
+    return found
+
+
+def _is_spelled_out(match: str, pattern: str) -> bool:
+    """Return whether every name in a match that programs keep for themselves is in the pattern."""
+    wanted = [part for part in Path(pattern).parts if part.startswith(_OWN)]
+    own = [part for part in Path(match).parts if part.startswith(_OWN)]
+    return all(any(fnmatch(part, want) for want in wanted) for part in own)
+
+
+# Files that go together
+
+
+def _check_one_table(path: str, found: Sequence[str]) -> None:
+    """Refuse files of several formats, and one table that is there twice."""
+    by_format: dict[str, list[str]] = defaultdict(list)
+    for one in found:
+        form = format_of(one)
+        if form is not None:  # else whoever reads it says what is wrong
+            by_format[form].append(one)
+    if len(by_format) > 1:
+        raise wording.mixed_formats(path, by_format)
+    for one, other in [*_same_stem(found), *_same_file(found)]:
+        raise wording.table_twice(path, one, other)
+
+
+def _same_stem(found: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs such as log.csv and log.csv.gz."""
+    return _pairs({one: _without_ending(one) for one in found})
+
+
+def _same_file(found: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of names of one file, such as a link and what it points to."""
+    places: dict[str, object] = {}
+    for one in found:
+        with suppress(OSError):  # whoever reads it says what is wrong
+            stat = Path(one).stat()
+            places[one] = (stat.st_dev, stat.st_ino)
+    return _pairs(places)
+
+
+def _pairs(keys: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return each file whose key a file before it has, behind that file."""
+    first: dict[object, str] = {}
+    return [(first[key], one) for one, key in keys.items() if first.setdefault(key, one) != one]
+
+
+def _without_ending(path: str) -> str:
+    form = format_of(path)
+    for ending in ENDINGS[form] if form else ():
+        if path.lower().endswith(ending):
+            return path[: -len(ending)]
+    return path
+
+
+def _key(folder: str) -> str:
+    """Return the column that the name of a partition folder, such as year=2026, stands for."""
+    key, equals, _ = folder.partition("=")
+    return key if equals else ""
+
+
+def _say_partition_keys(found: Sequence[str]) -> None:
+    """Warn if the folders of the files stand for columns that differ and are in no file."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for one in found:
+        for folder in Path(one).parent.parts:
+            if _key(folder):
+                values[_key(folder)].add(folder)
+    for key, folders in values.items():
+        if len(folders) > 1:
+            _warn(wording.keys_not_read(key, sorted(folders)))
