@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
+from titrant._writing import draft, write_text
 from titrant.cli import simulate, terminal
 from titrant.cli.failures import explain
-from titrant.cli.writing import draft, write_text
 from titrant.errors import DataError, NoOverlap, UntrustedEstimate
 from titrant.report.numbers import number
 
@@ -58,8 +58,8 @@ def test_a_draft_that_fails_leaves_the_old_file(tmp_path, error):
     path.write_text("old")
 
     def fail():
-        with draft(str(path)) as temporary:
-            temporary.write_text("half of the new")
+        with draft(path) as stream:
+            stream.write(b"half of the new")
             raise error
 
     with pytest.raises(error):
@@ -71,7 +71,7 @@ def test_a_draft_that_fails_leaves_the_old_file(tmp_path, error):
 def test_a_finished_draft_replaces_the_old_file(tmp_path):
     path = tmp_path / "page.html"
     path.write_text("old")
-    write_text(str(path), "new: −")
+    write_text(path, "new: −")
     assert path.read_text(encoding="utf-8") == "new: −"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -114,16 +114,11 @@ def command(
     on the other. Exit code 1 means that this value is not to be trusted, and no policy is written.
     """
     from titrant.cli import cluster, config, inputs, specs  # noqa: PLC0415
+    from titrant.cli.evaluating import note_written  # noqa: PLC0415
     from titrant.cli.learned import Telling, finish  # noqa: PLC0415
     from titrant.cli.progress import LEARNING, READING, bar  # noqa: PLC0415
-    from titrant.cli.terminal import note  # noqa: PLC0415
-    from titrant.cli.writing import check_writable  # noqa: PLC0415
 
-    files = {"--output": options.output, "--html": output.html, "--json": output.json}
-    for name, path in {**files, "--save-config": run.save_config}.items():
-        check_writable(name, path)
-    if options.output == "-":
-        raise click.BadParameter("The policy goes to a file.", param_hint="'--output'")
+    _check_files(log, options, output, run)
     _check_checkpoint(options, parts=cluster.in_parts(workers))
     context = click.get_current_context()
     with ExitStack() as stack:
@@ -145,9 +140,27 @@ def command(
         )
         trusted = finish(learner, opened.log, output, telling)
     if output.html is not None:
-        note(f"Wrote {output.html}.")
+        note_written(output.html)
     _say_sample(learner)
     _keep(learner, options, opened, trusted=trusted)
+
+
+def _check_files(
+    log: LogOptions, options: LearnOptions, output: OutputOptions, run: RunOptions
+) -> None:
+    """Refuse files that cannot be written, or that are read too."""
+    from titrant.cli import specs  # noqa: PLC0415
+    from titrant.cli.writing import check_outputs  # noqa: PLC0415
+
+    policy = ("--output", options.output)
+    page, result = ("--html", output.html), ("--json", output.json)
+    check_outputs(
+        [policy, page, result, ("--save-config", run.save_config)],
+        [("LOG", log.log), *specs.files(options.against, "--against"), ("--config", run.config)],
+        made=[("--checkpoint", options.checkpoint)],
+    )
+    if options.output == "-":
+        raise click.BadParameter("The policy goes to a file.", param_hint="'--output'")
 
 
 def _check_checkpoint(options: LearnOptions, *, parts: bool) -> None:

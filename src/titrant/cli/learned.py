@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from titrant.cli import show
 from titrant.cli.progress import REPORTING, bar
 from titrant.cli.terminal import show as to_terminal
+from titrant.cli.terminal import visible
 from titrant.cli.writing import STDOUT, write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation import Evaluation
@@ -46,7 +47,7 @@ def finish(learner: PolicyLearner, log: Source, output: OutputOptions, telling: 
     """Print and write what was learned; return whether its honest value can be trusted."""
     honest = honest_value(learner)
     show.cautions({LEARNED: honest.comparison[LEARNED]})
-    if output.json != STDOUT:
+    if STDOUT not in (output.json, output.html):
         to_terminal(formulas(learner, telling))
         to_terminal(show.values(honest.comparison.estimates, telling.level))
         to_terminal(differences(honest, telling.level, maximize=telling.maximize))
@@ -97,7 +98,8 @@ def formulas(learner: PolicyLearner, telling: Telling) -> str:
     contexts = learner.survey_.contexts
     names, sd = contexts.names, contexts.spread
     found = rule(LEARNED, learner.learned_.policy, telling.treatments, names, sd)
-    return "The learned rule:\n" + "\n".join(f"  {formula}" for formula in found.formulas) + "\n"
+    lines = [f"  {visible(formula)}" for formula in found.formulas]
+    return "\n".join(["The learned rule:", *lines]) + "\n"
 
 
 def differences(honest: HonestValue, level: float, *, maximize: bool = False) -> Table:

@@ -72,12 +72,15 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415
     from titrant.cli.progress import working  # noqa: PLC0415
-    from titrant.cli.tables import check_table_path  # noqa: PLC0415
-    from titrant.cli.writing import STDOUT, check_writable  # noqa: PLC0415
+    from titrant.cli.tables import check_format  # noqa: PLC0415
+    from titrant.cli.writing import STDOUT, check_outputs  # noqa: PLC0415
     from titrant.policies import load_policy, load_training  # noqa: PLC0415
 
-    check_table_path("--output", options.output)
-    check_writable("--save-config", run.save_config)
+    check_outputs(
+        [("--output", options.output), ("--save-config", run.save_config)],
+        [("POLICY", options.policy_file), ("TABLE", options.table), ("--config", run.config)],
+    )
+    check_format("--output", options.output)
     policy = load_policy(options.policy_file)
     chosen = columns(options.context)
     advice = Advice(

@@ -1,4 +1,4 @@
-"""From a policy to a JSON document, and from a document to a file that is never half written.
+"""From a policy to a JSON document and to its file.
 
 A document is ``{"format": "titrant-policy", "version": 1, "class": …}`` and the fields of the
 policy's dataclass. Python writes a float with as many digits as identify it, so numbers come
@@ -10,11 +10,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from titrant._writing import write_text
+
+if TYPE_CHECKING:
+    import os
 
 FORMAT = "titrant-policy"
 VERSION = 1
@@ -28,15 +31,8 @@ def document(policy: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a document under a temporary name and rename it, so that readers see all or nothing."""
-    target = Path(path)
-    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Write a document to a file."""
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401
