@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from titrant.cli import config
-from titrant.cli.options import RunOptions, option, seed, takes
+from titrant.cli.options import MOST_ROWS, RunOptions, option, seed, takes
 
 if TYPE_CHECKING:
     from titrant.data import LoggedData
@@ -29,7 +29,7 @@ class DemoOptions:
     rows: int = option(
         "-n",
         "--rows",
-        type=click.IntRange(min=200),
+        type=click.IntRange(200, MOST_ROWS),
         default=3000,
         show_default=True,
         metavar="N",

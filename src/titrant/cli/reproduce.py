@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from titrant.cli import config
-from titrant.cli.options import RunOptions, argument, option, seed, takes
+from titrant.cli.options import (
+    MOST_RUNS,
+    MOST_WORKERS,
+    RunOptions,
+    argument,
+    option,
+    seed,
+    takes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +44,14 @@ class ReproduceOptions:
     replications: int | None = option(
         "--replications",
         "--seeds",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_RUNS),
         metavar="N",
         help="How many logs, draws or splits.  [default: each experiment has its own number]",
     )
     seed: int = seed()
     workers: int | None = option(
         "--workers",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_WORKERS),
         metavar="N",
         help="Processes side by side; the numbers do not depend on them.  [default: one a core]",
     )

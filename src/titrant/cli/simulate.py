@@ -11,7 +11,7 @@ import click
 
 from titrant.cli import config
 from titrant.cli.demo import true_value
-from titrant.cli.options import RunOptions, argument, option, policies, seed, takes
+from titrant.cli.options import MOST_ROWS, RunOptions, argument, option, policies, seed, takes
 from titrant.cli.writing import STDOUT, check_outputs, write_text
 from titrant.data.simulate import DESIGNS
 
@@ -26,7 +26,12 @@ class SimulateOptions:
 
     design: str = argument("design", type=click.Choice(list(DESIGNS)), metavar="DESIGN")
     rows: int = option(
-        "-n", "--rows", type=click.IntRange(min=2), default=5000, show_default=True, metavar="N"
+        "-n",
+        "--rows",
+        type=click.IntRange(2, MOST_ROWS),
+        default=5000,
+        show_default=True,
+        metavar="N",
     )
     seed: int = seed()
     output: str = option(

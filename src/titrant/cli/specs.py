@@ -23,10 +23,6 @@ FORMS = (
 )
 
 
-MOST_NESTED = 100
-"""How often a policy may be wrapped in another."""
-
-
 def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     """Return the policies by name, each fitted to the context columns of the log."""
     return {name: on_columns(rule, log.names, name) for name, rule in rules(texts, log).items()}
@@ -34,6 +30,8 @@ def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
 
 def rules(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     """Return the policies by name, as they are written."""
+    from titrant.policies.loading import MOST_NESTED  # noqa: PLC0415
+
     found: dict[str, Policy] = {}
     for text in texts:
         name, spec = named(text)

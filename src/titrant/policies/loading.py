@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from titrant.errors import InvalidArgument, PolicyFileError
@@ -13,7 +11,7 @@ from titrant.policies.constant import Constant
 from titrant.policies.linear import Linear
 from titrant.policies.rbf import RBF
 from titrant.policies.rounded import Rounded
-from titrant.policies.saving import FORMAT, TRAINING, VERSION
+from titrant.policies.saving import FORMAT, TRAINING, VERSION, read
 from titrant.policies.status_quo import StatusQuo
 
 if TYPE_CHECKING:
@@ -23,21 +21,13 @@ if TYPE_CHECKING:
 
 POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
 """Every policy with a formula; the law tests run over this list."""
+MOST_NESTED = 100
+"""How often a policy may be wrapped in another: Python cannot call them to any depth."""
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Return the policy that `Policy.save` wrote to `path`."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PolicyFileError(
-            f"The policy file {path} cannot be opened: {error.strerror}."
-        ) from error
-    except ValueError as error:
-        raise PolicyFileError(
-            f"The file {path} is not JSON ({error}). Give a file that `policy.save` wrote."
-        ) from error
-    return policy_from_dict(content)
+    return policy_from_dict(read(path))
 
 
 def policy_from_dict(content: object) -> Policy:
@@ -57,10 +47,14 @@ def policy_from_dict(content: object) -> Policy:
     )
 
 
-def _policy(content: dict[str, Any]) -> Policy:
-    """Return the policy of a document without its header."""
+def _policy(content: dict[str, Any], depth: int = 0) -> Policy:
+    """Return the policy of a document without its header, `depth` policies around it."""
+    if depth > MOST_NESTED:
+        raise PolicyFileError(
+            f"The policy is wrapped more than {MOST_NESTED} times. Save one that is wrapped less."
+        )
     cls = _class(content.get("class"))
-    given = {key: _decoded(value) for key, value in content.items() if key != "class"}
+    given = {key: _decoded(value, depth) for key, value in content.items() if key != "class"}
     _check_fields(cls, given)
     try:
         return cls(**given)
@@ -68,8 +62,8 @@ def _policy(content: dict[str, Any]) -> Policy:
         raise PolicyFileError(f"The policy file holds a wrong value. {error}") from error
 
 
-def _decoded(value: object) -> object:
-    return _policy(value) if isinstance(value, dict) else value
+def _decoded(value: object, depth: int) -> object:
+    return _policy(value, depth + 1) if isinstance(value, dict) else value
 
 
 def _class(name: object) -> type[Policy]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from titrant._writing import write_text
+from titrant.errors import PolicyFileError
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +35,22 @@ def document(policy: Any) -> dict[str, Any]:  # noqa: ANN401
 def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a document to a file."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def read(path: str | os.PathLike[str]) -> object:
+    """Return the content of a file that should hold a document."""
+    try:
+        content: object = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyFileError(
+            f"The policy file {path} cannot be opened: {error.strerror}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise PolicyFileError(
+            f"The file {path} is not JSON ({reason}). Give a file that `policy.save` wrote."
+        ) from None
+    return content
 
 
 def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401
