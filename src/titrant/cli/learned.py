@@ -13,6 +13,7 @@ from titrant.cli.terminal import visible
 from titrant.cli.writing import STDOUT, write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation import Evaluation
+from titrant.inference import Verdict
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.policies import Constant, StatusQuo
 from titrant.report.rules import rule
@@ -116,6 +117,7 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "name": LEARNED,
         "deployed": learner.deployed_,
         "decision": learner.decision_,
+        "objection": _objection(learner, honest),
         "honest": {
             "value": honest.value,
             "interval": honest.interval(level),
@@ -142,6 +144,13 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         ],
         "outcome_models": report.get("outcome_models", {}),
     }
+
+
+def _objection(learner: PolicyLearner, honest: HonestValue) -> str | None:
+    """Return what speaks against a policy that looks better but was not deployed."""
+    if learner.deployed_ or honest.gain()[1] <= 0.0:
+        return None
+    return honest.objection(Verdict(learner.safe_level))
 
 
 def page(

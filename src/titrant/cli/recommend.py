@@ -12,6 +12,8 @@ import click
 from titrant.cli.options import RunOptions, argument, option, takes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -50,6 +52,12 @@ class RecommendOptions:
         metavar="COLUMN,…",
         help="The contexts in the policy's order.  [default: those named in the policy, or all "
         "columns that are numbers, or text with few values]",
+    )
+    guard_formulas: bool = option(
+        "--guard-formulas",
+        is_flag=True,
+        help="Put an apostrophe before column names and texts that begin with = + - @, a tab or a "
+        "carriage return, so that a spreadsheet does not run them. Numbers stay as they are.",
     )
 
 
@@ -179,16 +187,26 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
     from titrant.data.streams import stream_of  # noqa: PLC0415
     from titrant.errors import DataError  # noqa: PLC0415
 
+    made = _finished(advice, options)
     # What the policy does not use goes through as it is written.
     stream = stream_of(options.table, LARGE, advice.contexts)
     if stream is not None and advice.contexts is not None and options.output != STDOUT:
         # A file whose later parts do not fit the first is read as a whole, which settles the
         # types of its columns, or says what is wrong and in which row.
         with contextlib.suppress(DataError):
-            write_tables(options.output, map(advice.on, stream()))
+            write_tables(options.output, map(made, stream()))
             return
         advice.forget()
-    write_table(options.output, advice.on(read_table(options.table, typed=advice.contexts)))
+    write_table(options.output, made(read_table(options.table, typed=advice.contexts)))
+
+
+def _finished(advice: Advice, options: RecommendOptions) -> Callable[[pa.Table], pa.Table]:
+    """Return what makes a table that is written of one that is read."""
+    if not options.guard_formulas:
+        return advice.on
+    from titrant.cli.spreadsheets import guarded  # noqa: PLC0415
+
+    return lambda table: guarded(advice.on(table))
 
 
 def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:
