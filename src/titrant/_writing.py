@@ -35,16 +35,18 @@ def draft(path: AnyPath) -> Iterator[IO[bytes]]:
     """
     target = Path(path)
     before = _permissions(target)
-    temporary, number = _opened(target, private=before is not None)
+    temporary = _name(target)
     try:
-        with os.fdopen(number, "w+b") as stream:
+        with os.fdopen(_opened(temporary, target, private=before is not None), "w+b") as stream:
             yield stream
             if before is not None:
                 temporary.chmod(before)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-    except BaseException:
+    except FileExistsError:  # somebody else's, made since the name was chosen
+        raise
+    except BaseException:  # a signal too, at whatever moment it comes
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
@@ -83,20 +85,26 @@ def _permissions(target: Path) -> int | None:
     return stat.S_IMODE(mode) & 0o777
 
 
-def _opened(target: Path, *, private: bool) -> tuple[Path, int]:
-    """Return a new file in the folder of a target, and its descriptor.
+def _name(target: Path) -> Path:
+    """Return a name for a draft that is not taken, not even by a link to nowhere."""
+    while True:
+        path = target.with_name(f"{DRAFT_PREFIX}{secrets.token_hex(8)}{DRAFT_SUFFIX}")
+        if not os.path.lexists(path):
+            return path
+
+
+def _opened(temporary: Path, target: Path, *, private: bool) -> int:
+    """Return the descriptor of a new file.
 
     Not by `tempfile`, whose files are private: a new file is made with the permissions that the
     umask and the folder give it, which no function can ask for without changing them.
     """
-    while True:
-        path = target.with_name(f"{DRAFT_PREFIX}{secrets.token_hex(8)}{DRAFT_SUFFIX}")
-        try:
-            return path, os.open(path, _NEW, 0o600 if private else 0o666)
-        except FileExistsError:
-            continue
-        except OSError as error:  # of the file that was asked for, not of the draft
-            raise OSError(error.errno, error.strerror, str(target)) from None
+    try:
+        return os.open(temporary, _NEW, 0o600 if private else 0o666)
+    except FileExistsError:
+        raise
+    except OSError as error:  # of the file that was asked for, not of the draft
+        raise OSError(error.errno, error.strerror, str(target)) from None
 
 
 def _keep_name(folder: Path) -> None:

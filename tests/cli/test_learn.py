@@ -18,6 +18,7 @@ from titrant import learning
 from titrant.cli import recommend
 from titrant.cli.learn import CLASSES, MODELS, SAFE_LEVELS
 from titrant.data import scan, streams
+from titrant.data.files import read_table
 from titrant.outcome import ridge_pair
 
 COLUMNS = (
@@ -353,3 +354,39 @@ def test_a_log_in_parts_says_from_how_many_rows_it_was_learned(call, table, monk
     assert said.code == 0, said.err
     assert re.search(r"Learned from a sample of \d{3} of 600 rows and graded on all", said.err)
     assert "mean dose" in said.out
+
+
+GUARDED = {
+    # As they come, and as a spreadsheet can bear them: texts and names, but no numbers.
+    "=name": ("=1+1", "@x", "ok", "-a", "+b", "\tc", "", "-5", "+3.2e4", "-.5", "−7"),
+    "'=name": ("'=1+1", "'@x", "ok", "'-a", "'+b", "'\tc", "", "-5", "+3.2e4", "-.5", "−7"),
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("encoded", [True, False])
+def test_formulas_are_guarded_where_asked(call, ending, encoded):
+    call()
+    tt.Linear([-1.0], features=("age",)).save("policy.json")
+    (name, texts), (guarded_name, guarded) = GUARDED.items()
+    column = pa.array(texts).dictionary_encode() if encoded else pa.array(texts)
+    table = pa.table({"age": np.arange(1.0, 12.0), name: column, "n": -np.arange(11)})
+    source, target = f"in{ending}", f"out{ending}"
+    if ending == ".csv":
+        pa_csv.write_csv(table.set_column(1, name, pa.array(texts)), source)
+    elif ending == ".parquet":
+        pq.write_table(table, source)
+    else:
+        with pa.ipc.new_file(source, table.schema) as writer:
+            writer.write_table(table)
+    options = ("--treatment", "+dose", "-o", target)
+    assert call("recommend", "policy.json", source, *options, "--guard-formulas").code == 0
+    made = read_table(target, typed=["n", "'+dose"] if ending == ".csv" else None)
+    assert made.column_names == ["age", guarded_name, "n", "'+dose"]
+    assert tuple(made[guarded_name].to_pylist()) == guarded
+    assert made["n"].to_pylist() == list(range(0, -11, -1))
+    assert made["'+dose"].to_pylist() == [-float(x) for x in range(1, 12)]
+    assert call("recommend", "policy.json", source, *options).code == 0
+    plain = read_table(target, typed=["n"] if ending == ".csv" else None)
+    assert plain.column_names == ["age", name, "n", "+dose"]
+    assert tuple(plain[name].to_pylist()) == texts

@@ -76,8 +76,11 @@ def show(what: RenderableType) -> None:
 
 
 def put(text: str) -> None:
-    """Write data to standard output as it is; a terminal gets it without controls."""
-    click.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text, nl=False)
+    """Write data to standard output as they are; a terminal gets them without controls.
+
+    Not by click, which takes colors out of a text that goes to a file, also out of data.
+    """
+    sys.stdout.write(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
 
 
 def note(text: str, *, keep: str = "") -> None:
