@@ -44,8 +44,6 @@ def draft(path: AnyPath) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-    except FileExistsError:  # somebody else's, made since the name was chosen
-        raise
     except BaseException:  # a signal too, at whatever moment it comes
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -101,8 +99,6 @@ def _opened(temporary: Path, target: Path, *, private: bool) -> int:
     """
     try:
         return os.open(temporary, _NEW, 0o600 if private else 0o666)
-    except FileExistsError:
-        raise
     except OSError as error:  # of the file that was asked for, not of the draft
         raise OSError(error.errno, error.strerror, str(target)) from None
 
