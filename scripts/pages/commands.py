@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 EXIT_CODES = (
     (0, "well"),
     (1, "refused: the trust rules say that the number means nothing"),
-    (2, "a mistake in the call or in the data, explained in a sentence"),
+    (2, "a mistake in the call or in the data, or a result that could not be printed"),
     (3, "a bug of titrant"),
     (130, "interrupted"),
+    (143, "terminated"),
 )
+FILES = """\
+Files are written as a whole or not at all, whatever stops the run. A file that a command reads
+is never written by the same command, and no file is written twice: such a call is refused before
+any work. Where standard output is closed, full, or a pipe that nobody reads, the files that were
+asked for are written all the same, and the exit code is 2. Without standard error, notes are
+lost and nothing else changes. Control characters in names and messages are shown as `\\x1b`."""
 NOT_IN_A_FILE = ("config", "save_config", "debug", "help")
 
 
@@ -38,6 +45,7 @@ def page() -> str:
         f"| command | what it does |\n|---|---|\n{rows}",
         "Results go to standard output, everything else to standard error. Exit codes:",
         f"| code | meaning |\n|---|---|\n{codes}",
+        FILES,
     ]
     return "\n\n".join([*head, *(_command(name, command) for name, command in commands())]) + "\n"
 

@@ -16,6 +16,7 @@ from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
 from titrant.evaluation import compare
 from titrant.execute import as_engine
+from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
 from titrant.learn.densities import propensities
@@ -51,6 +52,8 @@ IN_SAMPLE = "learned, in-sample"
 PROCEDURES = "a procedure such as StackedDR() or CPO()"
 FITS = 4.0
 """Learning and grading fit models of the size of one evaluation about so often."""
+SAFE_LEVELS = (Verdict.OK.value, Verdict.WARN.value)
+"""The worst verdict on the honest value with which a safe learner deploys its policy."""
 
 
 class PolicyLearner(BaseEstimator):
@@ -65,7 +68,9 @@ class PolicyLearner(BaseEstimator):
         robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
     maximize : whether the outcome is a reward
-    safe : keep the status quo unless the improvement's interval excludes zero
+    safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
+        the honest value is good enough
+    safe_level : how good: "ok", or "warn" to deploy in spite of warnings; never when it is refused
     against : policies by name to compare the learned one with, besides status quo and mean dose
     grade : the estimator of the honest value: `DoublyRobust()` unless given
     honest : whether to compute the honest value, which learns twice more on halves of the log
@@ -93,6 +98,7 @@ class PolicyLearner(BaseEstimator):
         propensity: PropensityModel | None = None,
         maximize: bool = False,
         safe: bool = False,
+        safe_level: str = Verdict.OK.value,
         against: Mapping[str, AnyPolicy] | None = None,
         grade: Estimator | None = None,
         honest: bool = True,
@@ -106,6 +112,7 @@ class PolicyLearner(BaseEstimator):
         self.propensity = propensity
         self.maximize = maximize
         self.safe = safe
+        self.safe_level = safe_level
         self.against = against
         self.grade = grade
         self.honest = honest
@@ -125,7 +132,7 @@ class PolicyLearner(BaseEstimator):
         whole = Part.of(log, as_engine(self.executor, log))
         self.learned_ = self._learn(whole, whole, "all rows")
         self.estimate_ = self._honest_value(whole) if self.honest else None
-        self.deployed_ = not self.safe or (self.estimate_ is not None and self.estimate_.improves())
+        self.deployed_ = not self.safe or self._is_safe()
         self.decision_ = self._decision()
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
@@ -193,6 +200,9 @@ class PolicyLearner(BaseEstimator):
     def _check(self, log: Source) -> None:
         """Refuse what cannot work, or not in minutes, before any work is done."""
         check_log(log)
+        if self.safe_level not in SAFE_LEVELS:
+            rule = f"one of {', '.join(map(repr, SAFE_LEVELS))}"
+            raise _check.invalid("safe_level", "PolicyLearner", rule, self.safe_level)
         self._check_work(log)
         if self.safe and not self.honest:
             raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
@@ -270,13 +280,19 @@ class PolicyLearner(BaseEstimator):
             raise NoOverlap(next(iter(found.refused.values())))
         return found
 
+    def _is_safe(self) -> bool:
+        """Return whether the learned policy is clearly better, by an estimate worth relying on."""
+        worst = Verdict(self.safe_level)
+        honest = self.estimate_
+        return honest is not None and honest.improves() and honest.objection(worst) is None
+
     def _decision(self) -> str:
         """Return whether to deploy the learned policy, and why, in a sentence."""
         if self.estimate_ is None:
             return "The learned policy was not compared with the status quo (`honest=False`)."
-        finding = self.estimate_.finding()
         if not self.safe:
-            return finding
+            return self.estimate_.finding()
+        finding = self.estimate_.finding(worst=Verdict(self.safe_level))
         what = "Deploy the learned policy" if self.deployed_ else "Keep the status quo"
         return f"{what}. {finding}"
 

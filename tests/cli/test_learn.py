@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import titrant as tt
+from titrant import learning
 from titrant.cli import recommend
-from titrant.cli.learn import CLASSES, MODELS
+from titrant.cli.learn import CLASSES, MODELS, SAFE_LEVELS
 from titrant.data import scan, streams
+from titrant.data.files import read_table
 from titrant.outcome import ridge_pair
 
 COLUMNS = (
@@ -117,6 +119,54 @@ def test_safe_keeps_the_status_quo_without_an_effect(call, flat_log):
     advice = call("recommend", "policy.json", flat_log)
     assert advice.code == 2
     assert "keep dosing as before" in advice.err
+
+
+@pytest.fixture
+def doubtful(csv_log, tmp_path):
+    """A function that writes the log with propensities times a number, as CSV and as Parquet."""
+
+    def write(factor: float, ending: str) -> Path:
+        table = pa_csv.read_csv(csv_log)
+        place = table.column_names.index("propensity")
+        column = pa.array(factor * table["propensity"].to_numpy())
+        changed, path = table.set_column(place, "propensity", column), tmp_path / f"q{ending}"
+        (pa_csv.write_csv if ending == ".csv" else pq.write_table)(changed, path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_safe_deploys_on_ok_alone_unless_warnings_are_accepted(call, doubtful, ending):
+    warned = doubtful(1.3, ending)
+    said = call("learn", warned, *COLUMNS, "--safe", "--html", "page.html")
+    assert said.code == 0, said.err
+    assert "Keep the status quo." in said.out
+    assert "the honest estimate carries a warning:" in " ".join(said.out.split())
+    assert "Apply it with" not in said.err
+    assert "Wrote policy.json, which keeps the status quo" in said.err
+    assert tt.load_policy("policy.json") == tt.StatusQuo()
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "To be safe, the status quo is kept. Although it looks better, the honest" in page
+    accepted = call("learn", warned, *COLUMNS, "--safe", "--safe-level", "warn")
+    assert "Deploy the learned policy." in accepted.out
+    assert "Apply it with" in accepted.err
+    assert isinstance(tt.load_policy("policy.json"), tt.Clipped)
+
+
+@pytest.mark.parametrize("level", SAFE_LEVELS)
+def test_safe_writes_nothing_when_the_value_is_refused(call, doubtful, level):
+    assert SAFE_LEVELS == learning.SAFE_LEVELS
+    said = call("learn", doubtful(5.0, ".csv"), *COLUMNS, "--safe", "--safe-level", level)
+    assert said.code == 1
+    assert "policy.json was not written" in said.err
+    assert not Path("policy.json").exists()
+
+
+def test_a_safe_level_asks_for_safe(call, csv_log):
+    said = call("learn", csv_log, *COLUMNS, "--safe-level", "warn")
+    assert said.code == 2
+    assert "add --safe" in said.err
 
 
 @pytest.mark.parametrize(
@@ -328,3 +378,39 @@ def test_a_log_in_parts_says_from_how_many_rows_it_was_learned(call, table, monk
     assert said.code == 0, said.err
     assert re.search(r"Learned from a sample of \d{3} of 600 rows and graded on all", said.err)
     assert "mean dose" in said.out
+
+
+GUARDED = {
+    # As they come, and as a spreadsheet can bear them: texts and names, but no numbers.
+    "=name": ("=1+1", "@x", "ok", "-a", "+b", "\tc", "", "-5", "+3.2e4", "-.5", "−7"),
+    "'=name": ("'=1+1", "'@x", "ok", "'-a", "'+b", "'\tc", "", "-5", "+3.2e4", "-.5", "−7"),
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("encoded", [True, False])
+def test_formulas_are_guarded_where_asked(call, ending, encoded):
+    call()
+    tt.Linear([-1.0], features=("age",)).save("policy.json")
+    (name, texts), (guarded_name, guarded) = GUARDED.items()
+    column = pa.array(texts).dictionary_encode() if encoded else pa.array(texts)
+    table = pa.table({"age": np.arange(1.0, 12.0), name: column, "n": -np.arange(11)})
+    source, target = f"in{ending}", f"out{ending}"
+    if ending == ".csv":
+        pa_csv.write_csv(table.set_column(1, name, pa.array(texts)), source)
+    elif ending == ".parquet":
+        pq.write_table(table, source)
+    else:
+        with pa.ipc.new_file(source, table.schema) as writer:
+            writer.write_table(table)
+    options = ("--treatment", "+dose", "-o", target)
+    assert call("recommend", "policy.json", source, *options, "--guard-formulas").code == 0
+    made = read_table(target, typed=["n", "'+dose"] if ending == ".csv" else None)
+    assert made.column_names == ["age", guarded_name, "n", "'+dose"]
+    assert tuple(made[guarded_name].to_pylist()) == guarded
+    assert made["n"].to_pylist() == list(range(0, -11, -1))
+    assert made["'+dose"].to_pylist() == [-float(x) for x in range(1, 12)]
+    assert call("recommend", "policy.json", source, *options).code == 0
+    plain = read_table(target, typed=["n"] if ending == ".csv" else None)
+    assert plain.column_names == ["age", name, "n", "+dose"]
+    assert tuple(plain[name].to_pylist()) == texts

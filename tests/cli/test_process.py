@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,12 +15,17 @@ from pathlib import Path
 import pytest
 
 import titrant as tt
+from titrant._writing import is_draft
 
 # `titrant --help` may cost this many times the CPU of `import numpy` (a promise of the project).
 HELP_RATIO = 1.5
 TITRANT = (sys.executable, "-m", "titrant")
 # The package under test, also from another folder.
 HERE = {"PYTHONPATH": str(Path(tt.__file__).parents[1])}
+LEARN = (
+    *("--treatment", "dose", "--outcome", "loss", "--propensity", "propensity"),
+    *("--context", "weight,age,carrier", "--models", "ridge"),
+)
 # A shell's background jobs ignore Ctrl-C; a test started by one must not inherit that.
 INTERRUPTIBLE = """
 import signal
@@ -146,6 +152,91 @@ def test_an_interrupted_run_leaves_nothing_half_written(tmp_path):
     assert said.strip() == "Interrupted; no file was left half written."
     assert list(tmp_path.iterdir()) == [page]
     assert page.read_text() == "what was there before"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminated_run_leaves_nothing_half_written(tmp_path, number):
+    policy = tmp_path / "policy.json"
+    tt.Constant(3.0).save(policy)
+    source = tmp_path / "in.csv"
+    source.write_text("a\n" + "1\n" * 12_000_000)  # in parts, which takes some seconds
+    before = sorted(tmp_path.iterdir())
+    line = [*TITRANT, "recommend", str(policy), str(source), "--context", "a", "-o", "out.csv"]
+    settings = {"stderr": subprocess.PIPE, "encoding": "utf-8"}
+    process = subprocess.Popen(line, cwd=tmp_path, env=os.environ | HERE, **settings)
+    while process.poll() is None and sorted(tmp_path.iterdir()) == before:
+        time.sleep(0.01)
+    (drafted,) = set(tmp_path.iterdir()) - set(before)
+    assert is_draft(drafted.name)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert said.strip() == "Terminated; no file was left half written."
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def closed(*arguments: object, streams: str, cwd: Path):
+    """The finished process of a call by a shell that redirects some streams."""
+    words = shlex.join([*TITRANT, *map(str, arguments)])
+    line = ["bash", "-c", f"{words} {streams}"]
+    env = os.environ | HERE
+    return subprocess.run(line, check=False, cwd=cwd, env=env, capture_output=True, text=True)
+
+
+# What a shell may do to standard output, and the reason that the system gives.
+LOST = [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")]
+LOST += [("| head -0; exit ${PIPESTATUS[0]}", "Broken pipe")]
+
+
+@pytest.mark.parametrize(("streams", "reason"), LOST, ids=[reason for _, reason in LOST])
+def test_files_are_written_where_nothing_can_be_printed(csv_log, plain, tmp_path, streams, reason):
+    calls = [("evaluate", csv_log, *plain, "--policy", "constant:35", "--html", "a", "--json", "b")]
+    calls += [("learn", csv_log, *LEARN)]
+    for call in calls:
+        run = closed(*call, streams=streams, cwd=tmp_path)
+        assert run.returncode == 2, run.stderr
+        assert f"Standard output could not be written to: {reason}." in run.stderr
+        assert "Traceback" not in run.stderr
+        assert "Exception" not in run.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "policy.json"]
+    assert json.loads((tmp_path / "b").read_text())["value"] > 0
+    assert isinstance(tt.load_policy(tmp_path / "policy.json"), tt.Clipped)
+
+
+@pytest.mark.parametrize(("streams", "reason"), LOST, ids=[reason for _, reason in LOST])
+@pytest.mark.parametrize("call", [("--help",), ("--version",), ("simulate", "dosing", "-o", "-")])
+def test_what_cannot_be_printed_is_said(tmp_path, call, streams, reason):
+    run = closed(*call, streams=streams, cwd=tmp_path)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert reason in run.stderr
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", "<&-", "2>&- <&-"])
+def test_notes_that_cannot_be_printed_change_nothing(csv_log, plain, tmp_path, streams):
+    call = ("evaluate", csv_log, *plain, "--policy", "constant:35", "--json", "-")
+    usual = closed(*call, streams="", cwd=tmp_path)
+    run = closed(*call, streams=streams, cwd=tmp_path)
+    assert run.returncode == 0
+    assert run.stdout == usual.stdout
+    wrong = closed("evaluate", "no.csv", *plain, "--policy", "a", streams=streams, cwd=tmp_path)
+    assert wrong.returncode == 2
+
+
+def test_a_file_never_becomes_a_standard_stream(csv_log, plain, tmp_path):
+    # All are closed: the first file to be opened would get the number of standard output.
+    call = ("evaluate", csv_log, *plain, "--policy", "constant:35", "--json", "b", "--html", "a")
+    run = closed(*call, streams="<&- >&- 2>&-", cwd=tmp_path)
+    assert run.returncode == 2
+    assert json.loads((tmp_path / "b").read_text())["value"] > 0
+    assert (tmp_path / "a").read_text().startswith("<!")
+
+
+def test_a_closed_pipe_is_an_empty_log(plain, tmp_path):
+    call = ("evaluate", "-", *plain, "--policy", "constant:35")
+    run = closed(*call, streams="<&-", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "is empty" in run.stderr
 
 
 def test_completion_of_commands_and_options():

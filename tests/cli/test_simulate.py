@@ -66,7 +66,7 @@ def test_a_saved_simulation_repeats(call):
     ("arguments", "sentence"),
     [
         (("dosin",), "'dosin' is not one of"),
-        (("dosing", "-n", "1"), "1 is not in the range x>=2"),
+        (("dosing", "-n", "1"), "1 is not in the range 2<=x"),
         (("dosing", "-o", "log.xlsx"), "The ending of `log.xlsx` names no format."),
         (("dosing", "-o", "no/log.csv"), "The folder `no` does not exist."),
     ],

@@ -9,6 +9,7 @@ import titrant as tt
 from learn.examples import FAST, GRADE, SEEN, Memorizing, numbered, quadratic_log
 from titrant.learn.honest import LEARNED
 from titrant.learn.pooling import pooled, student
+from titrant.learning import SAFE_LEVELS
 from titrant.outcome import fold_of
 
 ROUNDING = 1e-12
@@ -92,6 +93,42 @@ def test_an_effect_is_deployed_and_says_so():
     assert found.deployed_
     assert isinstance(found.policy_, tt.Clipped)
     assert found.decision_.startswith("Deploy the learned policy. The improvement")
+
+
+@pytest.fixture(scope="module")
+def warned() -> tt.LoggedData:
+    """A clear effect, but propensities a third too large: the mean weight is 1/1.3."""
+    log = quadratic_log(400)
+    return tt.LoggedData(log.context, log.treatment, log.outcome, 1.3 * log.propensity)
+
+
+def test_a_warning_keeps_the_status_quo_and_says_so(warned):
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True).fit(warned)
+    assert found.estimate_.verdict.value == "warn"
+    assert found.estimate_.improves()
+    assert not found.deployed_
+    assert found.policy_ == tt.StatusQuo()
+    assert found.decision_.startswith("Keep the status quo. The improvement")
+    assert "excludes zero, but the honest estimate carries a warning: The mean" in found.decision_
+    assert found.decision_.endswith(".")
+    assert not found.decision_.endswith("..")
+
+
+def test_a_warning_is_no_obstacle_where_it_is_accepted(warned):
+    made = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True, safe_level="warn").fit(warned)
+    assert made.deployed_
+    assert made.decision_.startswith("Deploy the learned policy. The improvement")
+    assert made.decision_.endswith("which excludes zero.")
+
+
+@pytest.mark.parametrize("level", SAFE_LEVELS)
+def test_a_refused_estimate_is_never_deployed(level):
+    log = quadratic_log(400)
+    wrong = tt.LoggedData(log.context, log.treatment, log.outcome, 5.0 * log.propensity)
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True, safe_level=level).fit(wrong)
+    assert found.estimate_.verdict.value == "refuse"
+    assert not found.deployed_
+    assert "but the trust rules refuse" in found.decision_
 
 
 def test_no_effect_keeps_the_status_quo_and_says_so():

@@ -35,8 +35,8 @@ def test_parameters_in_and_out():
     params = made.get_params(deep=False)
     assert params["against"] is against
     assert set(params) == {
-        "policy", "procedure", "propensity", "maximize", "safe", "against", "grade", "honest",
-        "seed", "progress", "executor", "checkpoint",
+        "policy", "procedure", "propensity", "maximize", "safe", "safe_level", "against", "grade",
+        "honest", "seed", "progress", "executor", "checkpoint",
     }  # fmt: skip
     made.set_params(seed=7, safe=True)
     assert (made.seed, made.safe) == (7, True)
@@ -165,6 +165,7 @@ def test_progress_tells_where_it_is():
 
 WRONG = [
     ({"safe": True, "honest": False}, "`safe=True` needs `honest=True`"),
+    ({"safe_level": "refuse"}, "`safe_level` of `PolicyLearner` must be one of 'ok', 'warn'"),
     ({"procedure": "cpo"}, "The `procedure` of `PolicyLearner` must be a procedure such as"),
     ({"seed": -1}, "The `seed` of `PolicyLearner`"),
     ({"policy": "linear"}, "The `policy` of `PolicyLearner`"),

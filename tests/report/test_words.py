@@ -72,6 +72,10 @@ def test_a_learned_policy_is_judged_on_rows_it_was_not_learned_from(deployed):
         "(90% interval 2.562\xa0…\xa03.312 less)."
     )
     assert ("To be safe, the status quo is kept." in said) is not deployed
+    warned = {**LEARNED, "deployed": deployed, "objection": "the honest estimate carries a warning"}
+    said = answer(replace(usual_learned(), learned=warned))
+    reason = "Although it looks better, the honest estimate carries a warning."
+    assert (reason in said) is not deployed
     plainly = answer(replace(usual_learned(), learned={**LEARNED, "name": "learned"}))
     assert plainly.startswith("On rows it was not learned from, the learned policy has an")
 

@@ -50,8 +50,9 @@ def command(
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
     """
+    from titrant.cli import specs  # noqa: PLC0415
     from titrant.cli.failures import REFUSED  # noqa: PLC0415
-    from titrant.cli.writing import check_writable  # noqa: PLC0415
+    from titrant.cli.writing import check_outputs  # noqa: PLC0415
     from titrant.inference import Verdict  # noqa: PLC0415
 
     if len(options.policy) > 1:
@@ -59,8 +60,10 @@ def command(
             f"`titrant check` takes one policy at a time; got {len(options.policy)}. "
             "Call it once for each, or use `titrant compare`."
         )
-    check_writable("--json", options.json)
-    check_writable("--save-config", run.save_config)
+    check_outputs(
+        [("--json", options.json), ("--save-config", run.save_config)],
+        [("LOG", log.log), *specs.files(options.policy), ("--config", run.config)],
+    )
     found = _checked(log, options, method, workers, run)
     _show(found, options)
     if found.verdict is Verdict.REFUSE and not method.allow_untrusted:

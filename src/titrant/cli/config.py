@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NOT_OF_THE_RUN = ("config", "save_config", "debug")
+_MOST = 10**1000
+"""Whole numbers end below this: Python refuses to write out one of several thousand digits."""
 _ANY_NUMBER = -1
 """What click calls an argument that may be given several times."""
 
@@ -65,7 +67,11 @@ def _read(path: str) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise _refusal(f"`{path}` cannot be opened: {error.strerror}.") from None
-    except ValueError as error:  # bad TOML or bad UTF-8
+    except RecursionError:
+        raise _refusal(
+            f"`{path}` is nested too deeply; an option takes one value or a list."
+        ) from None
+    except ValueError as error:  # bad TOML, bad UTF-8, or a number of thousands of digits
         raise _refusal(f"`{path}` is not TOML: {str(error).rstrip('.')}.") from None
 
 
@@ -85,11 +91,22 @@ def _value(parameter: click.Parameter, value: Any, path: str) -> Any:  # noqa: A
     key = _key(parameter)
     if isinstance(value, dict):
         raise _refusal(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
+    if not _can_be_typed(value):
+        raise _refusal(f"`{key}` in `{path}` holds a NUL or a number of over 1,000 digits.")
     several = parameter.multiple or parameter.nargs == _ANY_NUMBER
     if isinstance(value, list) and not several:
         raise _refusal(f"`{key}` in `{path}` is a list; this option takes one value.")
     entries = [_typed(entry) for entry in value] if isinstance(value, list) else [_typed(value)]
     return entries if several else entries[0]
+
+
+def _can_be_typed(value: object) -> bool:
+    """Return whether a value could stand on a command line: no NUL, no endless number."""
+    if isinstance(value, list):
+        return all(map(_can_be_typed, value))
+    if isinstance(value, int):
+        return -_MOST < value < _MOST
+    return "\0" not in str(value)
 
 
 def _typed(value: object) -> object:

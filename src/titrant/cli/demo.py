@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from titrant.cli import config
-from titrant.cli.options import RunOptions, option, seed, takes
+from titrant.cli.options import MOST_ROWS, RunOptions, option, seed, takes
 
 if TYPE_CHECKING:
     from titrant.data import LoggedData
@@ -29,7 +29,7 @@ class DemoOptions:
     rows: int = option(
         "-n",
         "--rows",
-        type=click.IntRange(min=200),
+        type=click.IntRange(200, MOST_ROWS),
         default=3000,
         show_default=True,
         metavar="N",
@@ -49,11 +49,14 @@ def command(options: DemoOptions, run: RunOptions) -> None:
     The report of it all goes to report.html.
     """
     from titrant.cli.terminal import note, show  # noqa: PLC0415
-    from titrant.cli.writing import check_writable  # noqa: PLC0415
+    from titrant.cli.writing import STDOUT, check_outputs  # noqa: PLC0415
     from titrant.data.simulate import DESIGNS  # noqa: PLC0415
 
-    check_writable("--html", options.html)
-    check_writable("--save-config", run.save_config)
+    if options.html == STDOUT:
+        raise click.BadParameter("The page goes to a file.", param_hint="'--html'")
+    check_outputs(
+        [("--html", options.html), ("--save-config", run.save_config)], [("--config", run.config)]
+    )
     config.save(click.get_current_context(), run.save_config)
     design = DESIGNS["dosing"]
     log = design.draw(options.rows, options.seed, propensity=False)

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
 
+from titrant.cli.terminal import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -28,7 +30,7 @@ def drawn(*, length: bool = True) -> Iterator[Callable[[str, float], None]]:
 
     Without a ``length`` of the work there is no bar, only a sign of life.
     """
-    sign = (SpinnerColumn(), TextColumn("{task.description}"))
+    sign = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
     columns = (*sign, BarColumn(), TimeLeft()) if length else sign
     # Standard output is left alone: it may be a file while the bar is on the screen.
     with Progress(
@@ -38,7 +40,7 @@ def drawn(*, length: bool = True) -> Iterator[Callable[[str, float], None]]:
 
         def draw(text: str, share: float) -> None:
             moved = progress.tasks[0].elapsed or 0.0
-            progress.update(task, description=text, completed=share, moved=moved)
+            progress.update(task, description=visible(text), completed=share, moved=moved)
 
         yield draw
 

@@ -13,7 +13,7 @@ from titrant.cli import cluster, config, inputs, show, specs
 from titrant.cli.progress import ESTIMATING, FITTING, READING, REPORTING, bar
 from titrant.cli.terminal import note
 from titrant.cli.terminal import show as to_terminal
-from titrant.cli.writing import STDOUT, check_writable, write_text
+from titrant.cli.writing import STDOUT, check_outputs, write_text
 from titrant.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -54,9 +54,10 @@ def compared(  # noqa: PLR0917  (one for each group of options)
     run: RunOptions,
 ) -> Iterator[tuple[Comparison, Asked]]:
     """Lend the comparison that the options ask for, while the log can still be read."""
-    for option in ("--html", "--json"):
-        check_writable(option, getattr(output, option[2:]))
-    check_writable("--save-config", run.save_config)
+    check_outputs(
+        [("--html", output.html), ("--json", output.json), ("--save-config", run.save_config)],
+        [("LOG", log_options.log), *specs.files(policy_options.policy), ("--config", run.config)],
+    )
     how = inputs.method(method_options)
     context = click.get_current_context()
     with ExitStack() as stack:
@@ -79,10 +80,10 @@ def compared(  # noqa: PLR0917  (one for each group of options)
 def finish(
     comparison: Comparison, result: dict[str, Any], output: OutputOptions, asked: Asked
 ) -> None:
-    """Print the tables unless JSON goes to standard output, and write the files asked for."""
+    """Print the tables unless standard output is for a file, and write the files asked for."""
     show.cautions(comparison.estimates)
     refusals = show.refusals(comparison.refused)
-    if output.json == STDOUT:
+    if STDOUT in (output.json, output.html):
         for sentence in refusals:
             note(sentence)
     else:
@@ -97,7 +98,13 @@ def finish(
         write_text(output.json, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if output.html is not None:
         write_page(output.html, comparison, output, asked)
-        note(f"Wrote {output.html}.")
+        note_written(output.html)
+
+
+def note_written(path: str) -> None:
+    """Say which file was written, if it is one."""
+    if path != STDOUT:
+        note(f"Wrote {path}.")
 
 
 def write_page(path: str, comparison: Comparison, output: OutputOptions, asked: Asked) -> None:

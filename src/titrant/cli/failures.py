@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from titrant.cli.phrases import as_typed
-from titrant.cli.terminal import note
+from titrant.cli.terminal import Terminated, note
 from titrant.errors import TitrantError, UntrustedEstimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from titrant.cli.terminal import Guarded
+
 _STOPPED = "Interrupted; no file was left half written."
+_ENDED = "Terminated; no file was left half written."
 _NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
 
-REFUSED, BAD_INPUT, BUG, INTERRUPTED = 1, 2, 3, 130
+REFUSED, BAD_INPUT, BUG, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
 
 
 def explain(error: BaseException, *, debug: bool) -> int:
     """Say on standard error what went wrong and return the exit code."""
     if debug:
-        note("".join(traceback.format_exception(error)))
+        note("".join(traceback.format_exception(error)), keep="\n")
     code, sentence = _diagnosis(error)
     note(as_typed(sentence))
     return code
+
+
+def settled(output: Guarded, code: int) -> int:
+    """Return the exit code of a run whose standard output may have been closed or full."""
+    sys.stdout.flush()
+    if output.failure is None:
+        return code
+    files = "" if code else " The files that were asked for are written."
+    note(
+        f"Error: Standard output could not be written to: {output.failure.strerror}. Check where "
+        f"it goes.{files}"
+    )
+    return code or BAD_INPUT
 
 
 def _diagnosis(error: BaseException) -> tuple[int, str]:
@@ -61,6 +78,7 @@ def _bug(error: BaseException) -> str:
 _KINDS: tuple[tuple[type[BaseException], int, Callable[[Any], str]], ...] = (
     (click.Abort, INTERRUPTED, lambda _: _STOPPED),
     (KeyboardInterrupt, INTERRUPTED, lambda _: _STOPPED),
+    (Terminated, TERMINATED, lambda _: _ENDED),
     (UntrustedEstimate, REFUSED, lambda error: f"Refused: {error}"),
     (TitrantError, BAD_INPUT, lambda error: f"Error: {error}"),
     (click.ClickException, BAD_INPUT, _usage),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -123,7 +124,13 @@ def columns(texts: Iterable[str]) -> list[str]:
 
 def comma_list(text: str) -> list[str]:
     """Return the parts of a comma list, in which double quotes protect commas."""
-    return next(csv.reader([text], skipinitialspace=True), [])
+    try:
+        return next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:
+        raise click.BadParameter(
+            f"{text!r} is no list of names: put a name with a line break in double quotes.",
+            param_hint="a comma list",
+        ) from None
 
 
 def bounds(texts: tuple[str, ...], dimension: int) -> tuple[Bound, Bound] | None:
@@ -160,7 +167,13 @@ def _bound(text: str) -> tuple[float | None, float | None]:
 
 
 def _side(text: str) -> float | None:
-    return float(text) if text.strip() else None
+    """Return a number, perhaps spelled inf; one that is too large for a float is none."""
+    if not text.strip():
+        return None
+    value = float(text)
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ValueError(text)
+    return value
 
 
 def _table(path: str, roles: Any, *, whole: bool) -> pa.Table:  # noqa: ANN401  (Columns)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CLASSES = ("linear", "constant", "rbf")
 MODELS = ("all", "ridge")
 STACKED, SEARCH = PROCEDURES = ("stacked", "cpo")
+SAFE_LEVELS = ("ok", "warn")
+"""Static, so that help needs no import; a test holds them to those of the library."""
 LEAST_ESS = 30.0
 """Effective rows that a searched policy must keep: an estimate of few rows is small by chance."""
 
@@ -48,7 +50,14 @@ class LearnOptions:
     safe: bool = option(
         "--safe",
         is_flag=True,
-        help="Keep the status quo unless the improvement is clear of zero.",
+        help="Keep the status quo unless the improvement is clear of zero and its verdict is ok.",
+    )
+    safe_level: str = option(
+        "--safe-level",
+        type=click.Choice(SAFE_LEVELS),
+        default="ok",
+        show_default=True,
+        help="The worst verdict with which --safe deploys the learned policy.",
     )
     policy_class: str = option(
         "--policy-class",
@@ -111,19 +120,15 @@ def command(
 
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe. The policy is learned on all rows; its value comes from learning on each half and grading
-    on the other. Exit code 1 means that this value is not to be trusted, and no policy is written.
+    on the other. Exit code 1 means that this value is not to be trusted, and no policy is written,
+    also with --safe. Where --safe keeps the status quo, FILE says so and doses nobody.
     """
     from titrant.cli import cluster, config, inputs, specs  # noqa: PLC0415
+    from titrant.cli.evaluating import note_written  # noqa: PLC0415
     from titrant.cli.learned import Telling, finish  # noqa: PLC0415
     from titrant.cli.progress import LEARNING, READING, bar  # noqa: PLC0415
-    from titrant.cli.terminal import note  # noqa: PLC0415
-    from titrant.cli.writing import check_writable  # noqa: PLC0415
 
-    files = {"--output": options.output, "--html": output.html, "--json": output.json}
-    for name, path in {**files, "--save-config": run.save_config}.items():
-        check_writable(name, path)
-    if options.output == "-":
-        raise click.BadParameter("The policy goes to a file.", param_hint="'--output'")
+    _check_files(log, options, output, run)
     _check_checkpoint(options, parts=cluster.in_parts(workers))
     context = click.get_current_context()
     with ExitStack() as stack:
@@ -145,9 +150,32 @@ def command(
         )
         trusted = finish(learner, opened.log, output, telling)
     if output.html is not None:
-        note(f"Wrote {output.html}.")
+        note_written(output.html)
     _say_sample(learner)
     _keep(learner, options, opened, trusted=trusted)
+
+
+_LEVEL = "'--safe-level'"
+
+
+def _check_files(
+    log: LogOptions, options: LearnOptions, output: OutputOptions, run: RunOptions
+) -> None:
+    """Refuse files that cannot be written, or that are read too."""
+    from titrant.cli import specs  # noqa: PLC0415
+    from titrant.cli.writing import check_outputs  # noqa: PLC0415
+
+    policy = ("--output", options.output)
+    page, result = ("--html", output.html), ("--json", output.json)
+    check_outputs(
+        [policy, page, result, ("--save-config", run.save_config)],
+        [("LOG", log.log), *specs.files(options.against, "--against"), ("--config", run.config)],
+        made=[("--checkpoint", options.checkpoint)],
+    )
+    if options.safe_level != "ok" and not options.safe:
+        raise click.BadParameter("It says when --safe deploys: add --safe.", param_hint=_LEVEL)
+    if options.output == "-":
+        raise click.BadParameter("The policy goes to a file.", param_hint="'--output'")
 
 
 def _check_checkpoint(options: LearnOptions, *, parts: bool) -> None:
@@ -174,20 +202,27 @@ def _say_sample(learner: PolicyLearner) -> None:
 
 
 def _keep(learner: PolicyLearner, options: LearnOptions, opened: Opened, *, trusted: bool) -> None:
-    """Write the policy, unless its value cannot be trusted."""
+    """Write the policy, or the status quo if it was kept, unless the value cannot be trusted."""
     from titrant.cli.failures import REFUSED  # noqa: PLC0415
     from titrant.cli.terminal import note  # noqa: PLC0415
     from titrant.policies import save_learned  # noqa: PLC0415
 
-    if trusted or options.safe or options.allow_untrusted:
+    if trusted or options.allow_untrusted:
         save_learned(learner.policy_, learner.range_.with_levels(opened.levels), options.output)
-        note(f"Wrote {options.output}. Apply it with `titrant recommend {options.output} TABLE`.")
+        note(f"Wrote {options.output}{_use(learner, options)}")
         return
     note(
         f"Refused: {options.output} was not written, because the value of the policy cannot be "
         "trusted. Mend what is objected to above, or pass `--allow-untrusted`."
     )
     click.get_current_context().exit(REFUSED)
+
+
+def _use(learner: PolicyLearner, options: LearnOptions) -> str:
+    """Return what to do with the file of a policy."""
+    if learner.deployed_:
+        return f". Apply it with `titrant recommend {options.output} TABLE`."
+    return ", which keeps the status quo: dose as before; there is nothing to apply."
 
 
 def _learner(
@@ -206,6 +241,7 @@ def _learner(
         propensity=propensity_model(options.propensity_model, options.seed),
         maximize=output.maximize,
         safe=options.safe,
+        safe_level=options.safe_level,
         against=against,
         grade=DoublyRobust(seed=options.seed),
         seed=options.seed,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from titrant.cli import show
 from titrant.cli.progress import REPORTING, bar
 from titrant.cli.terminal import show as to_terminal
+from titrant.cli.terminal import visible
 from titrant.cli.writing import STDOUT, write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation import Evaluation
+from titrant.inference import Verdict
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.policies import Constant, StatusQuo
 from titrant.report.rules import rule
@@ -46,7 +48,7 @@ def finish(learner: PolicyLearner, log: Source, output: OutputOptions, telling: 
     """Print and write what was learned; return whether its honest value can be trusted."""
     honest = honest_value(learner)
     show.cautions({LEARNED: honest.comparison[LEARNED]})
-    if output.json != STDOUT:
+    if STDOUT not in (output.json, output.html):
         to_terminal(formulas(learner, telling))
         to_terminal(show.values(honest.comparison.estimates, telling.level))
         to_terminal(differences(honest, telling.level, maximize=telling.maximize))
@@ -97,7 +99,8 @@ def formulas(learner: PolicyLearner, telling: Telling) -> str:
     contexts = learner.survey_.contexts
     names, sd = contexts.names, contexts.spread
     found = rule(LEARNED, learner.learned_.policy, telling.treatments, names, sd)
-    return "The learned rule:\n" + "\n".join(f"  {formula}" for formula in found.formulas) + "\n"
+    lines = [f"  {visible(formula)}" for formula in found.formulas]
+    return "\n".join(["The learned rule:", *lines]) + "\n"
 
 
 def differences(honest: HonestValue, level: float, *, maximize: bool = False) -> Table:
@@ -114,6 +117,7 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "name": LEARNED,
         "deployed": learner.deployed_,
         "decision": learner.decision_,
+        "objection": _objection(learner, honest),
         "honest": {
             "value": honest.value,
             "interval": honest.interval(level),
@@ -140,6 +144,13 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         ],
         "outcome_models": report.get("outcome_models", {}),
     }
+
+
+def _objection(learner: PolicyLearner, honest: HonestValue) -> str | None:
+    """Return what speaks against a policy that looks better but was not deployed."""
+    if learner.deployed_ or honest.gain()[1] <= 0.0:
+        return None
+    return honest.objection(Verdict(learner.safe_level))
 
 
 def page(

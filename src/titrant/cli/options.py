@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _DECLARATION = "declaration"
+MOST_SEEDS = 2**32 - 1
+"""The largest seed that all libraries take."""
+MOST_ROWS, MOST_RUNS, MOST_WORKERS = 10**9, 10**6, 10**4
+"""Beyond these a number is a slip of the finger: nothing of it would end, or fit in memory."""
 
 
 def option(*names: str, **settings: Any) -> Any:  # noqa: ANN401  (what click.option takes)
@@ -70,7 +74,7 @@ def seed() -> Any:  # noqa: ANN401
     """Return the field of the seed."""
     return option(
         "--seed",
-        type=click.IntRange(min=0),
+        type=click.IntRange(0, MOST_SEEDS),
         default=0,
         show_default=True,
         metavar="N",
@@ -190,7 +194,7 @@ class ClusterOptions:
     )
     workers: int | None = option(
         "--workers",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_WORKERS),
         metavar="N",
         help="The same by N processes on this machine (Dask).",
     )

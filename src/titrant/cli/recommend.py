@@ -12,6 +12,8 @@ import click
 from titrant.cli.options import RunOptions, argument, option, takes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -51,6 +53,12 @@ class RecommendOptions:
         help="The contexts in the policy's order.  [default: those named in the policy, or all "
         "columns that are numbers, or text with few values]",
     )
+    guard_formulas: bool = option(
+        "--guard-formulas",
+        is_flag=True,
+        help="Put an apostrophe before column names and texts that begin with = + - @, a tab or a "
+        "carriage return, so that a spreadsheet does not run them. Numbers stay as they are.",
+    )
 
 
 _EXAMPLE = """\b
@@ -72,12 +80,15 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415
     from titrant.cli.progress import working  # noqa: PLC0415
-    from titrant.cli.tables import check_table_path  # noqa: PLC0415
-    from titrant.cli.writing import STDOUT, check_writable  # noqa: PLC0415
+    from titrant.cli.tables import check_format  # noqa: PLC0415
+    from titrant.cli.writing import STDOUT, check_outputs  # noqa: PLC0415
     from titrant.policies import load_policy, load_training  # noqa: PLC0415
 
-    check_table_path("--output", options.output)
-    check_writable("--save-config", run.save_config)
+    check_outputs(
+        [("--output", options.output), ("--save-config", run.save_config)],
+        [("POLICY", options.policy_file), ("TABLE", options.table), ("--config", run.config)],
+    )
+    check_format("--output", options.output)
     policy = load_policy(options.policy_file)
     chosen = columns(options.context)
     # The same dose for everyone asks for no contexts, known or not.
@@ -176,16 +187,26 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
     from titrant.data.streams import stream_of  # noqa: PLC0415
     from titrant.errors import DataError  # noqa: PLC0415
 
+    made = _finished(advice, options)
     # What the policy does not use goes through as it is written.
     stream = stream_of(options.table, LARGE, advice.contexts)
     if stream is not None and advice.contexts is not None and options.output != STDOUT:
         # A file whose later parts do not fit the first is read as a whole, which settles the
         # types of its columns, or says what is wrong and in which row.
         with contextlib.suppress(DataError):
-            write_tables(options.output, map(advice.on, stream()))
+            write_tables(options.output, map(made, stream()))
             return
         advice.forget()
-    write_table(options.output, advice.on(read_table(options.table, typed=advice.contexts)))
+    write_table(options.output, made(read_table(options.table, typed=advice.contexts)))
+
+
+def _finished(advice: Advice, options: RecommendOptions) -> Callable[[pa.Table], pa.Table]:
+    """Return what makes a table that is written of one that is read."""
+    if not options.guard_formulas:
+        return advice.on
+    from titrant.cli.spreadsheets import guarded  # noqa: PLC0415
+
+    return lambda table: guarded(advice.on(table))
 
 
 def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:

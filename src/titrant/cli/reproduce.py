@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from titrant.cli import config
-from titrant.cli.options import RunOptions, argument, option, seed, takes
+from titrant.cli.options import (
+    MOST_RUNS,
+    MOST_WORKERS,
+    RunOptions,
+    argument,
+    option,
+    seed,
+    takes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +44,14 @@ class ReproduceOptions:
     replications: int | None = option(
         "--replications",
         "--seeds",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_RUNS),
         metavar="N",
         help="How many logs, draws or splits.  [default: each experiment has its own number]",
     )
     seed: int = seed()
     workers: int | None = option(
         "--workers",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, MOST_WORKERS),
         metavar="N",
         help="Processes side by side; the numbers do not depend on them.  [default: one a core]",
     )
@@ -78,10 +86,15 @@ def command(options: ReproduceOptions, run: RunOptions) -> None:
     """
     from titrant.cli.failures import REFUSED  # noqa: PLC0415
     from titrant.cli.terminal import show  # noqa: PLC0415
-    from titrant.cli.writing import check_writable  # noqa: PLC0415
+    from titrant.cli.writing import check_outputs  # noqa: PLC0415
+    from titrant.studies.warfarin import VARIABLE  # noqa: PLC0415
 
-    check_writable("--save-config", run.save_config)
     well, studies = True, _chosen(options)
+    check_outputs(
+        [("--save-config", run.save_config)],
+        [("--data", options.data or os.environ.get(VARIABLE)), ("--config", run.config)],
+        made=[("--out", path) for study in studies for path in _files(study, options)],
+    )
     config.save(click.get_current_context(), run.save_config)
     for study in studies:
         result = _run(study, options)
@@ -117,6 +130,13 @@ def _chosen(options: ReproduceOptions) -> Sequence[Study]:
         note(f"Left out: {left_out}. {missing}")
         return [study for study in studies if not study.patients]
     return studies
+
+
+def _files(study: Study, options: ReproduceOptions) -> list[str]:
+    """Return the files that a study writes."""
+    made_up = "-simulated" if options.simulated and study.patients else ""
+    stem = os.path.join(options.out, f"{study.name}{made_up}")  # noqa: PTH118
+    return [stem + ending for ending in (".json", ".svg", ".png", ".partial.jsonl")]
 
 
 def _run(study: Study, options: ReproduceOptions) -> Result:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from titrant.cli.phrases import as_typed
-from titrant.cli.terminal import note
+from titrant.cli.terminal import note, visible
 from titrant.inference import Verdict
 from titrant.report.numbers import number, percent, told
 from titrant.report.rules import linear_part
@@ -160,8 +160,9 @@ def _cells(name: str, estimate: Estimate, level: float) -> list[str]:
 
 
 def _add(table: Table, name: str, *cells: str) -> None:
-    """Add a row; texts are shown as they are, also those with brackets."""
-    table.add_row(Text(name), *(Text(cell, style=_COLORS.get(cell, "")) for cell in cells))
+    """Add a row; texts are shown as they are, also those with brackets or control characters."""
+    colored = (Text(visible(cell), style=_COLORS.get(cell, "")) for cell in cells)
+    table.add_row(Text(visible(name)), *colored)
 
 
 def _better(contrast: Contrast, level: float, *, maximize: bool) -> str:

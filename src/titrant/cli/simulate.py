@@ -11,8 +11,8 @@ import click
 
 from titrant.cli import config
 from titrant.cli.demo import true_value
-from titrant.cli.options import RunOptions, argument, option, policies, seed, takes
-from titrant.cli.writing import STDOUT, check_writable, write_text
+from titrant.cli.options import MOST_ROWS, RunOptions, argument, option, policies, seed, takes
+from titrant.cli.writing import STDOUT, check_outputs, write_text
 from titrant.data.simulate import DESIGNS
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ class SimulateOptions:
 
     design: str = argument("design", type=click.Choice(list(DESIGNS)), metavar="DESIGN")
     rows: int = option(
-        "-n", "--rows", type=click.IntRange(min=2), default=5000, show_default=True, metavar="N"
+        "-n",
+        "--rows",
+        type=click.IntRange(2, MOST_ROWS),
+        default=5000,
+        show_default=True,
+        metavar="N",
     )
     seed: int = seed()
     output: str = option(
@@ -43,6 +48,7 @@ class SimulateOptions:
     )
 
 
+_TRUTH = "the truth beside --output"
 _EXAMPLE = f"""Designs: {", ".join(DESIGNS)}.
 
 \b
@@ -61,24 +67,32 @@ def command(options: SimulateOptions, run: RunOptions) -> None:
     """
     import pyarrow as pa  # noqa: PLC0415
 
+    from titrant.cli import specs  # noqa: PLC0415
     from titrant.cli.progress import working  # noqa: PLC0415
-    from titrant.cli.specs import policies as parsed  # noqa: PLC0415
-    from titrant.cli.tables import check_table_path, write_table  # noqa: PLC0415
+    from titrant.cli.tables import check_format, write_table  # noqa: PLC0415
     from titrant.cli.terminal import note  # noqa: PLC0415
 
-    check_table_path("--output", options.output)
-    check_writable("--save-config", run.save_config)
+    beside = None if options.output == STDOUT else _beside(options.output)
+    check_outputs(
+        [("--output", options.output), (_TRUTH, beside), ("--save-config", run.save_config)],
+        [*specs.files(options.policy), ("--config", run.config)],
+    )
+    check_format("--output", options.output)
     design = DESIGNS[options.design]
     with working(f"Drawing {options.rows:,} rows"):
         log = design.draw(options.rows, options.seed, propensity=not options.no_propensity)
-        known = truth(design, parsed(options.policy, log))
+        known = truth(design, specs.policies(options.policy, log))
     config.save(click.get_current_context(), run.save_config)
     write_table(options.output, pa.table(log.to_columns(treatment="dose", outcome="loss")))
-    if options.output != STDOUT:
-        beside = str(Path(options.output).with_suffix(".truth.json"))
+    if beside is not None:
         facts = {"design": options.design, "rows": len(log), "seed": options.seed, **known}
         write_text(beside, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
         note(f"Wrote {len(log):,} rows to {options.output} and the truth to {beside}.")
+
+
+def _beside(path: str) -> str:
+    """Return where the truth about a log at `path` goes."""
+    return str(Path(path).with_suffix(".truth.json"))
 
 
 def truth(design: Design, asked: dict[str, Policy]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,20 @@ FORMS = (
 
 def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     """Return the policies by name; the log has every context column that they name."""
+    from titrant.policies.loading import MOST_NESTED  # noqa: PLC0415
+
     found: dict[str, Policy] = {}
     for text in texts:
         name, spec = named(text)
         if name in found:
             raise _refusal(
                 f"Two policies are called `{name}`. Name them apart, as in `other={spec}`."
+            )
+        layers = _peeled(spec)[0]
+        if layers > MOST_NESTED:
+            raise _refusal(
+                f"The policy is wrapped {layers:,} times; {MOST_NESTED} is the most. Give one "
+                "`clipped:` and one `rounded:` that do the same."
             )
         found[name] = policy(spec, log)
         _check_columns(found[name], log.names, name)
@@ -48,6 +57,12 @@ def named(text: str) -> tuple[str, str]:
     return (Path(text).stem if text.endswith(".json") else text), text
 
 
+def files(texts: Sequence[str], option: str = "--policy") -> list[tuple[str, str]]:
+    """Return the files that policies are read from, each with the option that names them."""
+    inner = (_peeled(named(text)[1])[1] for text in texts)
+    return [(option, spec) for spec in inner if _is_file(spec)]
+
+
 def policy(spec: str, log: Source) -> Policy:
     """Return the policy that a text describes; `log` gives column names and mean doses."""
     kind, colon, rest = spec.partition(":")
@@ -55,7 +70,7 @@ def policy(spec: str, log: Source) -> Policy:
         return _WORDS[spec](log)
     if colon and kind in _KINDS:
         return _KINDS[kind](rest, log)
-    if spec.endswith(".json") or Path(spec).is_file():
+    if _is_file(spec):
         from titrant.policies import load_policy  # noqa: PLC0415
 
         return load_policy(spec)
@@ -67,6 +82,28 @@ def _check_columns(policy: Policy, available: Sequence[str], name: str) -> None:
     for feature in policy.features or ():
         if feature not in available:
             raise _refusal(_no_column(f"The policy `{name}` uses", feature, available))
+
+
+def _is_file(spec: str) -> bool:
+    """Return whether a policy is meant to be read from a file."""
+    if spec in _WORDS or spec.partition(":")[0] in _KINDS:
+        return False
+    # Not by `Path`, which fails at a text that is too long for a name.
+    return spec.endswith(".json") or os.path.isfile(spec)  # noqa: PTH113
+
+
+def _peeled(spec: str) -> tuple[int, str]:
+    """Return how often a policy is wrapped, and what is wrapped.
+
+    >>> _peeled("clipped:0,9:rounded:1:rule.json")
+    (2, 'rule.json')
+    """
+    layers = 0
+    kind, _, rest = spec.partition(":")
+    while kind in {"clipped", "rounded"}:
+        layers, spec = layers + 1, rest.partition(":")[2]
+        kind, _, rest = spec.partition(":")
+    return layers, spec
 
 
 def _logged_mean(log: Source) -> Policy:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from titrant.cli.writing import STDOUT, check_writable, draft
+from titrant._writing import draft
+from titrant.cli.terminal import put
+from titrant.cli.writing import STDOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,9 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_table_path(option: str, path: str) -> None:
-    """Refuse a path whose ending names no format, or that cannot be written to."""
-    check_writable(option, path)
+def check_format(option: str, path: str) -> None:
+    """Refuse a path whose ending names no format."""
     if path != STDOUT and not path.lower().endswith(tuple(_WRITERS)):
         raise click.BadParameter(
             f"The ending of `{path}` names no format. Give a name that ends in "
@@ -32,7 +33,7 @@ def write_table(path: str, table: pa.Table) -> None:
         text = io.BytesIO()
         with _csv(text, table.schema) as writer:
             writer.write_table(table)
-        click.echo(text.getvalue().decode(), nl=False)
+        put(text.getvalue().decode())
         return
     write_tables(path, iter([table]))
 
@@ -41,31 +42,31 @@ def write_tables(path: str, tables: Iterator[pa.Table]) -> None:
     """Write like tables under each other to a file, as a whole or not at all, one at a time."""
     opened = next(w for ending, w in _WRITERS.items() if path.lower().endswith(ending))
     first = next(tables)
-    with draft(path) as temporary, opened(str(temporary), first.schema) as writer:
+    with draft(path) as stream, opened(stream, first.schema) as writer:
         writer.write_table(first)
         for table in tables:
             writer.write_table(table)
 
 
-def _csv(target: Any, schema: pa.Schema) -> Any:  # noqa: ANN401  (a path or a stream)
+def _csv(target: IO[bytes], schema: pa.Schema) -> Any:  # noqa: ANN401
     from pyarrow.csv import CSVWriter  # noqa: PLC0415
 
     return CSVWriter(target, schema)
 
 
-def _parquet(target: str, schema: pa.Schema) -> Any:  # noqa: ANN401
+def _parquet(target: IO[bytes], schema: pa.Schema) -> Any:  # noqa: ANN401
     from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
 
     return ParquetWriter(target, schema)
 
 
-def _arrow(target: str, schema: pa.Schema) -> Any:  # noqa: ANN401
+def _arrow(target: IO[bytes], schema: pa.Schema) -> Any:  # noqa: ANN401
     from pyarrow.ipc import new_file  # noqa: PLC0415
 
     return new_file(target, schema)
 
 
-_WRITERS: dict[str, Callable[[str, pa.Schema], Any]] = {
+_WRITERS: dict[str, Callable[[IO[bytes], pa.Schema], Any]] = {
     ".csv": _csv,
     ".parquet": _parquet,
     ".arrow": _arrow,

@@ -8,6 +8,7 @@ long as all files with compiled functions stay the same.
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,9 @@ F = TypeVar("F", bound="Callable[..., Any]")
 # numpy's errors: a division by zero is infinite. Python's would leave the loop, which then could
 # not be vectorized.
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# Without a home, numba's user folder `~/.cache` would be a folder called `~` wherever it runs.
+if os.path.expanduser("~") == "~" and not os.access(Path(__file__).parent, os.W_OK):  # noqa: PTH111
+    OPTIONS["cache"] = "NUMBA_CACHE_DIR" in os.environ
 FAST = {"reassoc", "nsz", "contract", "arcp"}
 """Sums may be reordered and fused, but a nan stays a nan."""
 
@@ -33,22 +37,28 @@ SOURCES = hashlib.sha256(b"".join(file.read_bytes() for file in FILES)).digest()
 
 def compiled(function: F) -> F:
     """Compile a function as it is written."""
-    return _kept(function, njit(**OPTIONS))
+    return _made(function, OPTIONS)
 
 
 def fast(function: F) -> F:
     """Compile a function whose sums may be reordered, so that they vectorize."""
-    return _kept(function, njit(**OPTIONS, fastmath=FAST))
+    return _made(function, {**OPTIONS, "fastmath": FAST})
 
 
 def inlined(function: F) -> F:
     """Compile a small function into its callers: passing an array costs more than it does."""
-    return _kept(function, njit(**OPTIONS, inline="always"))
+    return _made(function, {**OPTIONS, "inline": "always"})
 
 
-def _kept(function: F, compiler: Callable[[F], Any]) -> F:
-    """Keep a compiled function on disk for as long as all files are the same."""
-    made: Any = compiler(function)
+def _made(function: F, options: dict[str, Any]) -> F:
+    """Return a function that compiles itself, kept on disk for as long as all files are the same.
+
+    Where neither the package nor the user has a folder to keep it in, it is compiled each time.
+    """
+    try:
+        made: Any = njit(**options)(function)
+    except RuntimeError:  # numba found no place that can be written to
+        made = njit(**{**options, "cache": False})(function)
     # Not published by numba; should it change, a file's own changes are still seen.
     with suppress(AttributeError):
         made._cache._cache_file._source_stamp = SOURCES  # noqa: SLF001

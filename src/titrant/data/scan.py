@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +16,7 @@ from titrant import _check
 from titrant.data import encode, frames, validate, wording
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData, checked_batch
-from titrant.data.paths import paths_of, say_other_columns
+from titrant.data.paths import check_one_table, paths_of, say_other_columns
 from titrant.data.source import SAMPLE
 from titrant.errors import DataError
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data.validate import Bounds
+
+    AnyPath = str | os.PathLike[str]
 
 PARTITION = 1 << 20
 """Rows of a partition at least, where a file has more row groups than one."""
@@ -126,7 +129,7 @@ class ParquetSource:
 
 
 def scan_parquet(
-    path: str | Iterable[str],
+    path: AnyPath | Iterable[AnyPath],
     columns: Columns,
     *,
     bounds: Bounds = None,
@@ -173,12 +176,13 @@ def scan_parquet(
     return source
 
 
-def _paths(path: str | Iterable[str]) -> list[str]:
-    if isinstance(path, str):
-        return paths_of(path, only="Parquet")
-    several = [str(one) for one in path]
+def _paths(path: AnyPath | Iterable[AnyPath]) -> list[str]:
+    if isinstance(path, str | os.PathLike):
+        return paths_of(os.fspath(path), only="Parquet")
+    several = [os.fspath(one) for one in path]
     if not several:
         raise wording.no_match("")
+    check_one_table(", ".join(several), several)
     return several
 
 
@@ -203,7 +207,7 @@ def _footer(path: str, columns: Columns) -> Footer:
         _check_columns(path, file.schema_arrow, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         names = file.schema_arrow.names
-        stored = set(_stored(columns.needed, names))
+        stored = set(encode.stored(columns.needed, names))
         return Footer(path, [name for name in names if name not in stored], sizes)
 
 

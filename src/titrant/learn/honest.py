@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from titrant import _check, _html
 from titrant._digits import between, brief
 from titrant.inference.base import StudentInterval, quantile
+from titrant.inference.diagnostics import Verdict
 from titrant.learn.pooling import pooled_comparison, student
 
 if TYPE_CHECKING:
     from titrant._drawing import Axes
-    from titrant.inference.diagnostics import Verdict
     from titrant.inference.results import Comparison
     from titrant.policies import Policy
 
@@ -95,16 +95,37 @@ class HonestValue:
         """
         return self.trusted and self.gain(name, level)[1] > 0.0
 
-    def finding(self, name: str = STATUS_QUO, level: float = 0.95) -> str:
-        """Return what was found about the improvement over ``name``, in a sentence."""
+    def objection(self, worst: Verdict = Verdict.OK) -> str | None:
+        """Return why the estimate is no ground for a decision, in a clause; None if it is one.
+
+        ``worst`` is the verdict up to which the trust checks are content.
+        """
+        if not self.trusted:
+            return "the trust rules refuse the grade of the learned policy"
+        warnings = self.comparison[LEARNED].diagnostics.messages(Verdict.WARN)
+        if worst is not Verdict.OK or not warnings:
+            return None
+        said = " ".join(dict.fromkeys(warnings)).rstrip(".")
+        return f"the honest estimate carries a warning: {said}"
+
+    def finding(
+        self, name: str = STATUS_QUO, level: float = 0.95, worst: Verdict = Verdict.WARN
+    ) -> str:
+        """Return what was found about the improvement over ``name``, in a sentence.
+
+        Where the improvement is clear, the sentence ends with the `objection` to it, if any.
+        """
         bound = self.gain(name, level)[1]
         # As estimated, like all values; the bound alone is corrected for smoothing.
         difference = self.comparison.contrast(LEARNED, name).difference
         gain = difference if self.maximize else -difference
         side = f"the one-sided {100 * level:.6g}% bound is {bound:.4g}"
         said = f"The improvement over the {name} is {gain:.4g}; {side}"
+        objection = self.objection(worst)
         if not self.trusted:
-            return f"{said}, but the trust rules refuse the grade of the learned policy."
+            return f"{said}, but {objection}."
+        if bound > 0.0 and objection is not None:
+            return f"{said}, which excludes zero, but {objection}."
         return f"{said}, which {'excludes' if bound > 0 else 'does not exclude'} zero."
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:

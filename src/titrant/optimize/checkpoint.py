@@ -1,14 +1,11 @@
 """The state of a long search on disk, so that a search that was killed goes on where it was.
 
-A state is written beside its file and then takes its place, so the file is never half written. Its
-name is made of everything the search depends on: one folder serves any number of searches, and a
-search finds its own state or none.
+The name of a file is made of everything the search depends on: one folder serves any number of
+searches, and a search finds its own state or none.
 """
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from titrant._writing import draft
 from titrant.errors import DataError, ExecutionError
 
 if TYPE_CHECKING:
@@ -66,17 +64,11 @@ class Checkpoint:
     @staticmethod
     def save(file: Path, state: State) -> None:
         """Write arrays to a file, as a whole or not at all."""
-        draft = file.with_name(f".{os.getpid()}.{file.name}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with draft.open("wb") as stream:
+            with draft(file) as stream:
                 np.savez(stream, *state)
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(file)
         except OSError as reason:
-            with suppress(OSError):
-                draft.unlink()
             raise ExecutionError(
                 f"The state of the search cannot be written to `{file}`: {reason.strerror}. "
                 "Make room there, or give another folder; the state before is kept."

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from titrant.errors import InvalidArgument, PolicyFileError
@@ -13,7 +11,7 @@ from titrant.policies.constant import Constant
 from titrant.policies.linear import Linear
 from titrant.policies.rbf import RBF
 from titrant.policies.rounded import Rounded
-from titrant.policies.saving import FORMAT, TRAINING, VERSION
+from titrant.policies.saving import FORMAT, TRAINING, VERSION, read
 from titrant.policies.status_quo import StatusQuo
 
 if TYPE_CHECKING:
@@ -29,6 +27,8 @@ POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
 _ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo)
 SAVED: dict[str, type[Policy]] = {cls.__name__: cls for cls in _ALL}
 """Every class that a file may name without being told."""
+MOST_NESTED = 100
+"""How often a policy may be wrapped in another: Python cannot call them to any depth."""
 
 
 def load_policy(path: str | os.PathLike[str], *, classes: Sequence[type[Policy]] = ()) -> Policy:
@@ -36,17 +36,7 @@ def load_policy(path: str | os.PathLike[str], *, classes: Sequence[type[Policy]]
 
     A policy of a class of your own needs that class among ``classes``.
     """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PolicyFileError(
-            f"The policy file {path} cannot be opened: {error.strerror}."
-        ) from error
-    except ValueError as error:
-        raise PolicyFileError(
-            f"The file {path} is not JSON ({error}). Give a file that `policy.save` wrote."
-        ) from error
-    return policy_from_dict(content, classes=classes)
+    return policy_from_dict(read(path), classes=classes)
 
 
 def policy_from_dict(content: object, *, classes: Sequence[type[Policy]] = ()) -> Policy:
@@ -71,12 +61,18 @@ def policy_from_dict(content: object, *, classes: Sequence[type[Policy]] = ()) -
     )
 
 
-def _policy(content: dict[str, Any], known: Known) -> Policy:
-    """Return the policy of a document without its header."""
+def _policy(content: dict[str, Any], known: Known, depth: int = 0) -> Policy:
+    """Return the policy of a document without its header, `depth` policies around it."""
+    if depth > MOST_NESTED:
+        raise PolicyFileError(
+            f"The policy is wrapped more than {MOST_NESTED} times. Save one that is wrapped less."
+        )
     cls = _class(content.get("class"), known)
     own = cls not in SAVED.values()
     given = {
-        key: _decoded(value, known, own=own) for key, value in content.items() if key != "class"
+        key: _decoded(value, known, depth, own=own)
+        for key, value in content.items()
+        if key != "class"
     }
     _check_fields(cls, given)
     try:
@@ -85,11 +81,11 @@ def _policy(content: dict[str, Any], known: Known) -> Policy:
         raise PolicyFileError(f"The policy file holds a wrong value. {error}") from error
 
 
-def _decoded(value: object, known: Known, *, own: bool) -> object:
+def _decoded(value: object, known: Known, depth: int, *, own: bool) -> object:
     """Return a field; in a class of the user's own what JSON calls an array is a tuple again."""
     if own and isinstance(value, list):
-        return tuple(_decoded(entry, known, own=own) for entry in value)
-    return _policy(value, known) if isinstance(value, dict) else value
+        return tuple(_decoded(entry, known, depth, own=own) for entry in value)
+    return _policy(value, known, depth + 1) if isinstance(value, dict) else value
 
 
 def _class(name: object, known: Known) -> type[Policy]:

@@ -1,4 +1,4 @@
-"""From a policy to a JSON document, and from a document to a file that is never half written.
+"""From a policy to a JSON document and to its file.
 
 A document is ``{"format": "titrant-policy", "version": 1, "class": …}`` and the fields of the
 policy's dataclass. Python writes a float with as many digits as identify it, so numbers come
@@ -10,13 +10,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.errors import InvalidArgument
+from titrant._writing import write_text
+from titrant.errors import InvalidArgument, PolicyFileError
+
+if TYPE_CHECKING:
+    import os
 
 FORMAT = "titrant-policy"
 VERSION = 1
@@ -30,15 +33,24 @@ def document(policy: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a document under a temporary name and rename it, so that readers see all or nothing."""
-    target = Path(path)
-    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    """Write a document to a file."""
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def read(path: str | os.PathLike[str]) -> object:
+    """Return the content of a file that should hold a document."""
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+        content: object = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyFileError(
+            f"The policy file {path} cannot be opened: {error.strerror}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise PolicyFileError(
+            f"The file {path} is not JSON ({reason}). Give a file that `policy.save` wrote."
+        ) from None
+    return content
 
 
 def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401

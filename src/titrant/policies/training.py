@@ -8,16 +8,14 @@ is. `load_policy` leaves the entry aside: the policy is the same.
 
 from __future__ import annotations
 
-import json
-import math
+import sys
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from titrant.errors import PolicyFileError
-from titrant.policies.saving import TRAINING, write
+from titrant.policies.saving import TRAINING, read, write
 
 if TYPE_CHECKING:
     import os
@@ -91,7 +89,7 @@ def save_learned(policy: Policy, training: TrainingRange, path: str | os.PathLik
 
 def load_training(path: str | os.PathLike[str]) -> TrainingRange | None:
     """Return the range in the file of a learned policy, or None where there is none."""
-    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    content = read(path)
     found = content.get(TRAINING) if isinstance(content, dict) else None
     return None if found is None else TrainingRange.from_dict(found)
 
@@ -109,7 +107,7 @@ def _are_texts(texts: object) -> bool:
 def _is_range(pair: object) -> bool:
     if not isinstance(pair, list) or len(pair) != 2:  # noqa: PLR2004
         return False
-    return all(isinstance(end, (int, float)) and math.isfinite(end) for end in pair)
+    return all(isinstance(end, (int, float)) and abs(end) <= sys.float_info.max for end in pair)
 
 
 def _refusal(what: str) -> PolicyFileError:

@@ -171,8 +171,16 @@ def _honest(report: Report, learned: Mapping[str, Any]) -> str:
     if against is None:
         return said
     ends = tuple(against["interval"])
-    kept = "" if learned.get("deployed", True) else " To be safe, the status quo is kept."
-    return f"{said} That is {gap(against['difference'], ends, report.level)}{kept}"
+    return f"{said} That is {gap(against['difference'], ends, report.level)}{_kept(learned)}"
+
+
+def _kept(learned: Mapping[str, Any]) -> str:
+    """Return that the status quo is kept, if it is, and what speaks against the estimate."""
+    if learned.get("deployed", True):
+        return ""
+    objection = learned.get("objection")
+    reason = "" if objection is None else f" Although it looks better, {objection}."
+    return f" To be safe, the status quo is kept.{reason}"
 
 
 def _learned_name(learned: Mapping[str, Any]) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant._writing import draft
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -38,8 +40,10 @@ def saved(stem: Path, draw: Callable[[Figure], None]) -> None:
         figure = Figure(figsize=_SIZE, layout="constrained")
         draw(figure)
         nothing: Any = {"Date": None, "Creator": None}
-        figure.savefig(stem.with_name(stem.name + ".svg"), metadata=nothing)
-        figure.savefig(stem.with_name(stem.name + ".png"), dpi=_DPI, metadata={"Software": None})
+        with draft(stem.with_name(f"{stem.name}.svg")) as stream:
+            figure.savefig(stream, format="svg", metadata=nothing)
+        with draft(stem.with_name(f"{stem.name}.png")) as stream:
+            figure.savefig(stream, format="png", dpi=_DPI, metadata={"Software": None})
 
 
 def ribbon(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
+from titrant._writing import append_text, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,18 +38,17 @@ class Notebook:
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
         if fresh or not lines or lines[0] != title:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(title + "\n", encoding="utf-8")
+            write_text(path, title + "\n")
             return cls(path, {})
         found = dict(filter(None, map(_parsed, lines[1:])))
         # Written anew, for the last line may have been cut off in the middle.
-        path.write_text("\n".join([title, *map(_line, found.items())]) + "\n", encoding="utf-8")
+        write_text(path, "\n".join([title, *map(_line, found.items())]) + "\n")
         return cls(path, found)
 
     def write(self, task: Task, found: Measurement) -> None:
         """Keep a measurement at once."""
         entry = key(task), found
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(_line(entry) + "\n")
+        append_text(self.path, _line(entry) + "\n")
         parsed = _parsed(_line(entry))  # what a later run would read, so that both see the same
         if parsed is not None:
             self.found[parsed[0]] = parsed[1]

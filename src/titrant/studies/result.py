@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from titrant._writing import write_text
 from titrant.studies.figures import saved
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Result:
         folder.mkdir(parents=True, exist_ok=True)
         plain = self.to_dict()
         text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
-        (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+        write_text(folder / f"{self.name}.json", text + "\n")
         saved(folder / self.name, lambda figure: self._draw(figure, plain["series"], draw))
 
     def _draw(

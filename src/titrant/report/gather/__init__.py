@@ -81,6 +81,7 @@ def gather(
     learned : of a learned policy, plain values: ``name`` in the comparison; ``deployed``, a bool;
         ``honest`` with ``value``, ``interval`` (at ``level``), ``verdict`` and ``against``
         (name → ``difference``, ``interval``); ``chosen``, ``because`` and ``decision``, texts;
+        ``objection``, what speaks against a policy that was not deployed, a clause or None;
         ``candidates``, each with
         ``name``, ``loss``, ``behind``, ``behind_se`` and ``weight``; ``outcome_models``
         (name → weight). Other entries go into the JSON as they are
