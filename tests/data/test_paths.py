@@ -235,13 +235,8 @@ def test_a_command_with_an_empty_path(folder, monkeypatch, capsys, words):
     assert "The path of the table is empty." in said.err
 
 
-def test_a_list_with_one_file_twice_is_refused(tmp_path):
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
+def test_paths_are_paths_or_texts(tmp_path):
     path = tmp_path / "log.parquet"
-    pq.write_table(pa.table({"t": [1.0, 2.0, 3.0], "y": [0.1, 0.2, 0.3]}), path)
-    columns = tt.Columns(treatment="t", outcome="y", context=[])
-    assert len(tt.scan_parquet(path, columns)) == len(tt.scan_parquet([path], columns)) == 3
-    with pytest.raises(tt.DataError, match=r"log\.parquet"):
-        tt.scan_parquet([path, str(path)], columns)
+    pq.write_table(pa.table({"dose": [1.0, 2, 3], "loss": [0.1, 0.2, 0.3], "age": [1, 2, 3]}), path)
+    for given in (path, str(path), [path], tmp_path):
+        assert len(scan_parquet(given, COLUMNS)) == 3

@@ -52,7 +52,7 @@ def paths_of(path: str, only: str | None = None) -> list[str]:
         return [_alone(path, here)]  # also when its name contains a bracket
     else:
         found = _matching(path)
-    check_one_table(path, found)
+    _check_one_table(path, found)
     _say_partition_keys(found)
     return found
 
@@ -156,7 +156,7 @@ def _is_spelled_out(match: str, pattern: str) -> bool:
 # Files that go together
 
 
-def check_one_table(path: str, found: Sequence[str]) -> None:
+def _check_one_table(path: str, found: Sequence[str]) -> None:
     """Refuse files of several formats, and one table that is there twice."""
     by_format: dict[str, list[str]] = defaultdict(list)
     for one in found:
@@ -165,8 +165,7 @@ def check_one_table(path: str, found: Sequence[str]) -> None:
             by_format[form].append(one)
     if len(by_format) > 1:
         raise wording.mixed_formats(path, by_format)
-    again = [(one, one) for one in found if found.count(one) > 1]
-    for one, other in [*again, *_same_stem(found), *_same_file(found)]:
+    for one, other in [*_same_stem(found), *_same_file(found)]:
         raise wording.table_twice(path, one, other)
 
 

@@ -16,7 +16,7 @@ from titrant import _check
 from titrant.data import encode, frames, validate, wording
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData, checked_batch
-from titrant.data.paths import check_one_table, paths_of, say_other_columns
+from titrant.data.paths import paths_of, say_other_columns
 from titrant.data.source import SAMPLE
 from titrant.errors import DataError
 
@@ -182,7 +182,6 @@ def _paths(path: AnyPath | Iterable[AnyPath]) -> list[str]:
     several = [os.fspath(one) for one in path]
     if not several:
         raise wording.no_match("")
-    check_one_table(", ".join(several), several)
     return several
 
 
