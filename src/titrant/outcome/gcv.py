@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -76,3 +77,18 @@ def _gcv(d: Array, a: Array, n: int) -> tuple[Array, Array]:
     score = np.full_like(df, np.inf)
     score[allowed] = np.maximum(rss[allowed], EXACT) / (1.0 - df[allowed] / n) ** 2
     return df, score
+
+
+def leverages(moments: Moments, ridge: Ridge, features: Array) -> Array:
+    """Return hᵢᵢ = ∂ŷᵢ/∂yᵢ of training features (n, F), moments being those of [features, y] (n,).
+
+    With z the standardized features and R their correlation, hᵢᵢ = (1 + zᵢ'(R + λ)⁻¹zᵢ)/n. The
+    residual without row i, at the same λ and units, is eᵢ/(1 − hᵢᵢ).
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))[:-1]
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+    shrunk = moments.covariance[:-1, :-1] * np.outer(inverse, inverse)
+    shrunk[np.diag_indices_from(shrunk)] += ridge.penalty
+    z = (features - moments.mean[:-1]) * inverse
+    half = solve_triangular(np.linalg.cholesky(shrunk), z.T, lower=True)
+    return np.asarray((1.0 + np.sum(half**2, axis=0)) / moments.n)
