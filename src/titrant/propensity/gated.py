@@ -10,7 +10,6 @@ import numpy as np
 from titrant._check import count
 from titrant.outcome.context import RobustUnits
 from titrant.propensity.base import NormalModel
-from titrant.propensity.em import regressions
 from titrant.propensity.em import starts as guesses
 from titrant.propensity.linear import Design, degrees_of_freedom
 from titrant.propensity.mixture import affordable
@@ -29,10 +28,11 @@ _SHARE = 0.01
 """Of the weight is spread evenly over the components, whatever the context."""
 # First guesses climb a few steps on at most this many rows; only the best one climbs on.
 _SUBSAMPLE = 4_000
-_SHORT, _LONG = 10, 100
-_GAIN = 0.01
+_SHORT, _LONG = 6, 100
+_GAIN = 0.05
 """A step that raises the log likelihood by less, over all rows, changes nothing to be noticed."""
 _HALVINGS = 5
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Experts:
 
     def law(self, Z: Array) -> NormalMixture:
         """Return the law at each row of the design Z (n, k)."""
-        weights = (1.0 - _SHARE) * softmax(Z, self.gate) + _SHARE / len(self.sds)
+        weights = (1.0 - _SHARE) * np.exp(log_softmax(Z, self.gate)) + _SHARE / len(self.sds)
         return NormalMixture(np.log(weights), Z @ self.coef.T, self.sds[None, :])
 
     def log_likelihood(self, Z: Array, u: Array) -> float:
@@ -59,14 +59,14 @@ class GatedMixture(NormalModel):
     It follows doses that come from another protocol for other contexts. Contexts are in robust
     units. It is fitted by EM from several seeded starts; beyond 2, components are added as long as
     the Bayesian information criterion falls. The gate's coefficients carry a small ridge, each
-    weight is .99w + .01/K, and no s_k is below 5 % of sd(T). Beyond 20,000 rows it is fitted on
+    weight is .99w + .01/K, and no s_k is below 5 % of sd(T). Beyond 5,000 rows it is fitted on
     so many.
 
     Parameters
     ----------
     components : the most components, at least 2.
     starts : first guesses for each number of components.
-    seed : draws the random guesses and, beyond 20,000 rows, the rows.
+    seed : draws the random guesses and, beyond 5,000 rows, those used.
 
     Fitted: `components_`, `center_`, `sd_`, `units_`, `design_`, `experts_`, `bic_`.
     """
@@ -147,44 +147,54 @@ def climb(experts: Experts, Z: Array, u: Array, steps: int) -> Experts:
             break
         before = level
         member = np.exp(joint - total[:, None])
-        lines = regressions(Z, u, member, _FLOOR)
-        experts = Experts(newton_step(experts.gate, Z, member), lines.coef, lines.sds)
+        coef, sds = weighted_lines(Z, u, member)
+        experts = Experts(newton_step(experts.gate, Z, member), coef, sds)
     return experts
 
 
-def softmax(Z: Array, gate: Array) -> Array:
-    """Return the gate's weights exp(z·g_k)/Σ exp(z·g_j), (n, K)."""
-    scores = Z @ gate.T
-    return np.asarray(np.exp(scores - log_sum_exp(scores)[:, None]))
+def weighted_lines(Z: Array, u: Array, member: Array) -> tuple[Array, Array]:
+    """Return the regressions (K, k) and sds (K,), none too small, given memberships (n, K)."""
+    n, size = len(Z), member.sum(axis=0)
+    gram = np.stack([Z.T @ (Z * column[:, None]) for column in member.T])
+    # Next to nothing for a component with rows; one without gets the zero line.
+    gram += 1e-8 * n * np.eye(Z.shape[1])
+    coef = np.linalg.solve(gram, ((member * u[:, None]).T @ Z)[:, :, None])[:, :, 0]
+    squares = np.sum(member * (u[:, None] - Z @ coef.T) ** 2, axis=0)
+    return coef, np.maximum(np.sqrt(squares / np.maximum(size, _TINY)), _FLOOR)
 
 
-def gate_objective(gate: Array, Z: Array, member: Array) -> float:
-    """Return (1/n) Σ member·log softmax − ½·ridge·|gate|², which is concave in the gate (K, k)."""
+def log_softmax(Z: Array, gate: Array) -> Array:
+    """Return the logarithms of the gate's weights, z·g_k − log Σ_j exp(z·g_j), (n, K)."""
     scores = Z @ gate.T
-    likelihood = np.sum(member * (scores - log_sum_exp(scores)[:, None])) / len(Z)
-    return float(likelihood - 0.5 * _RIDGE * np.sum(gate**2))
+    return np.asarray(scores - log_sum_exp(scores)[:, None])
 
 
 def newton_step(gate: Array, Z: Array, member: Array) -> Array:
-    """Return the gate (K, k) after a Newton step toward memberships (n, K), halved until it climbs.
+    """Return the gate (K, k) after a Newton step toward memberships (n, K), short enough to climb.
 
-    The ridge makes the Hessian definite although weights that sum to 1 leave one direction open.
+    It climbs on (1/n) Σ member·log softmax − ½·ridge·|gate|², which is concave; the ridge makes
+    the Hessian definite although weights that sum to 1 leave one direction open.
     """
-    w, n = softmax(Z, gate), len(Z)
-    size, k = gate.shape
+
+    def height(gate: Array, logs: Array) -> float:
+        return float(np.vdot(member, logs) / n - 0.5 * _RIDGE * np.vdot(gate, gate))
+
+    n, (size, k) = len(Z), gate.shape
+    logs = log_softmax(Z, gate)
+    w = np.exp(logs)
     slope = (member - w).T @ Z / n - _RIDGE * gate
     hessian = _RIDGE * np.eye(size * k).reshape(size, k, size, k)
     for a in range(size):
-        for b in range(a, size):
-            curvature = w[:, a] * ((a == b) - w[:, b])
-            block = Z.T @ (Z * curvature[:, None]) / n
-            hessian[a, :, b, :] += block
-            if b > a:
-                hessian[b, :, a, :] += block
+        for b in range(a):
+            block = Z.T @ (Z * (w[:, a] * w[:, b] / n)[:, None])
+            # Weights sum to 1, so w_a(1 − w_a) is the sum of the w_a·w_b of all others.
+            hessian[a, :, b, :] = hessian[b, :, a, :] = -block
+            hessian[a, :, a, :] += block
+            hessian[b, :, b, :] += block
     step = np.linalg.solve(hessian.reshape(size * k, size * k), slope.ravel()).reshape(size, k)
-    before = gate_objective(gate, Z, member)
+    before = height(gate, logs)
     for _ in range(_HALVINGS):
-        if gate_objective(gate + step, Z, member) >= before:
+        if height(gate + step, log_softmax(Z, gate + step)) >= before:
             return np.asarray(gate + step)
         step = step / 4.0
     return gate

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
 
-SAMPLE = 20_000
-"""Rows that the shape of the residual is learned from, at most; mean and spread use all."""
+SAMPLE = 5_000
+"""Rows that mixtures are learned from, at most; ridge regressions of mean and spread use all."""
 STARTS = 3
 """First guesses of the residual's mixture: it has one context, so its valleys are few."""
 # A residual counts as no smaller than this share of the residual sd before its logarithm.
@@ -54,14 +54,15 @@ class ContextRidge:
         parts = [self.ridge.predict(self.context(x[rows])) for rows in _blocks_of(self.context, x)]
         return np.concatenate([np.empty(0), *parts])
 
-    def left_out(self, x: Array, target: Array) -> Array:
-        """Return what the regression without row i says of training row i, (n,)."""
-        parts = []
+    def in_and_out(self, x: Array, target: Array) -> tuple[Array, Array]:
+        """Return what the regression says of its training rows, and what it would without each."""
+        inside, outside = np.empty(len(x)), np.empty(len(x))
         for rows in _blocks_of(self.context, x):
-            features, y = self.context(x[rows]), target[rows]
-            residual = y - self.ridge.predict(features)
-            parts.append(y - residual / (1.0 - leverages(self.moments, self.ridge, features)))
-        return np.concatenate(parts)
+            features = self.context(x[rows])
+            inside[rows] = self.ridge.predict(features)
+            share = leverages(self.moments, self.ridge, features)
+            outside[rows] = target[rows] - (target[rows] - inside[rows]) / (1.0 - share)
+        return inside, outside
 
 
 def _blocks_of(context: ContextMap, x: Array) -> list[slice]:
@@ -80,7 +81,7 @@ class SmoothLocation(NormalModel):
     ----------
     components : the most components of the residual.
     extra : columns at the end of X that enter μ as they are, such as a forest's prediction of T.
-    seed : draws first guesses and, beyond 20,000 rows, the rows that R is learned from.
+    seed : draws first guesses and, beyond 5,000 rows, those that R is learned from.
 
     Fitted: `center_`, `sd_` (of T: the unit), `mean_`, `residual_`.
     """
@@ -97,9 +98,9 @@ class SmoothLocation(NormalModel):
         self.center_, self.sd_ = units(X, t)
         u = (t - self.center_) / self.sd_
         self.mean_ = ContextRidge.of(X, u, extra)
-        residual = u - self.mean_.left_out(X, u)
+        mean, without = self.mean_.in_and_out(X, u)
         shape = GaussianMixture(self.components, starts=STARTS, seed=self.seed)
-        self.residual_ = fit_residual(shape, self.mean_.predict(X), residual, self.seed)
+        self.residual_ = fit_residual(shape, mean, u - without, self.seed)
         self.components_ = self.residual_.components_
         return self
 
@@ -133,14 +134,16 @@ class SmoothLocationScale(NormalModel):
         self.center_, self.sd_ = units(X, t)
         u = (t - self.center_) / self.sd_
         self.mean_ = ContextRidge.of(X, u, extra)
-        mean, residual = self.mean_.predict(X), u - self.mean_.left_out(X, u)
+        mean, without = self.mean_.in_and_out(X, u)
+        residual = u - without
         least = _RESOLUTION * float(np.sqrt(np.mean(residual**2)))
         logs = np.log(np.maximum(np.abs(residual), least))
         beside = self._beside_mean(X, mean)
         self.log_scale_ = ContextRidge.of(beside, logs, 1)
-        low, high = np.quantile(self.log_scale_.predict(beside), _RANGE)
+        seen, without = self.log_scale_.in_and_out(beside, logs)
+        low, high = np.quantile(seen, _RANGE)
         self.log_scale_range_ = float(low), float(high)
-        scale = np.exp(np.clip(self.log_scale_.left_out(beside, logs), low, high))
+        scale = np.exp(np.clip(without, low, high))
         shape = GaussianMixture(self.components, starts=STARTS, seed=self.seed)
         self.residual_ = fit_residual(shape, mean, residual / scale, self.seed)
         self.components_ = self.residual_.components_
