@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 PRODUCTS_UP_TO = 15
 """Contexts up to which all products are features."""
+BENDS_UP_TO = 30
+"""Contexts up to which columns get splines: beyond, they would outnumber the rows of most logs and
+take most of the time."""
 LEVELS_UP_TO = 12
 """A column with this many values or fewer is a category: its levels get indicators."""
 LEVEL_ROWS, LEVEL_SHARE = 5, 0.01
@@ -35,46 +38,43 @@ TOLD = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RobustUnits:
-    """z = (min(max(x, low), high) − center)/sd, in each column; 0 in a constant one.
+    """z: each column from its median in robust sds, held to ±6, then of mean 0 and variance 1.
 
-    One absurd cell moves neither the limits nor, therefore, the units.
+    0 in a constant column. One absurd cell moves neither median nor robust sd, and is held.
     """
 
-    unit: Array
-    """A power of two near the largest number (p,): dividing by it is exact and cannot overflow."""
     middle: Array
-    """The median in these units (p,): subtracted first, so that no offset costs digits."""
-    low: Array
-    high: Array
-    """The limits, measured from the median (p,)."""
+    """The median (p,): subtracted first, so that no offset costs digits."""
+    spread: Array
+    """The robust sd (p,); 1 for a constant column."""
     center: Array
     inverse: Array
-    """Mean and 1/sd of what lies within the limits (p,); 0 for a constant column."""
+    """Mean and 1/sd of what is held (p,); 0 for a constant column."""
 
     @classmethod
     def of(cls, x: Array) -> Self:
         """Return the units of the columns of x (n, p)."""
-        unit = _power_of_two(x)
-        scaled = x / unit
-        middle = np.median(scaled, axis=0)
-        spread = _robust_sd(scaled - middle)
-        low, high = -FAR * spread, FAR * spread
-        held = np.clip(scaled - middle, low, high)
-        center, sd = held.mean(axis=0), held.std(axis=0)
-        moving = sd > ROUNDING * np.abs(scaled).max(axis=0, initial=0.0)
-        inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=moving)
-        return cls(unit, middle, low, high, center, inverse)
+        middle = np.median(_quarter(x), axis=0)
+        spread = _robust_sd(_quarter(x) - middle)
+        moving = spread > ROUNDING * np.abs(middle)
+        spread = np.where(moving, spread, 1.0)
+        held = _held(x, middle, spread)
+        inverse = np.divide(1.0, held.std(axis=0), out=np.zeros_like(spread), where=moving)
+        return cls(middle, spread, held.mean(axis=0), inverse)
 
     def __call__(self, x: Array) -> Array:
         """Return x (n, p) in these units."""
-        held = np.clip(x / self.unit - self.middle, self.low, self.high)
-        return np.asarray((held - self.center) * self.inverse)
+        return np.asarray((_held(x, self.middle, self.spread) - self.center) * self.inverse)
 
 
-def _power_of_two(x: Array) -> Array:
-    _, exponent = np.frexp(np.abs(x).max(axis=0, initial=0.0))
-    # Within ±1000: 2¹⁰²⁴ is no float, and dividing by 2⁻¹⁰⁷⁴ would overflow.
-    return np.asarray(np.ldexp(1.0, np.clip(exponent, -1000, 1000)), dtype=np.float64)
+def _quarter(x: Array) -> Array:
+    # Differences of the largest floats overflow, those of their quarters do not.
+    return np.asarray(x / 4.0)
+
+
+def _held(x: Array, middle: Array, spread: Array) -> Array:
+    with np.errstate(over="ignore"):  # an absurd cell may be infinitely far away
+        return np.clip((_quarter(x) - middle) / spread, -FAR, FAR)
 
 
 def _robust_sd(deviation: Array) -> Array:
@@ -85,11 +85,9 @@ def _robust_sd(deviation: Array) -> Array:
     """
     spread = np.zeros(deviation.shape[1])
     for low, high, sds in MIDDLES:
-        ends = (
-            np.quantile(deviation, high, axis=0, method="lower"),
-            np.quantile(deviation, low, axis=0, method="higher"),
-        )
-        spread = np.maximum(spread, (ends[0] - ends[1]) / sds)
+        top = np.quantile(deviation, high, axis=0, method="lower")
+        bottom = np.quantile(deviation, low, axis=0, method="higher")
+        spread = np.maximum(spread, (top - bottom) / sds)
     for j in np.flatnonzero(spread == 0.0):
         others = np.abs(deviation[deviation[:, j] != 0.0, j])
         spread[j] = np.median(others) if len(others) else 0.0
@@ -145,10 +143,10 @@ class ContextMap:
         z, levels, bends = units(context), {}, {}
         for j in np.flatnonzero(units.inverse):
             values, rows = np.unique(context[:, j], return_counts=True)
-            if len(values) > LEVELS_UP_TO:
+            if len(values) > LEVELS_UP_TO and context.shape[1] <= BENDS_UP_TO:
                 knots = np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0]))
                 bends[int(j)] = Bends(knots)
-            elif len(values) > 2:  # noqa: PLR2004  (two values are a line)
+            elif 2 < len(values) <= LEVELS_UP_TO:  # noqa: PLR2004  (two values are a line)
                 common = rows >= max(LEVEL_ROWS, LEVEL_SHARE * len(x))
                 levels[int(j)] = Levels(values[common])
         products = context.shape[1] <= PRODUCTS_UP_TO
@@ -198,8 +196,8 @@ class ContextFeatures(TransformerMixin, BaseEstimator):
 
     Each column in robust units, z: one absurd cell does not flatten it. A column with 3 to 12
     values adds indicators of the levels held by at least 5 rows and 1 %; one with more adds cubic
-    B-splines with knots at its minimum, quartiles and maximum, linear beyond. Up to 15 contexts,
-    all products zⱼzₖ (j ≤ k) are added.
+    B-splines with knots at its minimum, quartiles and maximum, linear beyond, if there are at most
+    30 contexts. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added.
 
     Parameters
     ----------
