@@ -145,6 +145,7 @@ class DensityAverage(Propensity, PreciseTails):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
         folds = count(self.folds, "folds", "DensityAverage", at_least=2)
+        count(self.seed, "seed", "DensityAverage", at_least=0)
         X, t = self._training_rows(X, y)
         members = named_members(self.members, "DensityAverage", seed=self.seed)
         # Few rows: as many folds as there are pairs of them.

@@ -80,6 +80,7 @@ class GatedMixture(NormalModel):
         """Fit to contexts X (n, p) and treatments y (n,)."""
         most = count(self.components, "components", "GatedMixture", at_least=2)
         starts = count(self.starts, "starts", "GatedMixture")
+        count(self.seed, "seed", "GatedMixture", at_least=0)
         X, t = self._training_rows(X, y)
         self.center_, self.sd_ = units(X, t)
         self.units_ = RobustUnits.of(X)

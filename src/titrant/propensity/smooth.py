@@ -10,9 +10,10 @@ import numpy as np
 from titrant._check import count
 from titrant.moments import Moments
 from titrant.outcome.context import ContextMap, extra_columns
+from titrant.outcome.folds import fold_of
 from titrant.outcome.gcv import Ridge, leverages, ridge_gcv
 from titrant.propensity.base import NormalModel, blocks
-from titrant.propensity.linear import Affine, residual_sd
+from titrant.propensity.linear import Affine, degrees_of_freedom, residual_sd
 from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.normal import NormalMixture
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
 
+    Rows = NDArray[np.intp]
+
 SAMPLE = 5_000
 """Rows that mixtures are learned from, at most; ridge regressions of mean and spread use all."""
 STARTS = 3
@@ -28,6 +31,7 @@ STARTS = 3
 # A residual counts as no smaller than this share of the residual sd before its logarithm.
 _RESOLUTION = 1e-3
 _RANGE = (0.01, 0.99)
+_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,52 +40,77 @@ class ContextRidge:
 
     context: ContextMap
     ridge: Ridge
-    moments: Moments
-
-    @classmethod
-    def of(cls, x: Array, target: Array, extra: int) -> Self:
-        """Return the regression of the target (n,) on contexts x (n, p + extra)."""
-        context = ContextMap.of(x, extra)
-        parts = [
-            Moments.of(np.column_stack([context(x[rows]), target[rows]]))
-            for rows in _blocks_of(context, x)
-        ]
-        moments = sum(parts[1:], start=parts[0])
-        return cls(context, ridge_gcv(moments), moments)
 
     def predict(self, x: Array) -> Array:
         """Return the fitted values at x (n, p + extra), (n,)."""
-        parts = [self.ridge.predict(self.context(x[rows])) for rows in _blocks_of(self.context, x)]
+        every = np.arange(len(x))
+        parts = [self.ridge.predict(self.context(x[i])) for i in _parts(self.context, x, every)]
         return np.concatenate([np.empty(0), *parts])
 
-    def in_and_out(self, x: Array, target: Array) -> tuple[Array, Array]:
-        """Return what the regression says of its training rows, and what it would without each."""
-        inside, outside = np.empty(len(x)), np.empty(len(x))
-        for rows in _blocks_of(self.context, x):
-            features = self.context(x[rows])
-            inside[rows] = self.ridge.predict(features)
-            share = leverages(self.moments, self.ridge, features)
-            outside[rows] = target[rows] - (target[rows] - inside[rows]) / (1.0 - share)
-        return inside, outside
+
+@dataclass(frozen=True, slots=True)
+class Regressed:
+    """A regression, and what it would say of its training rows had it not seen them, each (n,).
+
+    `mean` is by fits without the row's fold, `residual` by the fit without the row. Both are
+    needed: a mean without the row alone is a function of its target where contexts are few
+    values, and in-sample means follow the noise of their targets.
+    """
+
+    line: ContextRidge
+    mean: Array
+    residual: Array
 
 
-def _blocks_of(context: ContextMap, x: Array) -> list[slice]:
+def regressed(x: Array, target: Array, *, extra: int, seed: int) -> Regressed:
+    """Return the ridge regression of the target (n,) on φ of contexts x (n, p + extra)."""
+    n = len(target)
+    degrees_of_freedom(n, 2)
+    context = ContextMap.of(x, extra)
+    fold = fold_of(0, n, min(_FOLDS, n), seed)
+    rows = [np.flatnonzero(fold == k) for k in range(min(_FOLDS, n))]
+    parts = [_moments(context, x, target, own) for own in rows]
+    total = _total(parts)
+    ridge = ridge_gcv(total)
+    mean, residual = np.empty(n), np.empty(n)
+    for k, own in enumerate(rows):
+        without = ridge_gcv(_total(parts[:k] + parts[k + 1 :]))
+        for i in _parts(context, x, own):
+            features = context(x[i])
+            mean[i] = without.predict(features)
+            share = leverages(total, ridge, features)
+            residual[i] = (target[i] - ridge.predict(features)) / (1.0 - share)
+    return Regressed(ContextRidge(context, ridge), mean, residual)
+
+
+def _moments(context: ContextMap, x: Array, target: Array, rows: Rows) -> Moments:
+    parts = _parts(context, x, rows)
+    return _total([Moments.of(np.column_stack([context(x[i]), target[i]])) for i in parts])
+
+
+def _total(parts: list[Moments]) -> Moments:
+    return sum(parts[1:], start=parts[0])
+
+
+def _parts(context: ContextMap, x: Array, rows: Rows) -> list[Rows]:
+    """Return the rows in parts that are small enough for their features."""
     width = context(x[:1]).shape[1] if len(x) else 1
-    return list(blocks(len(x), max(1, width)))
+    return [rows[part] for part in blocks(len(rows), max(1, width))]
 
 
 class SmoothLocation(NormalModel):
     """T = μ(x) + R: μ by ridge regression on φ(x), R a small mixture of regressions on μ(x).
 
     φ are the splines, levels and products of `ContextFeatures`; the penalty is chosen by
-    generalized cross-validation. Residuals are those of the fit without the row, since in-sample
-    ones are too small. R is a `GaussianMixture` of up to `components` given μ.
+    generalized cross-validation. R is a `GaussianMixture` of up to `components` given μ, learned
+    from residuals of the fit without the row and means of fits without its fold: in sample,
+    residuals are too small and means follow the noise.
 
     Parameters
     ----------
     components : the most components of the residual.
     extra : columns at the end of X that enter μ as they are, such as a forest's prediction of T.
-    seed : draws first guesses and, beyond 5,000 rows, those that R is learned from.
+    seed : draws folds, first guesses and, beyond 5,000 rows, those that R is learned from.
 
     Fitted: `center_`, `sd_` (of T: the unit), `mean_`, `residual_`.
     """
@@ -95,12 +124,13 @@ class SmoothLocation(NormalModel):
         """Fit to contexts X (n, p) and treatments y (n,)."""
         X, t = self._training_rows(X, y)
         extra = extra_columns(self.extra, X, "SmoothLocation")
+        seed = count(self.seed, "seed", "SmoothLocation", at_least=0)
         self.center_, self.sd_ = units(X, t)
         u = (t - self.center_) / self.sd_
-        self.mean_ = ContextRidge.of(X, u, extra)
-        mean, without = self.mean_.in_and_out(X, u)
-        shape = GaussianMixture(self.components, starts=STARTS, seed=self.seed)
-        self.residual_ = fit_residual(shape, mean, u - without, self.seed)
+        found = regressed(X, u, extra=extra, seed=seed)
+        self.mean_ = found.line
+        shape = GaussianMixture(self.components, starts=STARTS, seed=seed)
+        self.residual_ = fit_residual(shape, found.mean, found.residual, seed)
         self.components_ = self.residual_.components_
         return self
 
@@ -114,8 +144,8 @@ class SmoothLocationScale(NormalModel):
     """T = μ(x) + s(x)·Z: `SmoothLocation` whose spread bends with the context as well.
 
     log s is a ridge regression of log|T − μ| on φ(x) and μ(x), held to the range from the 1 % to
-    the 99 % quantile it has on the training rows. Residuals, before and after division by s, are
-    those of fits without the row.
+    the 99 % quantile it has on the training rows. As there, the residual's shape is learned from
+    fits without the row or its fold.
 
     Parameters as `SmoothLocation`; the extra columns enter μ alone.
 
@@ -131,21 +161,20 @@ class SmoothLocationScale(NormalModel):
         """Fit to contexts X (n, p) and treatments y (n,)."""
         X, t = self._training_rows(X, y)
         extra = extra_columns(self.extra, X, "SmoothLocationScale")
+        seed = count(self.seed, "seed", "SmoothLocationScale", at_least=0)
         self.center_, self.sd_ = units(X, t)
         u = (t - self.center_) / self.sd_
-        self.mean_ = ContextRidge.of(X, u, extra)
-        mean, without = self.mean_.in_and_out(X, u)
-        residual = u - without
-        least = _RESOLUTION * float(np.sqrt(np.mean(residual**2)))
-        logs = np.log(np.maximum(np.abs(residual), least))
-        beside = self._beside_mean(X, mean)
-        self.log_scale_ = ContextRidge.of(beside, logs, 1)
-        seen, without = self.log_scale_.in_and_out(beside, logs)
-        low, high = np.quantile(seen, _RANGE)
+        found = regressed(X, u, extra=extra, seed=seed)
+        self.mean_ = found.line
+        least = _RESOLUTION * float(np.sqrt(np.mean(found.residual**2)))
+        logs = np.log(np.maximum(np.abs(found.residual), least))
+        spread = regressed(self._beside_mean(X, found.mean), logs, extra=1, seed=seed)
+        self.log_scale_ = spread.line
+        low, high = np.quantile(spread.mean, _RANGE)
         self.log_scale_range_ = float(low), float(high)
-        scale = np.exp(np.clip(without, low, high))
-        shape = GaussianMixture(self.components, starts=STARTS, seed=self.seed)
-        self.residual_ = fit_residual(shape, mean, residual / scale, self.seed)
+        scale = np.exp(np.clip(spread.mean, low, high))
+        shape = GaussianMixture(self.components, starts=STARTS, seed=seed)
+        self.residual_ = fit_residual(shape, found.mean, found.residual / scale, seed)
         self.components_ = self.residual_.components_
         return self
 
@@ -177,9 +206,8 @@ def fit_residual(
     return shape.fit(mean[rows, None], residual[rows])
 
 
-def few_rows(n: int, seed: int) -> slice | NDArray[np.int64]:
+def few_rows(n: int, seed: int) -> slice | Rows:
     """Return the numbers of `SAMPLE` of n rows, or all of them."""
-    seed = count(seed, "seed", "the sample", at_least=0)
     return slice(None) if n <= SAMPLE else np.random.default_rng(seed).permutation(n)[:SAMPLE]
 
 
