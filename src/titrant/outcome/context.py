@@ -106,9 +106,11 @@ class Bends:
         padded = np.r_[[first] * 3, self.knots, [last] * 3]
         splines = BSpline(padded, np.eye(len(self.knots) + 2), 3)
         inside = np.clip(z, first, last)
-        slopes = splines(np.array([first, last]), nu=1)
-        beyond = (z - inside)[:, None]
-        return np.asarray(splines(inside) + beyond * np.where(beyond < 0.0, slopes[0], slopes[1]))
+        values, beyond = np.asarray(splines(inside)), (z - inside)[:, None]
+        if beyond.any():
+            slopes = splines(np.array([first, last]), nu=1)
+            values += beyond * np.where(beyond < 0.0, slopes[0], slopes[1])
+        return values
 
 
 @dataclass(frozen=True, slots=True)

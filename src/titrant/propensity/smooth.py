@@ -18,6 +18,8 @@ from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.normal import NormalMixture
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
@@ -43,9 +45,8 @@ class ContextRidge:
 
     def predict(self, x: Array) -> Array:
         """Return the fitted values at x (n, p + extra), (n,)."""
-        every = np.arange(len(x))
-        parts = [self.ridge.predict(self.context(x[i])) for i in _parts(self.context, x, every)]
-        return np.concatenate([np.empty(0), *parts])
+        table = FeatureTable.of(self.context, x)
+        return np.concatenate([np.empty(0), *(self.ridge.predict(f) for _, f in table)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +67,49 @@ def regressed(x: Array, target: Array, *, extra: int, seed: int) -> Regressed:
     """Return the ridge regression of the target (n,) on φ of contexts x (n, p + extra)."""
     n = len(target)
     degrees_of_freedom(n, 2)
-    context = ContextMap.of(x, extra)
-    fold = fold_of(0, n, min(_FOLDS, n), seed)
-    rows = [np.flatnonzero(fold == k) for k in range(min(_FOLDS, n))]
-    parts = [_moments(context, x, target, own) for own in rows]
+    context, folds = ContextMap.of(x, extra), min(_FOLDS, n)
+    fold = fold_of(0, n, folds, seed)
+    table = FeatureTable.of(context, x)
+    parts = [Moments.empty(table.width + 1)] * folds
+    for rows, features in table:
+        columns = np.column_stack([features, target[rows]])
+        parts = [part + Moments.of(columns[fold[rows] == k]) for k, part in enumerate(parts)]
     total = _total(parts)
     ridge = ridge_gcv(total)
+    others = [ridge_gcv(_total(parts[:k] + parts[k + 1 :])) for k in range(folds)]
     mean, residual = np.empty(n), np.empty(n)
-    for k, own in enumerate(rows):
-        without = ridge_gcv(_total(parts[:k] + parts[k + 1 :]))
-        for i in _parts(context, x, own):
-            features = context(x[i])
-            mean[i] = without.predict(features)
-            share = leverages(total, ridge, features)
-            residual[i] = (target[i] - ridge.predict(features)) / (1.0 - share)
+    for rows, features in table:
+        said = np.column_stack([other.predict(features) for other in others])
+        mean[rows] = np.take_along_axis(said, fold[rows, None], axis=1)[:, 0]
+        share = leverages(total, ridge, features)
+        residual[rows] = (target[rows] - ridge.predict(features)) / (1.0 - share)
     return Regressed(ContextRidge(context, ridge), mean, residual)
-
-
-def _moments(context: ContextMap, x: Array, target: Array, rows: Rows) -> Moments:
-    parts = _parts(context, x, rows)
-    return _total([Moments.of(np.column_stack([context(x[i]), target[i]])) for i in parts])
 
 
 def _total(parts: list[Moments]) -> Moments:
     return sum(parts[1:], start=parts[0])
 
 
-def _parts(context: ContextMap, x: Array, rows: Rows) -> list[Rows]:
-    """Return the rows in parts that are small enough for their features."""
-    width = context(x[:1]).shape[1] if len(x) else 1
-    return [rows[part] for part in blocks(len(rows), max(1, width))]
+@dataclass(frozen=True, slots=True)
+class FeatureTable:
+    """φ of contexts, block by block; kept if there is one block only, else computed anew."""
+
+    context: ContextMap
+    x: Array
+    width: int
+    kept: Array | None
+
+    @classmethod
+    def of(cls, context: ContextMap, x: Array) -> Self:
+        """Return the table of contexts x (n, p + extra)."""
+        width = context(x[:1]).shape[1] if len(x) else 0
+        small = len(list(blocks(len(x), max(1, width)))) == 1
+        return cls(context, x, width, context(x) if small else None)
+
+    def __iter__(self) -> Iterator[tuple[slice, Array]]:
+        """Yield rows beside their features (m, F)."""
+        for rows in blocks(len(self.x), max(1, self.width)):
+            yield rows, self.context(self.x[rows]) if self.kept is None else self.kept
 
 
 class SmoothLocation(NormalModel):
