@@ -16,6 +16,7 @@ from titrant.propensity import (
     GatedMixture,
     GaussianMixture,
     HeteroscedasticGaussian,
+    KernelConditional,
     Known,
     LinearGaussian,
     MultivariateGaussian,
@@ -41,7 +42,6 @@ def mean_of(shape, x):
         "step": 1.5 * (x[:, 0] > 0),
         "U": 0.8 * np.minimum(x[:, 0] ** 2, 4.0),
         "product": 0.8 * x[:, 0] * x[:, 1],
-        "levels": np.array([0.0, 2.0, -1.0, 1.0])[(x[:, 0] > 0) * 2 + (x[:, 1] > 0)],
     }[shape]
 
 
@@ -76,10 +76,13 @@ def test_location_scale_finds_a_spread_that_bends():
     assert sds[0, 0] > 1.5 * sds[0, 1]  # narrow at 0, wide at 1.7
 
 
-def test_the_gate_follows_two_protocols():
-    x, t, _ = draw("step", 1000, seed=0)
-    new, dose, truth = draw("step", 4000, seed=1)
-    assert truth.mean() - GatedMixture().fit(x, t).score(new, dose) < 2 * NEAR
+@pytest.mark.parametrize("n", [300, 1000])
+def test_the_gate_follows_two_protocols_in_every_log(n):
+    new, dose, truth = draw("step", 4000, seed=99)
+    for seed in range(8):
+        x, t, _ = draw("step", n, seed)
+        # One regression loses .23; a climb that ends in a lower valley as much.
+        assert truth.mean() - GatedMixture().fit(x, t).score(new, dose) < 0.12
 
 
 @pytest.mark.parametrize("model", [SmoothLocation, SmoothLocationScale])
@@ -338,6 +341,23 @@ def test_extended_contexts_through_the_forests_of_the_folds():
     new, dose, true_new = draw("step", 300, seed=1)
     told = np.mean(np.log(fitted.density(None, forests.extend_new(new), dose)))
     assert true_new.mean() - told < 0.15
+
+
+def test_members_learn_from_no_more_rows_than_allowed():
+    x, t, _ = draw("step", 300, seed=0)
+    fitted = CrossPropensity({"kernel": KernelConditional()}, rows=100).fit(x, t)
+    assert [average.models[0].components_ for average in fitted.averages_] == [100] * 5
+
+
+def test_mixtures_of_many_rows_are_learned_from_some_of_them(monkeypatch):
+    x, t, _ = draw("step", 3000, seed=0)
+    new, dose, _ = draw("step", 2000, seed=1)
+    for model in (SmoothLocation, SmoothLocationScale, GatedMixture):
+        whole = model().fit(x, t).score(new, dose)
+        for module in ("smooth", "gated"):
+            monkeypatch.setattr(f"titrant.propensity.{module}.SAMPLE", 1000)
+        assert model().fit(x, t).score(new, dose) == pytest.approx(whole, abs=0.03)
+        monkeypatch.undo()
 
 
 def test_vector_treatments():

@@ -36,6 +36,8 @@ FLOOR = 1e-4
 """No density counts as less than this, in units of 1/sd(T), when weights are found."""
 LEAST = 0.01
 """Members with less weight are dropped."""
+_ROWS = 20_000
+"""Rows that weights are found from, at most."""
 _STEPS = 500
 _SETTLED = 1e-5
 
@@ -236,7 +238,7 @@ def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
     `log_densities` (n, M) are of rows held out; t is (n,) or (n, d). Weights below .01 become 0.
     """
     spread = np.prod(np.reshape(t, (len(t), -1)).std(axis=0))
-    rows = few_rows(len(t), seed)
+    rows = few_rows(len(t), seed, _ROWS)
     f = np.maximum(np.exp(log_densities[rows] + np.log(spread)), FLOOR)
     w = np.full(f.shape[1], 1.0 / f.shape[1])
     for _ in range(_STEPS):

@@ -20,6 +20,7 @@ from titrant.propensity.average import (
     usable,
 )
 from titrant.propensity.base import PreciseTails
+from titrant.propensity.smooth import few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ class CrossPropensity(BaseEstimator):
     members : name → propensity model, each cloned, never changed; None are those of
         `DensityAverage`. A mapping of one model is that model, cross-fitted.
     folds, seed : as those of the `CrossFit` of the outcome, so that both have the same folds.
+    rows : the most rows outside a fold that its members learn from; of more, so many are drawn.
 
     Fitted: `names_`, `weights_`, `averages_` (one a fold), `refused_`.
     """
@@ -51,10 +53,12 @@ class CrossPropensity(BaseEstimator):
         *,
         folds: int = 5,
         seed: int = 0,
+        rows: int = 20_000,
     ) -> None:
         self.members = members
         self.folds = folds
         self.seed = seed
+        self.rows = rows
 
     def fit(
         self,
@@ -75,16 +79,17 @@ class CrossPropensity(BaseEstimator):
         """
         _check.count(self.folds, "folds", "CrossPropensity", at_least=2)
         _check.count(self.seed, "seed", "CrossPropensity", at_least=0)
+        most = _check.count(self.rows, "rows", "CrossPropensity", at_least=2)
         x, doses_ = np.asarray(X, dtype=np.float64), np.asarray(t, dtype=np.float64)
         need_rows(len(x), self.folds, "CrossPropensity")
         fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
         members = named_members(self.members, "CrossPropensity", seed=self.seed)
         outside = [fold != k for k in range(self.folds)]
         learned = [x[rows] for rows in outside] if extended is None else extended
-        fits = [
-            fitted_members(members, own, doses_[rows])
-            for own, rows in zip(learned, outside, strict=True)
-        ]
+        fits = []
+        for own, rows in zip(learned, outside, strict=True):
+            few = few_rows(len(own), self.seed, most)
+            fits.append(fitted_members(members, own[few], doses_[rows][few]))
         self.refused_ = {name: why for fit in fits for name, why in fit.refused.items()}
         self.names_ = usable(members, fits)
         asked = x if held_out is None else held_out

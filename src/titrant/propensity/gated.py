@@ -10,13 +10,15 @@ import numpy as np
 from titrant._check import count
 from titrant.outcome.context import RobustUnits
 from titrant.propensity.base import NormalModel
-from titrant.propensity.em import starts as guesses
+from titrant.propensity.em import drawn_lines, ranked
 from titrant.propensity.linear import Design, degrees_of_freedom
 from titrant.propensity.mixture import affordable
 from titrant.propensity.normal import NormalMixture, log_sum_exp
-from titrant.propensity.smooth import few_rows, units
+from titrant.propensity.smooth import SAMPLE, few_rows, units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
@@ -84,7 +86,7 @@ class GatedMixture(NormalModel):
         X, t = self._training_rows(X, y)
         self.center_, self.sd_ = units(X, t)
         self.units_ = RobustUnits.of(X)
-        rows = few_rows(len(t), self.seed)
+        rows = few_rows(len(t), self.seed, SAMPLE)
         z, u = self.units_(X[rows]), (t[rows] - self.center_) / self.sd_
         self.design_ = Design.of(z)
         Z = self.design_(z)
@@ -120,14 +122,30 @@ def best_of_starts(Z: Array, u: Array, components: int, *, starts: int, seed: in
     rng = np.random.default_rng([seed, components])
     few = rng.permutation(len(u))[:_SUBSAMPLE]
     z, v = Z[few], u[few]
-    line = z.T @ v / len(v)  # the design is whitened: Z'Z = n·I
     short = []
-    for guess in guesses(z, v - z @ line, components, number=starts, floor=_FLOOR, rng=rng):
-        gate = np.zeros_like(guess.coef)
-        gate[:, 0] = guess.log_weights - guess.log_weights.mean()
-        short.append(climb(Experts(gate, guess.coef + line, guess.sds), z, v, _SHORT))
+    for member in guesses(z, v, components, number=starts, rng=rng):
+        gate = newton_step(np.zeros((components, z.shape[1])), z, member)
+        short.append(climb(Experts(gate, *weighted_lines(z, v, member)), z, v, _SHORT))
     best = max(short, key=lambda experts: experts.log_likelihood(z, v))
     return climb(best, Z, u, _LONG)
+
+
+def guesses(
+    Z: Array, u: Array, components: int, *, number: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    """Yield `number` memberships (n, K) to start from.
+
+    Split along the line that predicts the treatment, as a threshold would; by its residual; then by
+    random regressions.
+    """
+    line = Z @ (Z.T @ u) / len(u)  # least squares: the design is whitened, Z'Z = n·I
+    for k in range(number):
+        if k == 0:
+            yield ranked(line, components)
+        elif k == 1:
+            yield ranked(u - line, components)
+        else:
+            yield drawn_lines(Z, u - line, components, rng)
 
 
 def criterion(fit: Experts, Z: Array, u: Array) -> float:

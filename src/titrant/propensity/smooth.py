@@ -216,13 +216,13 @@ def fit_residual(
     shape: GaussianMixture, mean: Array, residual: Array, seed: int
 ) -> GaussianMixture:
     """Return the mixture fitted to residuals (n,) given means (n,), of at most `SAMPLE` rows."""
-    rows = few_rows(len(mean), seed)
+    rows = few_rows(len(mean), seed, SAMPLE)
     return shape.fit(mean[rows, None], residual[rows])
 
 
-def few_rows(n: int, seed: int) -> slice | Rows:
-    """Return the numbers of `SAMPLE` of n rows, or all of them."""
-    return slice(None) if n <= SAMPLE else np.random.default_rng(seed).permutation(n)[:SAMPLE]
+def few_rows(n: int, seed: int, most: int) -> slice | Rows:
+    """Return the numbers of `most` of n rows, drawn, or all of them if there are no more."""
+    return slice(None) if n <= most else np.random.default_rng(seed).permutation(n)[:most]
 
 
 def moved(residual: GaussianMixture, mean: Array, center: Array, scale: Array) -> NormalMixture:
