@@ -127,6 +127,16 @@ def test_extra_columns_enter_as_they_are_if_they_tell_something():
         ContextFeatures(extra=5).fit(x)
 
 
+def test_predictions_are_told_from_features_that_outnumber_the_rows():
+    # 217 features of 14 contexts could draw any column of 150 rows through its points.
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 14))
+    extended = np.column_stack([x, np.where(x[:, 0] > 0, 0.6, -0.6)])
+    fitted = ContextMap.of(extended, extra=1)
+    assert fitted(extended).shape[1] == 14 + 14 * 7 + 105 + 1
+    np.testing.assert_array_equal(fitted.told, [1.0])
+
+
 def test_leverages_are_the_diagonal_of_the_hat_matrix():
     rng = np.random.default_rng(0)
     F, y = rng.normal(size=(50, 6)), rng.normal(size=50)

@@ -274,6 +274,18 @@ def crossed():
     return x, t, CrossPropensity(PAIR).fit(x, t), fold_of(0, 400, 5, 0)
 
 
+def test_weights_are_found_from_densities_of_rows_held_out(crossed):
+    x, t, fitted, fold = crossed
+    logs = np.empty((400, 2))
+    for k in range(5):
+        rows = fold == k
+        for m, model in enumerate(PAIR.values()):
+            logs[rows, m] = clone(model).fit(x[~rows], t[~rows]).log_density(x[rows], t[rows])
+    expected = average_weights(logs, t, 0)
+    assert expected[1] > 0.6  # the dose bends
+    np.testing.assert_allclose(fitted.weights_, expected, atol=1e-4)
+
+
 def test_each_row_is_judged_by_models_that_have_not_seen_its_fold(crossed):
     x, t, fitted, fold = crossed
     for k in (0, 3):

@@ -60,10 +60,12 @@ class Forest(BaseEstimator):
         total, voters = np.zeros_like(u), np.zeros(len(u))
         self.trees_ = []
         size = min(len(u), self.rows)
-        for _ in range(self.trees):
+        # Of few rows a tree leaves out 37 %; of many nearly all, and a part of them is enough.
+        stride = 1 if len(u) < 4 * size else 2
+        for k in range(self.trees):
             drawn = np.bincount(rng.integers(len(u), size=size), minlength=len(u))
             tree = self._grown(x, u, drawn, int(rng.integers(2**31)))
-            out = np.flatnonzero(drawn == 0)
+            out = np.flatnonzero(drawn == 0)[k % stride :: stride]
             total[out] += _values(tree, x[out])
             voters[out] += 1.0
             self.trees_.append(tree)

@@ -79,6 +79,21 @@ def _gcv(d: Array, a: Array, n: int) -> tuple[Array, Array]:
     return df, score
 
 
+def unexplained(moments: Moments, targets: int) -> Array:
+    """Return the sd that ridge regressions on the features leave of each target (m,).
+
+    `moments` are those of [features, targets], the last `targets` columns. The sd is the root of
+    the least GCV, so it does not vanish where there are more features than rows.
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+    correlation = moments.covariance * np.outer(inverse, inverse)
+    d, v = np.linalg.eigh(correlation[:-targets, :-targets])
+    projected = v.T @ correlation[:-targets, -targets:]
+    shares = [float(np.min(_gcv(np.maximum(d, 0.0), a, moments.n)[1])) for a in projected.T]
+    return np.asarray(sd[-targets:] * np.sqrt(shares), dtype=np.float64)
+
+
 def leverages(moments: Moments, ridge: Ridge, features: Array) -> Array:
     """Return hᵢᵢ = ∂ŷᵢ/∂yᵢ of training features (n, F), moments being those of [features, y] (n,).
 
