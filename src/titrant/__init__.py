@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from titrant.policies import Rounded as Rounded
     from titrant.policies import StatusQuo as StatusQuo
     from titrant.policies import load_policy as load_policy
+    from titrant.propensity import DensityAverage as DensityAverage
+    from titrant.propensity import GatedMixture as GatedMixture
     from titrant.propensity import GaussianMixture as GaussianMixture
     from titrant.propensity import HeteroscedasticGaussian as HeteroscedasticGaussian
     from titrant.propensity import KernelConditional as KernelConditional
@@ -85,6 +87,8 @@ if TYPE_CHECKING:
     from titrant.propensity import LinearGaussian as LinearGaussian
     from titrant.propensity import LocationScale as LocationScale
     from titrant.propensity import MultivariateGaussian as MultivariateGaussian
+    from titrant.propensity import SmoothLocation as SmoothLocation
+    from titrant.propensity import SmoothLocationScale as SmoothLocationScale
     from titrant.trust import check as check
 
 __version__ = "0.1.0"
@@ -103,6 +107,7 @@ _HOME = {
     "Contrast": "evaluation",
     "Curve": "curves",
     "DataError": "errors",
+    "DensityAverage": "propensity",
     "DirectMethod": "estimators",
     "Discretized": "estimators",
     "DoublyRobust": "estimators",
@@ -112,6 +117,7 @@ _HOME = {
     "Estimate": "evaluation",
     "ExecutionError": "errors",
     "Fixed": "bandwidth",
+    "GatedMixture": "propensity",
     "Gaussian": "kernels",
     "GaussianMixture": "propensity",
     "HeteroscedasticGaussian": "propensity",
@@ -141,6 +147,8 @@ _HOME = {
     "RuleOfThumb": "bandwidth",
     "SelfNormalized": "estimators",
     "Slope": "bandwidth",
+    "SmoothLocation": "propensity",
+    "SmoothLocationScale": "propensity",
     "Stack": "outcome",
     "StackedDR": "learn.stacked",
     "StatusQuo": "policies",

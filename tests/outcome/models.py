@@ -7,9 +7,11 @@ from sklearn.linear_model import LinearRegression
 
 from titrant.outcome import (
     Bounded,
+    ContextsOnly,
     OfRegressor,
     Quadratic,
     RidgeModel,
+    SmoothContext,
     Spline,
     Stack,
     Trees,
@@ -23,14 +25,19 @@ MODELS = {
     "quadratic": RidgeModel(Quadratic()),
     "quadratic without products": RidgeModel(Quadratic(products_up_to=1)),
     "spline": RidgeModel(Spline()),
+    "smooth context": RidgeModel(SmoothContext()),
     "well": Well(),
     "well, one start, given ridge": Well(ridge=0.01, starts=1),
     "trees": Trees(trees=7),
     "bounded": Bounded(RidgeModel(Quadratic())),
+    "contexts only": ContextsOnly(RidgeModel(SmoothContext()), extra=0),
     "ridge stack": Stack(ridge_pair()),
     "stack": Stack({**library(), "trees": Trees(trees=7), "line": LinearRegression()}, folds=3),
 }
-VECTOR = {name: MODELS[name] for name in ("regressor", "quadratic", "spline", "trees")}
+VECTOR = {
+    name: MODELS[name]
+    for name in ("regressor", "quadratic", "spline", "smooth context", "contexts only", "trees")
+}
 
 
 def log(n=150, p=3, seed=0, noise=0.3):

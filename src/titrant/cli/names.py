@@ -60,6 +60,10 @@ PROPENSITIES = {
     "mixture": "GaussianMixture",
     "location-scale": "LocationScale",
     "kernel": "KernelConditional",
+    "smooth-location": "SmoothLocation",
+    "smooth-location-scale": "SmoothLocationScale",
+    "gated-mixture": "GatedMixture",
+    "average": "DensityAverage",
     "multivariate-gaussian": "MultivariateGaussian",
 }
 """Static, so that help needs no import; a test holds them to the lists of their rooms."""

@@ -3,11 +3,15 @@
 from titrant.outcome.adapter import OfRegressor, as_outcome_model
 from titrant.outcome.base import OutcomeModel
 from titrant.outcome.bounded import Bounded
+from titrant.outcome.context import ContextFeatures
+from titrant.outcome.contexts_only import ContextsOnly
 from titrant.outcome.crossfit import CrossFit
 from titrant.outcome.folds import fold_of
-from titrant.outcome.library import library, ridge_pair
+from titrant.outcome.forest import FoldForests, Forest
+from titrant.outcome.library import library, ridge_pair, smooth_library
 from titrant.outcome.quadratic import Quadratic
 from titrant.outcome.ridge import RidgeModel
+from titrant.outcome.smooth import SmoothContext
 from titrant.outcome.spline import Spline
 from titrant.outcome.stack import Stack
 from titrant.outcome.table import DoseTable
@@ -16,12 +20,17 @@ from titrant.outcome.well import Well
 
 __all__ = [
     "Bounded",
+    "ContextFeatures",
+    "ContextsOnly",
     "CrossFit",
     "DoseTable",
+    "FoldForests",
+    "Forest",
     "OfRegressor",
     "OutcomeModel",
     "Quadratic",
     "RidgeModel",
+    "SmoothContext",
     "Spline",
     "Stack",
     "Trees",
@@ -30,4 +39,5 @@ __all__ = [
     "fold_of",
     "library",
     "ridge_pair",
+    "smooth_library",
 ]

@@ -13,6 +13,8 @@ from titrant.outcome.base import training
 from titrant.outcome.folds import fold_at, fold_of, need_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from titrant._types import Array
@@ -47,11 +49,14 @@ class CrossFit(BaseEstimator):
         *,
         first_row: int = 0,
         numbers: NDArray[np.int64] | None = None,
+        extended: Sequence[Array] | None = None,
     ) -> Self:
         """Fit on contexts X (n, p), doses t (n,) or (n, d), outcomes y (n,).
 
         `first_row` is the number of their first row in the whole log; `numbers` (n,) are the
-        numbers of all of them, if they are not consecutive.
+        numbers of all of them, if they are not consecutive. `extended` are the contexts of the
+        rows outside each fold that its model learns from instead of X (`FoldForests.fit_extend`);
+        predictions then take contexts that were extended likewise (`FoldForests.extend`).
         """
         _check.count(self.folds, "folds", "CrossFit")
         _check.count(self.seed, "seed", "CrossFit", at_least=0)
@@ -60,8 +65,10 @@ class CrossFit(BaseEstimator):
         fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
         model = as_outcome_model(self.model)
         self.models_: tuple[OutcomeModel, ...] = tuple(
-            clone(model).fit(x[rows], doses[rows], outcome[rows])
-            for rows in self._training_rows(fold)
+            clone(model).fit(
+                x[rows] if extended is None else extended[k], doses[rows], outcome[rows]
+            )
+            for k, rows in enumerate(self._training_rows(fold))
         )
         return self
 

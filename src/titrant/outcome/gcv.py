@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -76,3 +77,33 @@ def _gcv(d: Array, a: Array, n: int) -> tuple[Array, Array]:
     score = np.full_like(df, np.inf)
     score[allowed] = np.maximum(rss[allowed], EXACT) / (1.0 - df[allowed] / n) ** 2
     return df, score
+
+
+def unexplained(moments: Moments, targets: int) -> Array:
+    """Return the sd that ridge regressions on the features leave of each target (m,).
+
+    `moments` are those of [features, targets], the last `targets` columns. The sd is the root of
+    the least GCV, so it does not vanish where there are more features than rows.
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+    correlation = moments.covariance * np.outer(inverse, inverse)
+    d, v = np.linalg.eigh(correlation[:-targets, :-targets])
+    projected = v.T @ correlation[:-targets, -targets:]
+    shares = [float(np.min(_gcv(np.maximum(d, 0.0), a, moments.n)[1])) for a in projected.T]
+    return np.asarray(sd[-targets:] * np.sqrt(shares), dtype=np.float64)
+
+
+def leverages(moments: Moments, ridge: Ridge, features: Array) -> Array:
+    """Return hᵢᵢ = ∂ŷᵢ/∂yᵢ of training features (n, F), moments being those of [features, y] (n,).
+
+    With z the standardized features and R their correlation, hᵢᵢ = (1 + zᵢ'(R + λ)⁻¹zᵢ)/n. The
+    residual without row i, at the same λ and units, is eᵢ/(1 − hᵢᵢ).
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))[:-1]
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+    shrunk = moments.covariance[:-1, :-1] * np.outer(inverse, inverse)
+    shrunk[np.diag_indices_from(shrunk)] += ridge.penalty
+    z = (features - moments.mean[:-1]) * inverse
+    half = solve_triangular(np.linalg.cholesky(shrunk), z.T, lower=True)
+    return np.asarray((1.0 + np.sum(half**2, axis=0)) / moments.n)

@@ -32,7 +32,7 @@ class Spline(Basis):
     def on(self, x: Array, t: Array) -> SplineFeatures:
         """Return the features in units of contexts x (n, p), knots laid out over doses t (n, d)."""
         dose = Standard.of_doses(t)
-        knots = tuple(_knots(s, self.knots) for s in dose(t).T)
+        knots = tuple(quantile_knots(s, self.knots) for s in dose(t).T)
         return SplineFeatures(Standard.of_contexts(x), dose, knots)
 
 
@@ -59,9 +59,12 @@ class SplineFeatures(Features):
         return (z @ own)[:, None] + heights @ b.T
 
     def _bends(self, t: Array) -> Array:
-        """Return the splines of all doses t (n, d), side by side."""
-        s = self.dose(t)
-        return np.hstack([cardinal(s[:, j], knots) for j, knots in enumerate(self.knots)])
+        return bends(self.dose(t), self.knots)
+
+
+def bends(s: Array, knots: tuple[Array, ...]) -> Array:
+    """Return the splines of all doses s (n, d), side by side; `knots` are those of each dose."""
+    return np.hstack([cardinal(s[:, j], of_dose) for j, of_dose in enumerate(knots)])
 
 
 def cardinal(s: Array, knots: Array) -> Array:
@@ -91,7 +94,7 @@ def restricted_cubic(s: Array, knots: Array) -> Array:
     return np.column_stack([np.ones(len(s)), s, bends])
 
 
-def _knots(s: Array, number: int) -> Array:
+def quantile_knots(s: Array, number: int) -> Array:
     """Return distinct knots at quantiles of s (n,), or the doses themselves if there are as few."""
     doses = np.unique(s)
     few = len(doses) <= number

@@ -1,14 +1,18 @@
 """Generalized propensities q = f(t|x): what the log's treatments looked like given the context.
 
 Scalar treatments: `Known`, `LinearGaussian`, `HeteroscedasticGaussian`, `GaussianMixture` (the
-recommended default when the propensity is unknown), `LocationScale`, `KernelConditional`. Vector
-treatments: `MultivariateGaussian`. An unconditional density is a model fitted on one constant
-column.
+recommended default when the propensity is unknown), `LocationScale`, `KernelConditional`; for
+contexts that act nonlinearly `SmoothLocation`, `SmoothLocationScale`, `GatedMixture` and the
+`DensityAverage` of several; `CrossPropensity` cross-fits them. Vector treatments:
+`MultivariateGaussian`. An unconditional density is a model fitted on one constant column.
 """
 
+from titrant.propensity.average import DensityAverage, smooth_members
 from titrant.propensity.base import NormalModel, Propensity, PropensityModel
 from titrant.propensity.calibration import Calibration, calibration, calibration_of_column
+from titrant.propensity.crossfit import CrossPropensity
 from titrant.propensity.floor import floored
+from titrant.propensity.gated import GatedMixture
 from titrant.propensity.gaussian import LinearGaussian
 from titrant.propensity.held_out import HeldOut, held_out
 from titrant.propensity.heteroscedastic import HeteroscedasticGaussian
@@ -17,6 +21,7 @@ from titrant.propensity.known import Known
 from titrant.propensity.location_scale import LocationScale
 from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.multivariate import MultivariateGaussian
+from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale
 from titrant.propensity.truncate import truncated_cdf, truncated_density
 
 PROPENSITIES: tuple[type[Propensity], ...] = (
@@ -25,6 +30,10 @@ PROPENSITIES: tuple[type[Propensity], ...] = (
     GaussianMixture,
     LocationScale,
     KernelConditional,
+    SmoothLocation,
+    SmoothLocationScale,
+    GatedMixture,
+    DensityAverage,
     MultivariateGaussian,
 )
 """The models fitted from data; the law tests run over this list."""
@@ -32,6 +41,9 @@ PROPENSITIES: tuple[type[Propensity], ...] = (
 __all__ = [
     "PROPENSITIES",
     "Calibration",
+    "CrossPropensity",
+    "DensityAverage",
+    "GatedMixture",
     "GaussianMixture",
     "HeldOut",
     "HeteroscedasticGaussian",
@@ -43,10 +55,13 @@ __all__ = [
     "NormalModel",
     "Propensity",
     "PropensityModel",
+    "SmoothLocation",
+    "SmoothLocationScale",
     "calibration",
     "calibration_of_column",
     "floored",
     "held_out",
+    "smooth_members",
     "truncated_cdf",
     "truncated_density",
 ]

@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 _BLOCK = 2_000_000
 
 
-class PropensityModel(Protocol):
-    """What the rest of titrant asks of a propensity, ours or the user's."""
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn f(t|x) from contexts X (n, p) and treatments y."""
+class FittedPropensity(Protocol):
+    """What the rest of titrant asks of a propensity once it is fitted, ours or the user's."""
 
     def density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return f(t|x), (n,)."""
@@ -43,6 +40,13 @@ class PropensityModel(Protocol):
 
     def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
         """Return one treatment drawn from f(·|x) for each row."""
+
+
+class PropensityModel(FittedPropensity, Protocol):
+    """A propensity that learns."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn f(t|x) from contexts X (n, p) and treatments y."""
 
 
 class Propensity(BaseEstimator, ABC):
@@ -86,7 +90,19 @@ class Propensity(BaseEstimator, ABC):
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
 
-class NormalModel(Propensity):
+class PreciseTails(ABC):
+    """A scalar law that knows logarithms, so that its tails keep their digits."""
+
+    @abstractmethod
+    def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
+        """Return log f(t|x), (n,)."""
+
+    @abstractmethod
+    def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
+        """Return log P(lower < T ≤ upper | x), (n,)."""
+
+
+class NormalModel(Propensity, PreciseTails):
     """A scalar model whose law at each x is a mixture of normals."""
 
     components_: int
@@ -94,6 +110,10 @@ class NormalModel(Propensity):
     @abstractmethod
     def _law(self, X: Array) -> NormalMixture:
         """Return the law of T at each row of X (n, p)."""
+
+    def law(self, X: ArrayLike) -> NormalMixture:
+        """Return the law of T at each row of contexts X (n, p)."""
+        return self._law(self._context(X))
 
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,), exact where the density itself would underflow."""

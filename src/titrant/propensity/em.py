@@ -105,20 +105,22 @@ def starts(
     """Yield `number` first guesses: split by residual, by its size, then random regressions."""
     for k in range(number):
         if k == 0:
-            member = _ranked(r, components)
+            member = ranked(r, components)
         elif k == 1:
-            member = _ranked(np.abs(r), components)
+            member = ranked(np.abs(r), components)
         else:
-            member = _random(Z, r, components, rng)
+            member = drawn_lines(Z, r, components, rng)
         yield regressions(Z, r, member, floor)
 
 
-def _ranked(values: Array, components: int) -> Array:
+def ranked(values: Array, components: int) -> Array:
+    """Return memberships (n, K) by equal parts of the order of the values (n,)."""
     rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
     return np.asarray(np.eye(components)[rank * components // len(values)])
 
 
-def _random(Z: Array, r: Array, components: int, rng: np.random.Generator) -> Array:
+def drawn_lines(Z: Array, r: Array, components: int, rng: np.random.Generator) -> Array:
+    """Return memberships (n, K) of the rows nearest to each of K random regressions."""
     # Few rows draw different lines; each row then joins the line nearest to it.
     few = min(len(r), 2 * Z.shape[1] + 1)
     rows = [rng.choice(len(r), few, replace=False) for _ in range(components)]

@@ -8,7 +8,8 @@ import numpy as np
 
 from titrant._check import count
 from titrant.propensity.base import NormalModel
-from titrant.propensity.em import Regressions, climb, starts
+from titrant.propensity.em import Regressions, climb
+from titrant.propensity.em import starts as guesses
 from titrant.propensity.linear import Affine, Design, degrees_of_freedom, residual_sd
 from titrant.propensity.normal import NormalMixture
 
@@ -54,29 +55,10 @@ class GaussianMixture(NormalModel):
         residuals = t - ols.predict(X)
         sd = residual_sd(residuals, t, ols.design.rank)
         Z, r = ols.design(X), residuals / sd
-        best, self.bic_ = self._select(Z, r, _affordable(Z, most))
+        most = affordable(Z, most)
+        best, self.bic_ = select(Z, r, most, starts=self.starts, seed=self.seed)
         self._keep(best, ols, sd, len(t))
         return self
-
-    def _select(self, Z: Array, r: Array, most: int) -> tuple[Regressions, Array]:
-        best = self._regressions(Z, r, 1)
-        path = [criterion(best, Z, r)]
-        for components in range(2, most + 1):
-            fit = self._regressions(Z, r, components)
-            path.append(criterion(fit, Z, r))
-            if path[-1] >= path[-2]:
-                break
-            best = fit
-        return best, np.array(path)
-
-    def _regressions(self, Z: Array, r: Array, components: int) -> Regressions:
-        rng = np.random.default_rng([self.seed, components])
-        number = self.starts if components > 1 else 1
-        few = rng.permutation(len(r))[:_SUBSAMPLE]
-        first = starts(Z[few], r[few], components, number=number, floor=_FLOOR, rng=rng)
-        short = [_climb(model, Z[few], r[few], _SHORT) for model in first]
-        best = max(short, key=lambda model: model.log_likelihood(Z[few], r[few]))
-        return _climb(_climb(best, Z[few], r[few], _LONG), Z, r, _LONG)
 
     def _keep(self, fit: Regressions, ols: Affine, sd: float, n: int) -> None:
         order = np.argsort(-fit.log_weights, kind="stable")
@@ -93,6 +75,33 @@ class GaussianMixture(NormalModel):
         return NormalMixture(np.log(self.weights_)[None, :], means, self.sds_[None, :])
 
 
+def select(Z: Array, r: Array, most: int, *, starts: int, seed: int) -> tuple[Regressions, Array]:
+    """Return the regressions of r (n,) on Z (n, k) of least BIC, and the BIC of each number tried.
+
+    Components are added, up to `most`, as long as the criterion falls.
+    """
+    best = best_of_starts(Z, r, 1, starts=starts, seed=seed)
+    path = [criterion(best, Z, r)]
+    for components in range(2, most + 1):
+        fit = best_of_starts(Z, r, components, starts=starts, seed=seed)
+        path.append(criterion(fit, Z, r))
+        if path[-1] >= path[-2]:
+            break
+        best = fit
+    return best, np.array(path)
+
+
+def best_of_starts(Z: Array, r: Array, components: int, *, starts: int, seed: int) -> Regressions:
+    """Return the fit of so many components that climbed highest from several first guesses."""
+    rng = np.random.default_rng([seed, components])
+    number = starts if components > 1 else 1
+    few = rng.permutation(len(r))[:_SUBSAMPLE]
+    first = guesses(Z[few], r[few], components, number=number, floor=_FLOOR, rng=rng)
+    short = [_climb(model, Z[few], r[few], _SHORT) for model in first]
+    best = max(short, key=lambda model: model.log_likelihood(Z[few], r[few]))
+    return _climb(_climb(best, Z[few], r[few], _LONG), Z, r, _LONG)
+
+
 def criterion(fit: Regressions, Z: Array, r: Array) -> float:
     """Return BIC = −2ℓ + log(n)·(K(k + 1) + K − 1), K regressions of k coefficients and an sd."""
     components, coefficients = fit.coef.shape
@@ -104,7 +113,10 @@ def _climb(model: Regressions, Z: Array, r: Array, strides: int) -> Regressions:
     return climb(model, Z, r, floor=_FLOOR, strides=strides)
 
 
-def _affordable(Z: Array, most: int) -> int:
-    # Each component should have about twice as many rows as coefficients and an sd.
+def affordable(Z: Array, most: int) -> int:
+    """Return how many components, up to `most`, the rows of Z (n, k) can pay for.
+
+    Each should have about twice as many rows as coefficients and an sd.
+    """
     n, coefficients = Z.shape
     return int(max(1, min(most, n // (2 * (coefficients + 1)))))

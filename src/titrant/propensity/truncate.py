@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.errors import DataError, InvalidArgument
-from titrant.propensity.base import NormalModel, PropensityModel, doses
+from titrant.propensity.base import FittedPropensity, NormalModel, PreciseTails, doses
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 
 def truncated_density(
-    model: PropensityModel, X: ArrayLike, t: ArrayLike, lower: ArrayLike, upper: ArrayLike
+    model: FittedPropensity, X: ArrayLike, t: ArrayLike, lower: ArrayLike, upper: ArrayLike
 ) -> Array:
     """Return f(t|x) / (F(upper|x) − F(lower|x)) in the bounds and 0 outside, (n,).
 
     X is (n, p); t, `lower` and `upper` are one number a row or one for all; ±inf is no bound.
-    For normal-mixture models the quotient is taken of logarithms, so it holds its digits where
-    the bounds lie far in a tail.
+    For models that know logarithms (`PreciseTails`) the quotient is taken of these, so it holds
+    its digits where the bounds lie far in a tail.
     """
     if _unbounded(lower, upper):
         return model.density(X, t)
     t, lower, upper = _rows(X, t, lower, upper)
     log_mass = _log_mass(model, X, lower, upper)
     inside = (t >= lower) & (t <= upper)
-    return np.where(inside, np.exp(_log_density(model, X, t) - log_mass), 0.0)
+    return np.where(inside, np.exp(log_density_of(model, X, t) - log_mass), 0.0)
 
 
 def truncated_cdf(
-    model: PropensityModel, X: ArrayLike, t: ArrayLike, lower: ArrayLike, upper: ArrayLike
+    model: FittedPropensity, X: ArrayLike, t: ArrayLike, lower: ArrayLike, upper: ArrayLike
 ) -> Array:
     """Return (F(t|x) − F(lower|x)) / (F(upper|x) − F(lower|x)), clipped to [0, 1], (n,)."""
     if _unbounded(lower, upper):
         return model.cdf(X, t)
     t, lower, upper = _rows(X, t, lower, upper)
     log_mass = _log_mass(model, X, lower, upper)
-    below = _log_interval(model, X, lower, np.clip(t, lower, upper))
+    below = log_interval_of(model, X, lower, np.clip(t, lower, upper))
     return np.minimum(np.exp(below - log_mass), 1.0)
 
 
@@ -71,8 +71,8 @@ def _rows(
     return t, lower, upper
 
 
-def _log_mass(model: PropensityModel, X: ArrayLike, lower: Array, upper: Array) -> Array:
-    mass = _log_interval(model, X, lower, upper)
+def _log_mass(model: FittedPropensity, X: ArrayLike, lower: Array, upper: Array) -> Array:
+    mass = log_interval_of(model, X, lower, upper)
     if empty := int(np.sum(np.isneginf(mass))):
         raise DataError(
             f"The propensity puts no probability inside the bounds in {empty:,} of "
@@ -81,21 +81,30 @@ def _log_mass(model: PropensityModel, X: ArrayLike, lower: Array, upper: Array) 
     return mass
 
 
-def _log_density(model: PropensityModel, X: ArrayLike, t: Array) -> Array:
-    if isinstance(model, NormalModel) and type(model).density is NormalModel.density:
+def log_density_of(model: FittedPropensity, X: ArrayLike, t: Array) -> Array:
+    """Return log f(t|x), (n,), of any model: its own if it knows it, else that of its density."""
+    if isinstance(model, PreciseTails) and _density_agrees(model):
         return model.log_density(X, t)
     with np.errstate(divide="ignore"):
         return np.log(model.density(X, t))
 
 
-def _log_interval(model: PropensityModel, X: ArrayLike, lower: Array, upper: Array) -> Array:
-    if isinstance(model, NormalModel) and _has_normal_law(model):
+def log_interval_of(model: FittedPropensity, X: ArrayLike, lower: Array, upper: Array) -> Array:
+    """Return log P(lower < T ≤ upper | x), (n,), of any model: its own, else that of its cdf."""
+    if isinstance(model, PreciseTails) and _cdf_agrees(model):
         return model.log_probability(X, lower, upper)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(model.cdf(X, upper) - model.cdf(X, lower), 0.0))
 
 
-def _has_normal_law(model: NormalModel) -> bool:
-    """Whether a class left the distribution function to its normal law, or wrote both anew."""
+def _density_agrees(model: PreciseTails) -> bool:
+    """Whether log f is that of f: not if a subclass of ours wrote `density` anew."""
+    return not isinstance(model, NormalModel) or type(model).density is NormalModel.density
+
+
+def _cdf_agrees(model: PreciseTails) -> bool:
+    """Whether log P is that of F: not if a subclass of ours wrote `cdf` anew, and that alone."""
+    if not isinstance(model, NormalModel):
+        return True
     own = type(model)
     return own.cdf is NormalModel.cdf or own.log_probability is not NormalModel.log_probability

@@ -1,0 +1,175 @@
+"""Cross-fitting: the density of each row by models that have not seen it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from titrant import _check
+from titrant.errors import DataError
+from titrant.outcome.folds import Folds, fold_at, fold_of, need_rows
+from titrant.propensity.average import (
+    Average,
+    average_weights,
+    fitted_members,
+    named_members,
+    treatments,
+    usable,
+)
+from titrant.propensity.base import PreciseTails
+from titrant.propensity.smooth import few_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from titrant._types import Array
+    from titrant.propensity.base import PropensityModel
+
+
+class CrossPropensity(BaseEstimator):
+    """f̂(t|x) = Σ_m w_m f_m(t|x), for each fold with members fitted on the rows of all others.
+
+    The weights, one number a member, are found once, by EM on the out-of-fold densities of all
+    rows; see `DensityAverage`.
+
+    Parameters
+    ----------
+    members : name → propensity model, each cloned, never changed; None are those of
+        `DensityAverage`. A mapping of one model is that model, cross-fitted.
+    folds, seed : as those of the `CrossFit` of the outcome, so that both have the same folds.
+    rows : the most rows outside a fold that its members learn from; of more, so many are drawn.
+
+    Fitted: `names_`, `weights_`, `averages_` (one a fold), `refused_`.
+    """
+
+    def __init__(
+        self,
+        members: Mapping[str, PropensityModel] | None = None,
+        *,
+        folds: int = 5,
+        seed: int = 0,
+        rows: int = 20_000,
+    ) -> None:
+        self.members = members
+        self.folds = folds
+        self.seed = seed
+        self.rows = rows
+
+    def fit(
+        self,
+        X: Array,
+        t: Array,
+        *,
+        first_row: int = 0,
+        numbers: NDArray[np.int64] | None = None,
+        extended: Sequence[Array] | None = None,
+        held_out: Array | None = None,
+    ) -> Self:
+        """Fit on contexts X (n, p) and doses t (n,) or (n, d).
+
+        `first_row` and `numbers` say where the rows are in the whole log, as for `CrossFit`.
+        `extended` are the contexts of the rows outside each fold that its members learn from
+        instead of X (`FoldForests.fit_extend`); `held_out` (n, q) then are all rows as
+        `FoldForests.extend` gives them.
+        """
+        _check.count(self.folds, "folds", "CrossPropensity", at_least=2)
+        _check.count(self.seed, "seed", "CrossPropensity", at_least=0)
+        most = _check.count(self.rows, "rows", "CrossPropensity", at_least=2)
+        x, doses_ = np.asarray(X, dtype=np.float64), np.asarray(t, dtype=np.float64)
+        need_rows(len(x), self.folds, "CrossPropensity")
+        fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
+        members = named_members(self.members, "CrossPropensity", seed=self.seed)
+        outside = [fold != k for k in range(self.folds)]
+        learned = [x[rows] for rows in outside] if extended is None else extended
+        fits = []
+        for own, rows in zip(learned, outside, strict=True):
+            few = few_rows(len(own), self.seed, most)
+            fits.append(fitted_members(members, own[few], doses_[rows][few]))
+        self.refused_ = {name: why for fit in fits for name, why in fit.refused.items()}
+        self.names_ = usable(members, fits)
+        asked = x if held_out is None else held_out
+        logs = np.empty((len(x), len(self.names_)))
+        for fit, rows in zip(fits, outside, strict=True):
+            logs[~rows] = fit.log_densities(self.names_, asked[~rows], doses_[~rows])
+        self.weights_ = average_weights(logs, doses_, self.seed)
+        self.averages_ = tuple(fit.average(self.names_, self.weights_) for fit in fits)
+        return self
+
+    def fold(self, first_row: int, n: int) -> Folds:
+        """Return the folds of rows first_row … first_row + n − 1 of the whole log (n,)."""
+        return fold_of(first_row, n, self.folds, self.seed)
+
+    def fold_at(self, numbers: NDArray[np.int64]) -> Folds:
+        """Return the folds of rows with these numbers in the whole log (n,)."""
+        return fold_at(numbers, self.folds, self.seed)
+
+    def on(self, fold: Folds | None) -> ByFold | Average:
+        """Return the propensity of rows in these folds (n,), each by what did not see its fold.
+
+        None is for new rows, in no fold: the mean of all folds' densities, their contexts as given
+        or, extended, as `FoldForests.extend_new` gives them.
+        """
+        if fold is None:
+            equal = np.full(self.folds, 1.0 / self.folds)
+            return Average(self.averages_, equal)
+        if fold.min(initial=0) < 0 or fold.max(initial=0) >= self.folds:
+            rule = f"between 0 and {self.folds - 1}"
+            raise _check.invalid("fold", "CrossPropensity", rule, fold)
+        return ByFold(self.averages_, fold)
+
+    def density(self, fold: Folds | None, X: Array, t: ArrayLike) -> Array:
+        """Return f̂(t|x), (n,), of rows in these folds; None as in `on`."""
+        return self.on(fold).density(X, t)
+
+    def cdf(self, fold: Folds | None, X: Array, t: ArrayLike) -> Array:
+        """Return F̂(t|x), (n,), of rows in these folds; None as in `on`."""
+        return self.on(fold).cdf(X, t)
+
+
+@dataclass(frozen=True, slots=True)
+class ByFold(PreciseTails):
+    """The propensity of the rows that `fold` (n,) is of; contexts (n, p) are theirs."""
+
+    averages: tuple[Average, ...]
+    fold: Folds
+
+    def density(self, X: ArrayLike, t: ArrayLike) -> Array:
+        """Return f̂(t|x), (n,)."""
+        return np.exp(self.log_density(X, t))
+
+    def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
+        """Return log f̂(t|x), (n,)."""
+        return self._each(X, Average.log_density, t)
+
+    def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
+        """Return log P(lower < T ≤ upper | x), (n,)."""
+        return self._each(X, Average.log_probability, lower, upper)
+
+    def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
+        """Return F̂(t|x), (n,)."""
+        return self._each(X, Average.cdf, t)
+
+    def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
+        """Return one treatment drawn from f̂(·|x) for each row, (n,)."""
+        rng = np.random.default_rng(seed)
+        return self._each(X, lambda average, x: average.sample(x, rng))
+
+    def _each(self, X: ArrayLike, evaluate: Callable[..., Array], *columns: ArrayLike) -> Array:
+        X, n = np.asarray(X, dtype=np.float64), len(self.fold)
+        if len(X) != n:
+            raise DataError(
+                f"The folds are those of {n:,} rows; got contexts of {len(X):,}. Pass the rows "
+                "that the folds are of."
+            )
+        arrays = [treatments(column, n) for column in columns]
+        values = np.empty(n)
+        for k, average in enumerate(self.averages):
+            rows = np.flatnonzero(self.fold == k)
+            if len(rows):
+                values[rows] = evaluate(average, X[rows], *(a[rows] for a in arrays))
+        return values

@@ -1,0 +1,219 @@
+"""A mixture of regressions whose weights depend on the context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from titrant._check import count
+from titrant.outcome.context import RobustUnits
+from titrant.propensity.base import NormalModel
+from titrant.propensity.em import drawn_lines, ranked
+from titrant.propensity.linear import Design, degrees_of_freedom
+from titrant.propensity.mixture import affordable
+from titrant.propensity.normal import NormalMixture, log_sum_exp
+from titrant.propensity.smooth import SAMPLE, few_rows, units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+
+_FLOOR = 0.05
+"""The least sd of a component, in sds of the treatment."""
+_RIDGE = 1e-3
+_SHARE = 0.01
+"""Of the weight is spread evenly over the components, whatever the context."""
+# First guesses climb a few steps on at most this many rows; only the best one climbs on.
+_SUBSAMPLE = 4_000
+_SHORT, _LONG = 6, 100
+_GAIN = 0.05
+"""A step that raises the log likelihood by less, over all rows, changes nothing to be noticed."""
+_HALVINGS = 5
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """K regressions and their gate: `gate` (K, k), `coef` (K, k), `sds` (K,)."""
+
+    gate: Array
+    coef: Array
+    sds: Array
+
+    def law(self, Z: Array) -> NormalMixture:
+        """Return the law at each row of the design Z (n, k)."""
+        weights = (1.0 - _SHARE) * np.exp(log_softmax(Z, self.gate)) + _SHARE / len(self.sds)
+        return NormalMixture(np.log(weights), Z @ self.coef.T, self.sds[None, :])
+
+    def log_likelihood(self, Z: Array, u: Array) -> float:
+        """Return Σ_i log Σ_k w_k(z_i) φ((u_i − z_i·b_k)/s_k)/s_k."""
+        return float(np.sum(self.law(Z).log_density(u)))
+
+
+class GatedMixture(NormalModel):
+    """T | x ~ Σ_k w_k(x) N(a_k + b_k·x, s_k²) w(x) a softmax linear in x.
+
+    It follows doses that come from another protocol for other contexts. Contexts are in robust
+    units. It is fitted by EM from several seeded starts; beyond 2, components are added as long as
+    the Bayesian information criterion falls. The gate's coefficients carry a small ridge, each
+    weight is .99w + .01/K, and no s_k is below 5 % of sd(T). Beyond 5,000 rows it is fitted on
+    so many.
+
+    Parameters
+    ----------
+    components : the most components, at least 2.
+    starts : first guesses for each number of components.
+    seed : draws the random guesses and, beyond 5,000 rows, those used.
+
+    Fitted: `components_`, `center_`, `sd_`, `units_`, `design_`, `experts_`, `bic_`.
+    """
+
+    def __init__(self, components: int = 3, *, starts: int = 3, seed: int = 0) -> None:
+        self.components = components
+        self.starts = starts
+        self.seed = seed
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit to contexts X (n, p) and treatments y (n,)."""
+        most = count(self.components, "components", "GatedMixture", at_least=2)
+        starts = count(self.starts, "starts", "GatedMixture")
+        count(self.seed, "seed", "GatedMixture", at_least=0)
+        X, t = self._training_rows(X, y)
+        self.center_, self.sd_ = units(X, t)
+        self.units_ = RobustUnits.of(X)
+        rows = few_rows(len(t), self.seed, SAMPLE)
+        z, u = self.units_(X[rows]), (t[rows] - self.center_) / self.sd_
+        self.design_ = Design.of(z)
+        Z = self.design_(z)
+        degrees_of_freedom(len(u), 2 * self.design_.rank)
+        fitted, self.bic_ = select(Z, u, affordable(Z, most), starts=starts, seed=self.seed)
+        self.components_ = len(fitted.sds)
+        factor = np.sqrt(len(u) / degrees_of_freedom(len(u), fitted.coef.size))
+        self.experts_ = Experts(fitted.gate, fitted.coef, fitted.sds * factor)
+        return self
+
+    def _law(self, X: Array) -> NormalMixture:
+        law = self.experts_.law(self.design_(self.units_(X)))
+        return NormalMixture(
+            law.log_weights, self.center_ + self.sd_ * law.means, self.sd_ * law.sds
+        )
+
+
+def select(Z: Array, u: Array, most: int, *, starts: int, seed: int) -> tuple[Experts, Array]:
+    """Return the experts of least BIC for Z (n, k) and u (n,), and the BIC of each number tried."""
+    best = best_of_starts(Z, u, 2, starts=starts, seed=seed)
+    path = [criterion(best, Z, u)]
+    for components in range(3, most + 1):
+        fit = best_of_starts(Z, u, components, starts=starts, seed=seed)
+        path.append(criterion(fit, Z, u))
+        if path[-1] >= path[-2]:
+            break
+        best = fit
+    return best, np.array(path)
+
+
+def best_of_starts(Z: Array, u: Array, components: int, *, starts: int, seed: int) -> Experts:
+    """Return the fit of so many components that climbed highest from several first guesses."""
+    rng = np.random.default_rng([seed, components])
+    few = rng.permutation(len(u))[:_SUBSAMPLE]
+    z, v = Z[few], u[few]
+    short = []
+    for member in guesses(z, v, components, number=starts, rng=rng):
+        gate = newton_step(np.zeros((components, z.shape[1])), z, member)
+        short.append(climb(Experts(gate, *weighted_lines(z, v, member)), z, v, _SHORT))
+    best = max(short, key=lambda experts: experts.log_likelihood(z, v))
+    return climb(best, Z, u, _LONG)
+
+
+def guesses(
+    Z: Array, u: Array, components: int, *, number: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    """Yield `number` memberships (n, K) to start from.
+
+    Split along the line that predicts the treatment, as a threshold would; by its residual; then by
+    random regressions.
+    """
+    line = Z @ (Z.T @ u) / len(u)  # least squares: the design is whitened, Z'Z = n·I
+    for k in range(number):
+        if k == 0:
+            yield ranked(line, components)
+        elif k == 1:
+            yield ranked(u - line, components)
+        else:
+            yield drawn_lines(Z, u - line, components, rng)
+
+
+def criterion(fit: Experts, Z: Array, u: Array) -> float:
+    """Return BIC = −2ℓ + log(n)·(K(k + 1) + (K − 1)k): regressions, sds and the gate between."""
+    components, coefficients = fit.coef.shape
+    parameters = components * (coefficients + 1) + (components - 1) * coefficients
+    return float(-2.0 * fit.log_likelihood(Z, u) + parameters * np.log(len(u)))
+
+
+def climb(experts: Experts, Z: Array, u: Array, steps: int) -> Experts:
+    """Return `experts` after so many steps of EM, fewer where they no longer gain noticeably."""
+    before = -np.inf
+    for _ in range(steps):
+        joint = experts.law(Z).log_joint(u)
+        total = log_sum_exp(joint)
+        level = float(np.sum(total))
+        if level - before < _GAIN:
+            break
+        before = level
+        member = np.exp(joint - total[:, None])
+        coef, sds = weighted_lines(Z, u, member)
+        experts = Experts(newton_step(experts.gate, Z, member), coef, sds)
+    return experts
+
+
+def weighted_lines(Z: Array, u: Array, member: Array) -> tuple[Array, Array]:
+    """Return the regressions (K, k) and sds (K,), none too small, given memberships (n, K)."""
+    n, size = len(Z), member.sum(axis=0)
+    gram = np.stack([Z.T @ (Z * column[:, None]) for column in member.T])
+    # Next to nothing for a component with rows; one without gets the zero line.
+    gram += 1e-8 * n * np.eye(Z.shape[1])
+    coef = np.linalg.solve(gram, ((member * u[:, None]).T @ Z)[:, :, None])[:, :, 0]
+    squares = np.sum(member * (u[:, None] - Z @ coef.T) ** 2, axis=0)
+    return coef, np.maximum(np.sqrt(squares / np.maximum(size, _TINY)), _FLOOR)
+
+
+def log_softmax(Z: Array, gate: Array) -> Array:
+    """Return the logarithms of the gate's weights, z·g_k − log Σ_j exp(z·g_j), (n, K)."""
+    scores = Z @ gate.T
+    return np.asarray(scores - log_sum_exp(scores)[:, None])
+
+
+def newton_step(gate: Array, Z: Array, member: Array) -> Array:
+    """Return the gate (K, k) after a Newton step toward memberships (n, K), short enough to climb.
+
+    It climbs on (1/n) Σ member·log softmax − ½·ridge·|gate|², which is concave; the ridge makes
+    the Hessian definite although weights that sum to 1 leave one direction open.
+    """
+
+    def height(gate: Array, logs: Array) -> float:
+        return float(np.vdot(member, logs) / n - 0.5 * _RIDGE * np.vdot(gate, gate))
+
+    n, (size, k) = len(Z), gate.shape
+    logs = log_softmax(Z, gate)
+    w = np.exp(logs)
+    slope = (member - w).T @ Z / n - _RIDGE * gate
+    hessian = _RIDGE * np.eye(size * k).reshape(size, k, size, k)
+    for a in range(size):
+        for b in range(a):
+            block = Z.T @ (Z * (w[:, a] * w[:, b] / n)[:, None])
+            # Weights sum to 1, so w_a(1 − w_a) is the sum of the w_a·w_b of all others.
+            hessian[a, :, b, :] = hessian[b, :, a, :] = -block
+            hessian[a, :, a, :] += block
+            hessian[b, :, b, :] += block
+    step = np.linalg.solve(hessian.reshape(size * k, size * k), slope.ravel()).reshape(size, k)
+    before = height(gate, logs)
+    for _ in range(_HALVINGS):
+        if height(gate + step, log_softmax(Z, gate + step)) >= before:
+            return np.asarray(gate + step)
+        step = step / 4.0
+    return gate
