@@ -378,13 +378,13 @@ class Evaluation:
 
     def ground(self, floor_share: float) -> Ground:
         """Return what the trust checks of every policy take from the log."""
-        survey, model = self.survey, self.nuisances.propensity
+        survey = self.survey
         return Ground(
             contexts=survey.contexts,
             support=Support.of(
                 survey.sample.log,
-                model,
                 self.nuisances.floor,
+                modeled=self.nuisances.propensity is not None,
                 spread=survey.spread,
                 ends=survey.dose_ends,
             ),

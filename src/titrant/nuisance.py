@@ -22,19 +22,21 @@ from titrant.survey import survey_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
-    from titrant.outcome import CrossFit
+    from titrant.outcome import CrossFit, FoldForests
     from titrant.outcome.folds import Folds
     from titrant.policies import Policy
-    from titrant.propensity import PropensityModel
+    from titrant.propensity import CrossPropensity, FittedPropensity, PropensityModel
     from titrant.propensity.sums import LinearSums
     from titrant.survey import Sums, Survey
 
+FEWEST_TO_FOLLOW = 50
+"""Rows from which on default models follow contexts that act nonlinearly."""
 DEFAULT_FLOOR = 0.01
 """The default floor under q, in units of 1/sd(T): a hundredth of a flat density one sd wide."""
 OPERATIONS_PER_MINUTE = 3.6e12
@@ -51,7 +53,11 @@ class Prepared:
     q: Array | None
     r_logged: Array | None
     fold: Folds | None
-    """Which outcome model has not seen each row (n,)."""
+    """Which models have not seen each row (n,)."""
+    seen: Array
+    """The contexts as the outcome model sees them: those of the log, or extended by a forest."""
+    law: Law | None
+    """The law of the dose in each row, where it is modeled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +70,11 @@ class Nuisances:
     spread: Array
     """sd(T) of each dose (d,)."""
     floor: float
-    propensity: PropensityModel | None
+    propensity: PropensityModel | CrossPropensity | None
     """The fitted model, or None when the log's own column is used."""
     outcome: CrossFit | None
+    forests: FoldForests | None = None
+    """What extends the contexts that default models see; one forest a fold serves both."""
 
     @classmethod
     def of(
@@ -83,14 +91,15 @@ class Nuisances:
             outcome=takes_default_outcome(estimator),
             propensity=takes_default_propensity(log, estimator, propensity),
         )
-        sample = known.sample
+        models = fitted_models(log, estimator, propensity, known)
         return cls(
             n=known.n,
             center=known.center,
             spread=known.spread,
             floor=floor_of(estimator, known.spread),
-            propensity=fitted_propensity(log, estimator, propensity, known),
-            outcome=fitted_outcome(sample.log, estimator, None if sample.whole else sample.numbers),
+            propensity=models.propensity,
+            outcome=models.outcome,
+            forests=models.forests,
         )
 
     def prepare(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Prepared:
@@ -99,21 +108,21 @@ class Nuisances:
         ``numbers`` (n,) are the rows' numbers in the whole log, if they are not consecutive.
         """
         fold = self._fold(log, numbers)
-        r_logged = self._predict(log, fold, log.doses)
-        q = self._density(log)
-        if q is None:
-            return Prepared(log, None, r_logged, fold)
-        floored = np.maximum(q, self.floor)
-        if not (floored > 0).all():
-            raise DataError(
-                f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(log):,} rows. "
-                "Give the estimator a `clip` > 0 or check the propensity model."
-            )
-        return Prepared(log, floored, r_logged, fold)
+        extended = self._extended(log, fold)
+        seen = log.context if extended is None or not self._follows else extended
+        law = self._law(log, fold, extended)
+        return Prepared(
+            log=log,
+            q=self._floored(log.propensity if law is None else law.density(log.doses)),
+            r_logged=self._predict(seen, fold, log.doses),
+            fold=fold,
+            seen=seen,
+            law=law,
+        )
 
     def rows(self, prepared: Prepared, policy: Policy) -> Rows:
         """Return the block as an estimator sees it under ``policy``."""
-        log = prepared.log
+        log, law = prepared.log, prepared.law
         tau = self._doses(log, policy)
         return Rows(
             tau=tau,
@@ -124,9 +133,10 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=self._predict(log, prepared.fold, tau),
+            r_tau=self._predict(prepared.seen, prepared.fold, tau),
             r_logged=prepared.r_logged,
-            probability=self._probability(log),
+            probability=None if law is None or log.dimension > 1 else law.between,
+            density=None if law is None else law.density,
             floor=self.floor,
             first_row=log.first_row,
         )
@@ -138,51 +148,78 @@ class Nuisances:
         check_within_bounds(tau, log)
         return tau
 
-    def _density(self, log: LoggedData) -> Array | None:
-        if self.propensity is None:
-            return log.propensity
-        from titrant.propensity import Known, truncated_density  # noqa: PLC0415
+    @property
+    def _follows(self) -> bool:
+        """Whether the outcome model is the default one, which sees extended contexts."""
+        return self.outcome is not None and self.outcome.extended_
 
-        x = contexts(log)
-        if isinstance(self.propensity, Known) or not log.bounded:
-            return self.propensity.density(x, log.treatment)
-        low, high = _scalar(log.lower), _scalar(log.upper)
-        return truncated_density(self.propensity, x, log.treatment, low, high)
-
-    def _probability(self, log: LoggedData) -> Between | None:
-        if self.propensity is None or log.dimension > 1:
+    def _extended(self, log: LoggedData, fold: Folds | None) -> Array | None:
+        if self.forests is None or fold is None:
             return None
-        return Between(self.propensity, contexts(log), log.lower[:, 0], log.upper[:, 0])
+        return self.forests.extend(fold, contexts(log))
+
+    def _law(self, log: LoggedData, fold: Folds | None, extended: Array | None) -> Law | None:
+        model = self.propensity
+        if model is None:
+            return None
+        from titrant.propensity import CrossPropensity, Known  # noqa: PLC0415
+
+        # What is known holds within the bounds as it is.
+        bounded = log.bounded and not isinstance(model, Known)
+        bounds = (_scalar(log.lower), _scalar(log.upper)) if bounded else (-np.inf, np.inf)
+        if isinstance(model, CrossPropensity):
+            return Law(model.on(fold), contexts(log) if extended is None else extended, *bounds)
+        return Law(model, contexts(log), *bounds)
+
+    def _floored(self, q: Array | None) -> Array | None:
+        if q is None:
+            return None
+        floored = np.maximum(q, self.floor)
+        if not (floored > 0).all():
+            raise DataError(
+                f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(q):,} rows. "
+                "Give the estimator a `clip` > 0 or check the propensity model."
+            )
+        return floored
 
     def _fold(self, log: LoggedData, numbers: NDArray[np.int64] | None) -> Folds | None:
-        if self.outcome is None:
+        folded = self.outcome if self.forests is None else self.forests
+        if folded is None:
             return None
         if numbers is None:
-            return self.outcome.fold(log.first_row, len(log))
-        return self.outcome.fold_at(numbers)
+            return folded.fold(log.first_row, len(log))
+        return folded.fold_at(numbers)
 
-    def _predict(self, log: LoggedData, fold: Folds | None, at: Array) -> Array | None:
+    def _predict(self, seen: Array, fold: Folds | None, at: Array) -> Array | None:
         if self.outcome is None or fold is None:
             return None
-        return self.outcome.predict(fold, log.context, at)
+        return self.outcome.predict(fold, seen, at)
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """P(low < T ≤ high | x) of each row by a model, within the bounds of the dose."""
+class Law:
+    """The law of the dose in each row by a model, within the bounds of the dose."""
 
-    model: PropensityModel
+    model: FittedPropensity
     x: Array
-    lower: Array
-    upper: Array
+    lower: ArrayLike
+    upper: ArrayLike
 
-    def __call__(self, low: Array, high: Array) -> Array:
-        """Return the probability (n,) between edges (n,)."""
+    def density(self, t: Array) -> Array:
+        """Return f(t | x) (n,) at doses (n, d)."""
+        from titrant.propensity import truncated_density  # noqa: PLC0415
+
+        return truncated_density(self.model, self.x, _scalar(t), self.lower, self.upper)
+
+    def cdf(self, t: Array) -> Array:
+        """Return F(t | x) (n,) at doses (n,)."""
         from titrant.propensity import truncated_cdf  # noqa: PLC0415
 
-        above = truncated_cdf(self.model, self.x, high, self.lower, self.upper)
-        below = truncated_cdf(self.model, self.x, low, self.lower, self.upper)
-        return np.maximum(above - below, 0.0)
+        return truncated_cdf(self.model, self.x, t, self.lower, self.upper)
+
+    def between(self, low: Array, high: Array) -> Array:
+        """Return P(low < T ≤ high | x) (n,) between edges (n,)."""
+        return np.maximum(self.cdf(high) - self.cdf(low), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +311,64 @@ def floor_of(estimator: Estimator, spread: Array) -> float:
     """Return the user's floor, or .01/∏sd(T): it scales with the dose as a density does."""
     clip: float | None = getattr(estimator, "clip", None)
     return DEFAULT_FLOOR / float(np.prod(spread)) if clip is None else clip
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Fitted models: see `Nuisances`."""
+
+    propensity: PropensityModel | CrossPropensity | None
+    outcome: CrossFit | None
+    forests: FoldForests | None = None
+
+
+def fitted_models(
+    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+) -> Models:
+    """Return what the estimator needs, fitted: models that are given, and default ones otherwise.
+
+    Default models follow contexts that act nonlinearly. They share folds, and one forest a fold
+    that extends the contexts by its predictions of outcome and dose; each row is judged by models
+    that have not seen its fold. Logs of few rows take plain models: there is nothing to bend.
+    """
+    default_q = takes_default_propensity(log, estimator, propensity)
+    default_r = takes_default_outcome(estimator)
+    sample = survey.sample
+    rows, numbers = sample.log, None if sample.whole else sample.numbers
+    if len(rows) < FEWEST_TO_FOLLOW or not (default_q or default_r):
+        given = fitted_propensity(log, estimator, propensity, survey)
+        return Models(given, fitted_outcome(rows, estimator, numbers))
+    from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
+
+    folds, seed = folds_of(estimator)
+    x, t, y, d = contexts(rows), rows.treatment, rows.outcome, rows.dimension
+    place: dict[str, Any] = {"first_row": rows.first_row, "numbers": numbers}
+    forests = FoldForests(folds=folds, seed=seed)
+    extended = forests.fit_extend(x, t, y, **place)
+    outcome: CrossFit | None
+    if default_r:
+        stack = Stack(smooth_library(d), seed=seed)
+        crossfit = CrossFit(stack, folds=folds, seed=seed)
+        outcome = crossfit.fit(x, t, y, extended=extended, **place)
+    else:
+        outcome = fitted_outcome(rows, estimator, numbers)
+    if not default_q:
+        return Models(fitted_propensity(log, estimator, propensity, survey), outcome, forests)
+    from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
+
+    fold = forests.fold(rows.first_row, len(rows)) if numbers is None else forests.fold_at(numbers)
+    members = CrossPropensity(smooth_members(1 + d, seed=seed), folds=folds, seed=seed)
+    held_out = forests.extend(fold, x)
+    return Models(
+        members.fit(x, t, extended=extended, held_out=held_out, **place), outcome, forests
+    )
+
+
+def folds_of(estimator: Estimator) -> tuple[int, int]:
+    """Return number and seed of the folds: those of an estimator with an outcome model."""
+    settings: Any = estimator
+    folds, seed = (settings.folds, settings.seed) if estimator.uses_outcome_model else (5, 0)
+    return max(folds, 2), seed
 
 
 def fitted_propensity(

@@ -18,7 +18,7 @@ from titrant.inference import Diagnostics
 from titrant.inference.columns import context_findings, outcome_findings
 from titrant.inference.trust_rules import overlap, propensity_pit, stabilized_weight
 from titrant.nuisance import Nuisances, contexts
-from titrant.survey import survey_of
+from titrant.survey import Sample, survey_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,14 +61,17 @@ def check(
         # Nothing but the propensities is of interest, so no outcome model is fitted.
         survey = survey_of(log, as_engine(executor, log))
         nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
-        log = survey.sample.log
-        columns = Diagnostics.of([*outcome_findings(log), *context_findings(log, survey.held)])
-        return columns + calibration_report(log, nuisances.propensity, folds, seed)
+        rows = survey.sample
+        columns = Diagnostics.of(
+            [*outcome_findings(rows.log), *context_findings(rows.log, survey.held)]
+        )
+        return columns + calibration_report(nuisances, rows, folds, seed)
     evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
     found = policy_report(evaluation, bandwidth)
     if not chosen.uses_propensity:
         return found
-    return found + calibration_report(evaluation.log, evaluation.nuisances.propensity, folds, seed)
+    rows = evaluation.survey.sample
+    return found + calibration_report(evaluation.nuisances, rows, folds, seed)
 
 
 def policy_report(
@@ -82,12 +85,10 @@ def policy_report(
     return evaluation.comparison({0: chosen}, None)["policy"].diagnostics
 
 
-def calibration_report(
-    log: LoggedData, model: PropensityModel | None, folds: int, seed: int
-) -> Diagnostics:
-    """Return the checks of a propensity model, or of the log's own column when it is None."""
+def calibration_report(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Diagnostics:
+    """Return the checks of the propensities, modeled or the log's own column."""
     try:
-        found = calibrated(sample(log, seed), model, folds, seed)
+        found = calibrated(nuisances, some_rows(rows, seed), folds, seed)
     except TitrantError as error:
         return Diagnostics((), (f"The propensities could not be calibrated: {error}",))
     return Diagnostics.of(calibration_checks(found))
@@ -102,16 +103,29 @@ def calibration_checks(found: Calibration) -> Iterator[Check | str]:
         yield propensity_pit(found.ks_distance, found.ks_p_value)
 
 
-def calibrated(
-    log: LoggedData, model: PropensityModel | None, folds: int, seed: int
-) -> Calibration:
-    """Return the held-out calibration of a model, or of the log's column when it is None."""
-    from titrant.propensity import Known, calibration, calibration_of_column  # noqa: PLC0415
+def calibrated(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Calibration:
+    """Return the held-out calibration of the propensities, modeled or the log's own column.
 
+    Models that were cross-fitted are judged as they are, others are fitted again on each fold.
+    """
+    from titrant.propensity import (  # noqa: PLC0415
+        CrossPropensity,
+        Known,
+        calibration,
+        calibration_of_column,
+        calibration_of_held_out,
+    )
+
+    log, model = rows.log, nuisances.propensity
     x, t = contexts(log), log.treatment
     low, high = limits(log)
     column = log.propensity
-    if isinstance(model, Known):
+    if isinstance(model, CrossPropensity):
+        law = nuisances.prepare(log, rows.numbers).law
+        if law is not None:
+            q, pit = law.density(log.doses), law.cdf(t)
+            return calibration_of_held_out(q, pit, t, folds=folds, seed=seed, lower=low, upper=high)
+    elif isinstance(model, Known):
         try:  # it is not truncated: what is known holds within the bounds as it is
             return calibration(model, x, t, folds=folds, seed=seed)
         except InvalidArgument:  # it was made without a cdf
@@ -128,10 +142,10 @@ def limits(log: LoggedData) -> tuple[ArrayLike, ArrayLike]:
     return (log.lower[:, 0], log.upper[:, 0]) if log.dimension == 1 else (-np.inf, np.inf)
 
 
-def sample(log: LoggedData, seed: int) -> LoggedData:
-    """Return all rows of a log, or 20,000 of them drawn at random."""
-    n = len(log)
+def some_rows(rows: Sample, seed: int) -> Sample:
+    """Return all rows of a sample, or 20,000 of them drawn at random."""
+    n = len(rows.log)
     if n <= CALIBRATION_ROWS:
-        return log
-    drawn = np.random.default_rng(seed).choice(n, CALIBRATION_ROWS, replace=False)
-    return log.rows(np.sort(drawn))
+        return rows
+    drawn = np.sort(np.random.default_rng(seed).choice(n, CALIBRATION_ROWS, replace=False))
+    return Sample(rows.log.rows(drawn), rows.numbers[drawn], rows.of)

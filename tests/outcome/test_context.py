@@ -9,8 +9,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
 from titrant.outcome import ContextFeatures
-from titrant.outcome.context import Bends, ContextMap, RobustUnits
+from titrant.outcome.context import Bends, ContextMap
 from titrant.outcome.gcv import leverages, ridge_gcv
+from titrant.outcome.standard import Standard
 
 ROUNDING = 1e-12
 # An offset of 1e12 leaves about four digits of a column of order one.
@@ -67,7 +68,7 @@ def test_one_absurd_cell_does_not_flatten_a_column(n, absurd):
     x = np.random.default_rng(0).normal(size=(n, 2))
     spoiled = x.copy()
     spoiled[7, 1] = absurd
-    clean, units = RobustUnits.of(x), RobustUnits.of(spoiled)
+    clean, units = Standard.of_contexts(x), Standard.of_contexts(spoiled)
     z = units(spoiled)
     # The others keep most of their spread, and the cell is held near them.
     others = np.delete(z[:, 1], 7).std() / np.delete(clean(x)[:, 1], 7).std()
@@ -79,7 +80,7 @@ def test_one_absurd_cell_does_not_flatten_a_column(n, absurd):
 def test_a_rare_mark_keeps_its_column_beside_an_absurd_cell():
     column = np.zeros((1000, 1))
     column[:5], column[5] = 1.0, 1e9
-    z = RobustUnits.of(column)(column)[:, 0]
+    z = Standard.of_contexts(column)(column)[:, 0]
     assert z[0] - z[-1] > 1.0
 
 
@@ -95,7 +96,7 @@ def test_a_rare_mark_keeps_its_column_beside_an_absurd_cell():
 )
 def test_no_unit_loses_a_column(unit, zero, tolerance):
     x = contexts()
-    units, other = RobustUnits.of(x), RobustUnits.of(x * unit + zero)
+    units, other = Standard.of_contexts(x), Standard.of_contexts(x * unit + zero)
     np.testing.assert_allclose(
         other(x * unit + zero), np.sign(unit) * units(x), atol=tolerance, rtol=tolerance
     )

@@ -125,7 +125,9 @@ def test_the_paths_are_those_of_the_library():
 def test_the_calibration_is_that_of_the_library():
     model = tt.LinearGaussian()
     found = made(LOG, POLICIES, propensity=model, seed=4)
-    assert found.calibration == calibrated(LOG, model.fit(LOG.context, LOG.treatment), 5, 4)
+    rows = survey_of(LOG, Engine(pin=False)).sample
+    fitted = Nuisances.of(LOG, tt.SelfNormalized(), model)
+    assert found.calibration == calibrated(fitted, rows, 5, 4)
     assert found.calibration_checks.names == ("stabilized_weight", "propensity_pit")
 
 

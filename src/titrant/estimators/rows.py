@@ -47,6 +47,8 @@ class Rows:
     """∂r̂/∂t at the policy's dose; for gradients only."""
     probability: Callable[[Array, Array], Array] | None = None
     """P(low < T ≤ high | x) of each row for edges (n,); for the discretized estimator."""
+    density: Callable[[Array], Array] | None = None
+    """f(t | x) of each row at doses (n, d), within the bounds; for the check of the support."""
     first_row: int = 0
     """The number of the first of these rows in the whole log."""
     floor: float = 0.0
@@ -60,7 +62,7 @@ class Rows:
         return array
 
     def take(self, index: NDArray[np.intp]) -> Rows:
-        """Return the rows with these indices; without ``probability``, which knows all rows only.
+        """Return the rows with these indices, without the laws, which know all rows only.
 
         ``center`` and ``floor`` stay those of the log.
         """
@@ -69,4 +71,4 @@ class Rows:
             for f in fields(self)
             if isinstance(value := getattr(self, f.name), np.ndarray)
         }
-        return replace(self, probability=None, **chosen)
+        return replace(self, probability=None, density=None, **chosen)

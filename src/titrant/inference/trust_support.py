@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from titrant.errors import InvalidArgument
 from titrant.scaling import Held, spread_of
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.estimators import Rows
-    from titrant.propensity import PropensityModel
 
 THINNEST = 0.01
 """The least density, in units of 1/∏sd(T), at which a dose counts as logged; also the default
@@ -33,37 +33,40 @@ _SINGULAR = 1e-10
 class Support:
     """Doses t with f(t | x) ≥ ``level``, not far beyond the range of all logged doses."""
 
-    model: PropensityModel | LinearSurrogate
+    model: LinearSurrogate | None
+    """Where a column of propensities says nothing of doses that were not logged."""
     level: float
     lowest: Array
     """The least dose (d,) not far beyond those logged."""
     highest: Array
-    surrogate: bool
-    """Whether the model was fitted for this purpose alone, beside a column of propensities."""
 
     @classmethod
     def of(
         cls,
         log: LoggedData,
-        model: PropensityModel | None,
         floor: float,
         *,
+        modeled: bool,
         spread: Array | None = None,
         ends: tuple[Array, Array] | None = None,
     ) -> Self | None:
-        """Return the support by ``model``, or by a linear-Gaussian one; None if none can be fitted.
+        """Return the support by the rows' own laws if doses are ``modeled``, else by a surrogate.
 
-        A column of propensities says nothing of doses that were not logged: hence the surrogate.
-        Where ``log`` is a sample of a larger one, ``spread`` (d,) and ``ends`` (d,) are the sd of
-        all doses and the least and greatest of them.
+        None if no linear-Gaussian surrogate can be fitted. Where ``log`` is a sample of a larger
+        one, ``spread`` (d,) and ``ends`` (d,) are the sd of all doses and the least and greatest.
         """
         doses = log.doses
         unit = float(np.prod(doses.std(axis=0) if spread is None else spread))
-        density = LinearSurrogate.of(_sample(log)) if model is None else model
-        if density is None or unit == 0.0:
+        model = None if modeled else LinearSurrogate.of(_sample(log))
+        if unit == 0.0 or not (modeled or model):
             return None
         level = max(floor, THINNEST / unit)
-        return cls(density, level, *extended_range(doses, ends), surrogate=model is None)
+        return cls(model, level, *extended_range(doses, ends))
+
+    @property
+    def surrogate(self) -> bool:
+        """Whether the law of the doses was fitted for this purpose alone."""
+        return self.model is not None
 
     def outside(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows (n,) have a policy dose outside the support."""
@@ -72,16 +75,11 @@ class Support:
 
     def _density(self, rows: Rows) -> Array:
         """Return f(τ(x) | x) (n,), within the bounds as the weights have it."""
-        x = rows.need("x", "Support")
-        if isinstance(self.model, LinearSurrogate):
-            return self.model.density(x, rows.tau)
-        from titrant.propensity import Known, truncated_density  # noqa: PLC0415
-
-        x = x if x.shape[1] else np.ones((len(x), 1))
-        tau = rows.tau[:, 0] if rows.tau.shape[1] == 1 else rows.tau
-        if isinstance(self.model, Known) or rows.lower is None or rows.upper is None:
-            return self.model.density(x, tau)
-        return truncated_density(self.model, x, tau, rows.lower[:, 0], rows.upper[:, 0])
+        if self.model is not None:
+            return self.model.density(rows.need("x", "Support"), rows.tau)
+        if rows.density is None:
+            raise InvalidArgument("The rows carry no law of the doses to find the support by.")
+        return rows.density(rows.tau)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from titrant import _check
 from titrant.moments import Moments
 from titrant.outcome.gcv import unexplained
+from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,74 +29,10 @@ LEVELS_UP_TO = 12
 """A column with this many values or fewer is a category: its levels get indicators."""
 LEVEL_ROWS, LEVEL_SHARE = 5, 0.01
 """A level has an indicator if it is held by this many rows and this share of them."""
-FAR = 6.0
-"""Values beyond this many robust sds from the median are held there."""
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""A column that varies by less than this share of its size holds one value up to rounding."""
-MIDDLES = ((0.25, 0.75, 1.349), (0.05, 0.95, 3.290), (0.01, 0.99, 4.653))
-"""Quantiles and the distance between them in a standard normal law, in sds."""
 TOLD = 0.05
 """A prediction that differs from a function of φ by less, in sds of its target, tells nothing."""
 TOLD_ROWS = 5_000
 """About as many rows are enough to see that."""
-
-
-@dataclass(frozen=True, slots=True)
-class RobustUnits:
-    """z: each column from its median in robust sds, held to ±6, then of mean 0 and variance 1.
-
-    0 in a constant column. One absurd cell moves neither median nor robust sd, and is held.
-    """
-
-    middle: Array
-    """The median (p,): subtracted first, so that no offset costs digits."""
-    spread: Array
-    """The robust sd (p,); 1 for a constant column."""
-    center: Array
-    inverse: Array
-    """Mean and 1/sd of what is held (p,); 0 for a constant column."""
-
-    @classmethod
-    def of(cls, x: Array) -> Self:
-        """Return the units of the columns of x (n, p)."""
-        middle = np.median(_quarter(x), axis=0)
-        spread = _robust_sd(_quarter(x) - middle)
-        moving = spread > ROUNDING * np.abs(middle)
-        spread = np.where(moving, spread, 1.0)
-        held = _held(x, middle, spread)
-        inverse = np.divide(1.0, held.std(axis=0), out=np.zeros_like(spread), where=moving)
-        return cls(middle, spread, held.mean(axis=0), inverse)
-
-    def __call__(self, x: Array) -> Array:
-        """Return x (n, p) in these units."""
-        return np.asarray((_held(x, self.middle, self.spread) - self.center) * self.inverse)
-
-
-def _quarter(x: Array) -> Array:
-    # Differences of the largest floats overflow, those of their quarters do not.
-    return np.asarray(x / 4.0)
-
-
-def _held(x: Array, middle: Array, spread: Array) -> Array:
-    with np.errstate(over="ignore"):  # an absurd cell may be infinitely far away
-        return np.clip((_quarter(x) - middle) / spread, -FAR, FAR)
-
-
-def _robust_sd(deviation: Array) -> Array:
-    """Return the widest of the middle 50, 90 and 98 %, each as an sd (p,).
-
-    Inner order statistics: the largest and the smallest value never count. A column that is the
-    same in nearly all rows takes the median distance of the others.
-    """
-    spread = np.zeros(deviation.shape[1])
-    for low, high, sds in MIDDLES:
-        top = np.quantile(deviation, high, axis=0, method="lower")
-        bottom = np.quantile(deviation, low, axis=0, method="higher")
-        spread = np.maximum(spread, (top - bottom) / sds)
-    for j in np.flatnonzero(spread == 0.0):
-        others = np.abs(deviation[deviation[:, j] != 0.0, j])
-        spread[j] = np.median(others) if len(others) else 0.0
-    return spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +73,8 @@ class ContextMap:
     """Columns at the end of x that enter as they are."""
     told: Array
     """1 for an extra column that tells something of its own, 0 for one that does not (extra,)."""
-    units: RobustUnits
+    units: Standard
+    """z: contexts in sds, far values held, codes in columns of their own."""
     levels: dict[int, Levels]
     bends: dict[int, Bends]
     products: bool
@@ -145,9 +83,9 @@ class ContextMap:
     def of(cls, x: Array, extra: int = 0) -> Self:
         """Lay the features out over contexts x (n, p + extra)."""
         context = x[:, : x.shape[1] - extra]
-        units = RobustUnits.of(context)
+        units = Standard.of_contexts(context)
         z, levels, bends = units(context), {}, {}
-        for j in np.flatnonzero(units.inverse):
+        for j in np.flatnonzero(units.inverse[: context.shape[1]]):
             values, rows = np.unique(context[:, j], return_counts=True)
             if len(values) > LEVELS_UP_TO and context.shape[1] <= BENDS_UP_TO:
                 knots = np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0]))
@@ -160,12 +98,12 @@ class ContextMap:
         return cls(extra, bare.told_by(context, x[:, context.shape[1] :]), *bare.layout)
 
     @property
-    def layout(self) -> tuple[RobustUnits, dict[int, Levels], dict[int, Bends], bool]:
+    def layout(self) -> tuple[Standard, dict[int, Levels], dict[int, Bends], bool]:
         """Everything but the extra columns."""
         return self.units, self.levels, self.bends, self.products
 
     def lines(self, x: Array) -> Array:
-        """Return (z, extra columns) (n, p + extra): what the dose interacts with."""
+        """Return (z, extra columns) (n, k + extra): what the dose interacts with."""
         z, extra = self._parts(x)
         return np.hstack([z, extra])
 
@@ -198,10 +136,10 @@ class ContextMap:
 class ContextFeatures(TransformerMixin, BaseEstimator):
     """φ(x): what a regression needs to follow contexts that act nonlinearly.
 
-    Each column in robust units, z: one absurd cell does not flatten it. A column with 3 to 12
-    values adds indicators of the levels held by at least 5 rows and 1 %; one with more adds cubic
-    B-splines with knots at its minimum, quartiles and maximum, linear beyond, if there are at most
-    30 contexts. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added.
+    Each column in its sds, z, far values held: one absurd cell does not flatten it. A column with
+    3 to 12 values adds indicators of the levels held by at least 5 rows and 1 %; one with more adds
+    cubic B-splines with knots at its minimum, quartiles and maximum, linear beyond, if there are at
+    most 30 contexts. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added.
 
     Parameters
     ----------

@@ -63,6 +63,7 @@ class CrossFit(BaseEstimator):
         x, doses, outcome = training(X, t, y, "CrossFit")
         need_rows(len(x), self.folds, "CrossFit")
         fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
+        self.extended_ = extended is not None
         model = as_outcome_model(self.model)
         self.models_: tuple[OutcomeModel, ...] = tuple(
             clone(model).fit(

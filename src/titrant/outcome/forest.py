@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from titrant import _check
 from titrant.outcome.base import training
-from titrant.outcome.context import RobustUnits
 from titrant.outcome.folds import Folds, fold_at, fold_of, need_rows
 from titrant.outcome.standard import Standard, grained
 
@@ -54,7 +53,7 @@ class Forest(BaseEstimator):
     def fit_out_of_bag(self, X: Array, targets: Array) -> Array:
         """Learn as `fit` does; return for each row what the trees grown without it say (n, m)."""
         self._check()
-        self.context_ = RobustUnits.of(X)
+        self.context_ = Standard.of_contexts(X)
         x, u = self._columns(X), grained(Standard.of(targets)(targets))
         rng = np.random.default_rng(self.seed)
         total, voters = np.zeros_like(u), np.zeros(len(u))
@@ -87,7 +86,7 @@ class Forest(BaseEstimator):
 
     def _columns(self, X: Array) -> NDArray[np.float32]:
         # Grained, so that the same contexts in other units meet the same splits.
-        z = grained(self.context_(X)) if X.shape[1] else np.zeros((len(X), 1))
+        z = self.context_.grained(X) if X.shape[1] else np.zeros((len(X), 1))
         return np.ascontiguousarray(z, dtype=np.float32)
 
     def _grown(
@@ -146,7 +145,7 @@ class FoldForests(BaseEstimator):
         _check.count(self.seed, "seed", "FoldForests", at_least=0)
         x, doses, outcome = training(X, t, y, "FoldForests")
         need_rows(len(x), self.folds, "FoldForests")
-        fold = self._fold(first_row, len(x), numbers)
+        fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
         targets = np.column_stack([outcome, doses])
         forest = Forest(seed=self.seed) if self.forest is None else self.forest
         self.forests_: tuple[Forest, ...] = tuple(clone(forest) for _ in range(self.folds))
@@ -175,7 +174,10 @@ class FoldForests(BaseEstimator):
         """
         return np.stack([np.hstack([X, forest.predict(X)]) for forest in self.forests_])
 
-    def _fold(self, first_row: int, n: int, numbers: NDArray[np.int64] | None) -> Folds:
-        if numbers is None:
-            return fold_of(first_row, n, self.folds, self.seed)
+    def fold(self, first_row: int, n: int) -> Folds:
+        """Return the folds of rows first_row … first_row + n − 1 of the whole log (n,)."""
+        return fold_of(first_row, n, self.folds, self.seed)
+
+    def fold_at(self, numbers: NDArray[np.int64]) -> Folds:
+        """Return the folds of rows with these numbers in the whole log (n,)."""
         return fold_at(numbers, self.folds, self.seed)

@@ -34,7 +34,7 @@ class SmoothContext(Basis):
 
     def on(self, x: Array, t: Array) -> SmoothFeatures:
         """Return the features in units of contexts x (n, p), knots laid out over doses t (n, d)."""
-        dose = Standard.of(t)
+        dose = Standard.of_doses(t)
         knots = tuple(quantile_knots(s, self.knots) for s in dose(t).T)
         extra = extra_columns(self.extra, x, "SmoothContext")
         return SmoothFeatures(ContextMap.of(x, extra), dose, knots)

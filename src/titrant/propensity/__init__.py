@@ -8,8 +8,13 @@ contexts that act nonlinearly `SmoothLocation`, `SmoothLocationScale`, `GatedMix
 """
 
 from titrant.propensity.average import DensityAverage, smooth_members
-from titrant.propensity.base import NormalModel, Propensity, PropensityModel
-from titrant.propensity.calibration import Calibration, calibration, calibration_of_column
+from titrant.propensity.base import FittedPropensity, NormalModel, Propensity, PropensityModel
+from titrant.propensity.calibration import (
+    Calibration,
+    calibration,
+    calibration_of_column,
+    calibration_of_held_out,
+)
 from titrant.propensity.crossfit import CrossPropensity
 from titrant.propensity.floor import floored
 from titrant.propensity.gated import GatedMixture
@@ -43,6 +48,7 @@ __all__ = [
     "Calibration",
     "CrossPropensity",
     "DensityAverage",
+    "FittedPropensity",
     "GatedMixture",
     "GaussianMixture",
     "HeldOut",
@@ -59,6 +65,7 @@ __all__ = [
     "SmoothLocationScale",
     "calibration",
     "calibration_of_column",
+    "calibration_of_held_out",
     "floored",
     "held_out",
     "smooth_members",

@@ -105,6 +105,20 @@ def calibration_of_column(
     return _calibration(q, _marginal(t, folds, seed, lower, upper), None)
 
 
+def calibration_of_held_out(
+    density: Array,
+    cdf: Array | None,
+    t: Array,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    lower: ArrayLike = -np.inf,
+    upper: ArrayLike = np.inf,
+) -> Calibration:
+    """Return the calibration of densities and cdf (n,) by models that have not seen their rows."""
+    return _calibration(density, _marginal(t, folds, seed, lower, upper), cdf)
+
+
 def _marginal(t: Array, folds: int, seed: int, lower: ArrayLike, upper: ArrayLike) -> Array:
     # Held out as well: a kernel estimate is too high at the values it was made from.
     model = LocationScale() if t.ndim == 1 else MultivariateGaussian()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant._check import count
-from titrant.outcome.context import RobustUnits
 from titrant.propensity.base import NormalModel
 from titrant.propensity.em import drawn_lines, ranked
 from titrant.propensity.linear import Design, degrees_of_freedom
@@ -56,11 +55,11 @@ class Experts:
 
 
 class GatedMixture(NormalModel):
-    """T | x ~ Σ_k w_k(x) N(a_k + b_k·x, s_k²) w(x) a softmax linear in x.
+    """T | x ~ Σ_k w_k(x) N(a_k + b_k·x, s_k²), w(x) a softmax linear in x.
 
-    It follows doses that come from another protocol for other contexts. Contexts are in robust
-    units. It is fitted by EM from several seeded starts; beyond 2, components are added as long as
-    the Bayesian information criterion falls. The gate's coefficients carry a small ridge, each
+    It follows doses that come from another protocol for other contexts. It is fitted by EM from
+    several seeded starts; beyond 2, components are added as long as the Bayesian information
+    criterion falls. The gate's coefficients carry a small ridge, each
     weight is .99w + .01/K, and no s_k is below 5 % of sd(T). Beyond 5,000 rows it is fitted on
     so many.
 
@@ -70,7 +69,7 @@ class GatedMixture(NormalModel):
     starts : first guesses for each number of components.
     seed : draws the random guesses and, beyond 5,000 rows, those used.
 
-    Fitted: `components_`, `center_`, `sd_`, `units_`, `design_`, `experts_`, `bic_`.
+    Fitted: `components_`, `center_`, `sd_`, `design_`, `experts_`, `bic_`.
     """
 
     def __init__(self, components: int = 3, *, starts: int = 3, seed: int = 0) -> None:
@@ -85,11 +84,10 @@ class GatedMixture(NormalModel):
         count(self.seed, "seed", "GatedMixture", at_least=0)
         X, t = self._training_rows(X, y)
         self.center_, self.sd_ = units(X, t)
-        self.units_ = RobustUnits.of(X)
         rows = few_rows(len(t), self.seed, SAMPLE)
-        z, u = self.units_(X[rows]), (t[rows] - self.center_) / self.sd_
-        self.design_ = Design.of(z)
-        Z = self.design_(z)
+        u = (t[rows] - self.center_) / self.sd_
+        self.design_ = Design.of(X[rows])
+        Z = self.design_(X[rows])
         degrees_of_freedom(len(u), 2 * self.design_.rank)
         fitted, self.bic_ = select(Z, u, affordable(Z, most), starts=starts, seed=self.seed)
         self.components_ = len(fitted.sds)
@@ -98,7 +96,7 @@ class GatedMixture(NormalModel):
         return self
 
     def _law(self, X: Array) -> NormalMixture:
-        law = self.experts_.law(self.design_(self.units_(X)))
+        law = self.experts_.law(self.design_(X))
         return NormalMixture(
             law.log_weights, self.center_ + self.sd_ * law.means, self.sd_ * law.sds
         )

@@ -20,7 +20,7 @@ from titrant.policies.base import is_exactly
 from titrant.report.content import Balance, Weights
 from titrant.report.gather.log import DOSES
 from titrant.report.gather.policies import doses_of
-from titrant.trust import calibrated, calibration_checks, sample
+from titrant.trust import calibrated, calibration_checks, some_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,9 +225,9 @@ def calibration(whole: Evaluation, seed: int) -> tuple[Calibration | None, Diagn
     """Return the held-out calibration of the propensities, and its checks."""
     if not whole.estimator.uses_propensity:
         return None, Diagnostics((), ("The estimator uses no propensities.",))
-    log = sample(whole.log, seed)
+    rows = some_rows(whole.survey.sample, seed)
     try:
-        found = calibrated(log, whole.nuisances.propensity, FOLDS, seed)
+        found = calibrated(whole.nuisances, rows, FOLDS, seed)
     except TitrantError as error:
         return None, Diagnostics((), (f"The propensities could not be calibrated: {error}",))
     return found, Diagnostics.of(calibration_checks(found))
