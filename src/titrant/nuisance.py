@@ -120,6 +120,14 @@ class Nuisances:
             law=law,
         )
 
+    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Law:
+        """Return the law of the dose in each row of a block, by models that have not seen it."""
+        fold = self._fold(log, numbers)
+        law = self._law(log, fold, self._extended(log, fold))
+        if law is None:
+            raise InvalidArgument("The law of the doses is not modeled: the log has propensities.")
+        return law
+
     def rows(self, prepared: Prepared, policy: Policy) -> Rows:
         """Return the block as an estimator sees it under ``policy``."""
         log, law = prepared.log, prepared.law

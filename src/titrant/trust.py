@@ -121,11 +121,10 @@ def calibrated(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Cal
     low, high = limits(log)
     column = log.propensity
     if isinstance(model, CrossPropensity):
-        law = nuisances.prepare(log, rows.numbers).law
-        if law is not None:
-            q, pit = law.density(log.doses), law.cdf(t)
-            return calibration_of_held_out(q, pit, t, folds=folds, seed=seed, lower=low, upper=high)
-    elif isinstance(model, Known):
+        law = nuisances.law(log, rows.numbers)
+        q, pit = law.density(log.doses), law.cdf(t)
+        return calibration_of_held_out(q, pit, t, folds=folds, seed=seed, lower=low, upper=high)
+    if isinstance(model, Known):
         try:  # it is not truncated: what is known holds within the bounds as it is
             return calibration(model, x, t, folds=folds, seed=seed)
         except InvalidArgument:  # it was made without a cdf

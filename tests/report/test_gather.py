@@ -15,9 +15,12 @@ from titrant.curves import bandwidth_path, curve
 from titrant.data.simulate import DESIGNS
 from titrant.errors import InvalidArgument
 from titrant.evaluation import Evaluation
+from titrant.execute import Engine
+from titrant.nuisance import Nuisances
 from titrant.policies import StatusQuo
 from titrant.report import gather, render
 from titrant.report.content import LOGGED
+from titrant.survey import survey_of
 from titrant.trust import calibrated
 
 # The same sums over the same rows, in blocks or at once.
