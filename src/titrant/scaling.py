@@ -125,7 +125,7 @@ def spread_of(x: Array) -> Array:
         return np.zeros(x.shape[1])
     extent, size = np.ptp(x, axis=0), np.abs(x).max(axis=0)
     # Far from zero the mean is rounded, and squares of tiny numbers are 0: measure from row 0.
-    near = (size < _OFFSET * extent) & (extent > _TINY)
+    near = (size < _OFFSET * extent) & (extent > _TINY) & (extent < 1.0 / _TINY)
     unit = np.where(near | (extent == 0.0), 1.0, extent)
     spread = ((x - np.where(near, 0.0, x[0])) / unit).std(axis=0) * unit
     return np.where(extent > ROUNDING * size, spread, 0.0)
