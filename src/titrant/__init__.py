@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from titrant.policies import RBF as RBF
     from titrant.policies import Clipped as Clipped
     from titrant.policies import Constant as Constant
+    from titrant.policies import Function as Function
     from titrant.policies import Linear as Linear
     from titrant.policies import Rounded as Rounded
     from titrant.policies import StatusQuo as StatusQuo
@@ -112,6 +113,7 @@ _HOME = {
     "Estimate": "evaluation",
     "ExecutionError": "errors",
     "Fixed": "bandwidth",
+    "Function": "policies",
     "Gaussian": "kernels",
     "GaussianMixture": "propensity",
     "HeteroscedasticGaussian": "propensity",

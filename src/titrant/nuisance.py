@@ -101,6 +101,8 @@ class Nuisances:
         fold = self._fold(log, numbers)
         r_logged = self._predict(log, fold, log.doses)
         q = self._density(log)
+        if self.propensity is not None:
+            check_density(q, len(log), self.propensity)
         if q is None:
             return Prepared(log, None, r_logged, fold)
         floored = np.maximum(q, self.floor)
@@ -317,7 +319,9 @@ def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> P
     except TypeError:
         raise InvalidArgument(
             "The `propensity` must be a model such as LinearGaussian(), or Known(function); got a "
-            f"{type(propensity).__name__}. A column of propensities goes into the log."
+            f"{type(propensity).__name__}, of which scikit-learn makes no copy to fit. Let a model "
+            "of your own inherit `sklearn.base.BaseEstimator`. A column of propensities goes into "
+            "the log."
         ) from None
     return model
 
@@ -359,6 +363,23 @@ def fitted_outcome(
     crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
     x, t, y = log.context, log.treatment, log.outcome
     return crossfit.fit(x, t, y, first_row=log.first_row, numbers=numbers)
+
+
+def check_density(q: object, n: int, model: object) -> None:
+    """Refuse what a model gives for a density unless it is n finite numbers ≥ 0."""
+    owner = f"The density of the propensity `{type(model).__name__}`"
+    kind = getattr(q, "dtype", None)
+    if not isinstance(q, np.ndarray) or isinstance(q, np.ma.MaskedArray) or kind != np.float64:
+        got = type(q).__name__ if kind is None else f"{type(q).__name__} of {kind}"
+        raise DataError(f"{owner} must be an array of floats, one a row; got a {got}.")
+    if q.shape != (n,):
+        raise DataError(f"{owner} must give one number a row, shape ({n},); got shape {q.shape}.")
+    bad = int(np.count_nonzero(~(q >= 0.0) | np.isinf(q)))
+    if bad:
+        raise DataError(
+            f"{owner} is negative or not finite in {bad:,} of {n:,} rows. Check the model at these "
+            "rows."
+        )
 
 
 def contexts(log: LoggedData) -> Array:
