@@ -18,6 +18,9 @@ CLEAN = {
     "a band": RNG.integers(1, 6, 4000) * 1.0,
     "zeros and amounts": np.where(RNG.random(4000) < 0.7, 0.0, RNG.gamma(3.0, size=4000)),
     "constant": np.full(4000, 0.1),
+    "heavy tails": RNG.standard_t(3, 4000),
+    "very heavy tails": RNG.standard_t(2, 4000),
+    "large accounts": np.append(NORMAL[:3900], 40 * RNG.lognormal(0, 0.6, 100)),
     "few rows": NORMAL[:5],
 }
 
@@ -76,6 +79,7 @@ def test_many_different_absurd_values_are_marked_together():
         ([0, 1] * 40 + [2] * 3, []),  # a third level
         ([0] * 90 + [1] * 5, []),  # of two values none is far from the others
         ([1, 2, 3] * 30 + [99] * 2, []),  # twice may be chance
+        ([*range(40), *[-9999] * 60], [-9999.0]),  # in more than half of the rows
         ([*range(100), 999, 999, 999, -999, -999, -999], [-999.0, 999.0]),
     ],
 )

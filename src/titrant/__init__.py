@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from titrant.policies import RBF as RBF
     from titrant.policies import Clipped as Clipped
     from titrant.policies import Constant as Constant
+    from titrant.policies import Function as Function
     from titrant.policies import Linear as Linear
     from titrant.policies import Rounded as Rounded
     from titrant.policies import StatusQuo as StatusQuo
@@ -118,6 +119,7 @@ _HOME = {
     "ExecutionError": "errors",
     "Fixed": "bandwidth",
     "GatedMixture": "propensity",
+    "Function": "policies",
     "Gaussian": "kernels",
     "GaussianMixture": "propensity",
     "HeteroscedasticGaussian": "propensity",

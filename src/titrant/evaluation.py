@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from titrant.bandwidth import AveragedBiasPath, LeaveOneOut, Subsampled, as_selector
+from titrant.bandwidth import AveragedBiasPath, Bandwidth, LeaveOneOut, Subsampled, as_selector
 from titrant.data import LoggedData
 from titrant.errors import InvalidArgument, NoOverlap, UntrustedEstimate
 from titrant.estimators import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
-    from titrant.bandwidth import Bandwidth, BandwidthSelector
+    from titrant.bandwidth import BandwidthSelector
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import Statistics
@@ -312,7 +312,13 @@ class Evaluation:
         estimator = self._estimator(i)
         if not isinstance(estimator, SmoothedEstimator):
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
-        return select(self.problem(i, estimator, over_rows))
+        found = select(self.problem(i, estimator, over_rows))
+        if not isinstance(found, Bandwidth):
+            raise InvalidArgument(
+                f"A bandwidth selector must return a `Bandwidth(h=…, selector=…, reason=…)`; got "
+                f"{found!r}."
+            )
+        return found
 
     def together(self, searches: Sequence[Callable[[JointPass], R]]) -> list[R | UntrustedEstimate]:
         """Return what searches find: one by one in memory, else in passes that they share."""

@@ -276,8 +276,8 @@ class PolicyLearner(BaseEstimator):
             allow_untrusted=True,
             executor=self.executor,
         )
-        if found.refused:
-            raise NoOverlap(next(iter(found.refused.values())))
+        for name, reason in found.refused.items():
+            raise NoOverlap(f"Policy {name!r} cannot be graded. {reason}")
         return found
 
     def _is_safe(self) -> bool:

@@ -113,7 +113,7 @@ class Nuisances:
         law = self._law(log, fold, extended)
         return Prepared(
             log=log,
-            q=self._floored(log.propensity if law is None else law.density(log.doses)),
+            q=self._floored(log.propensity if law is None else self._checked(law, log.doses)),
             r_logged=self._predict(seen, fold, log.doses),
             fold=fold,
             seen=seen,
@@ -178,6 +178,12 @@ class Nuisances:
         if isinstance(model, CrossPropensity):
             return Law(model.on(fold), contexts(log) if extended is None else extended, *bounds)
         return Law(model, contexts(log), *bounds)
+
+    def _checked(self, law: Law, doses: Array) -> Array:
+        """Return the density of the logged doses (n, d), checked, as models may be a user's own."""
+        q = law.density(doses)
+        check_density(q, len(doses), self.propensity)
+        return q
 
     def _floored(self, q: Array | None) -> Array | None:
         if q is None:
@@ -420,7 +426,9 @@ def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> P
     except TypeError:
         raise InvalidArgument(
             "The `propensity` must be a model such as LinearGaussian(), or Known(function); got a "
-            f"{type(propensity).__name__}. A column of propensities goes into the log."
+            f"{type(propensity).__name__}, of which scikit-learn makes no copy to fit. Let a model "
+            "of your own inherit `sklearn.base.BaseEstimator`. A column of propensities goes into "
+            "the log."
         ) from None
     return model
 
@@ -462,6 +470,23 @@ def fitted_outcome(
     crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
     x, t, y = log.context, log.treatment, log.outcome
     return crossfit.fit(x, t, y, first_row=log.first_row, numbers=numbers)
+
+
+def check_density(q: object, n: int, model: object) -> None:
+    """Refuse what a model gives for a density unless it is n finite numbers ≥ 0."""
+    owner = f"The density of the propensity `{type(model).__name__}`"
+    kind = getattr(q, "dtype", None)
+    if not isinstance(q, np.ndarray) or isinstance(q, np.ma.MaskedArray) or kind != np.float64:
+        got = type(q).__name__ if kind is None else f"{type(q).__name__} of {kind}"
+        raise DataError(f"{owner} must be an array of floats, one a row; got a {got}.")
+    if q.shape != (n,):
+        raise DataError(f"{owner} must give one number a row, shape ({n},); got shape {q.shape}.")
+    bad = int(np.count_nonzero(~(q >= 0.0) | np.isinf(q)))
+    if bad:
+        raise DataError(
+            f"{owner} is negative or not finite in {bad:,} of {n:,} rows. Check the model at these "
+            "rows."
+        )
 
 
 def contexts(log: LoggedData) -> Array:

@@ -2,9 +2,9 @@
 
 A mean and an sd are the work of all values, and one of 1e10 makes all others look alike: the
 column is still there, and says nothing. So models see columns *held*: a value far beyond the
-others counts as the end of the usual ones, and one that stands for something else, such as −9999
-for "missing", as the median; if there are several, a column more says which rows these are.
-Columns without such values pass as they are, to the last bit.
+others, with a gap between, counts as the last before the gap, and one that stands for something
+else, such as −9999 for "missing", as the median; if there are several, a column more says which
+rows these are. Columns without such values, heavy tails too, pass as they are, to the last bit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 """A column whose spread is below this share of its size holds one value up to rounding."""
-REACH = 4.0
-"""How far a value may lie from the median, in units of what 98 % of its side keep to: for a normal
-law 9 sd. Of a log-normal law with σ = 1 one value in 7,000 lies farther."""
-FARTHEST = 45.0
-"""The same in units of the median distance of its side, where more than 2 % of the values stray:
-for a normal law 30 sd."""
+GAP, GAP_OF_FEW = 10.0, 100.0
+"""Values lie far off beyond a gap: a distance from the median this many times the next smaller
+one, the second where a side has fewer than 20 values. Heavy tails hardly have any: of laws whose
+tails fall like |x|⁻² and |x|⁻³ the largest value is that far off in 1 and .1 % of all logs."""
 APART = 10.0
 """A code lies this many robust sds from the nearest other value."""
 CODE_ROWS, CODE_SHARE = 3, 0.001
@@ -35,8 +33,8 @@ MOST_ROWS = 50_000
 """Rows that are looked at: enough to see a code in one row of a thousand."""
 _MOST_CODES = 4
 _NORMAL_IQR = 1.349
-_SIDE = 0.98
 _MANY = 20
+_FEWEST_OTHERS, _LEAST_OTHERS = 10, 0.05
 _OFFSET, _TINY = 1e6, 1e-100
 
 
@@ -53,11 +51,8 @@ class Held:
     """The columns of a table (n, p) with far values and codes held."""
 
     low: Array
-    """The least value that counts as itself (p,)."""
+    """The least value that is not far off (p,), as which those below it count."""
     high: Array
-    least: Array
-    """What values below `low` count as (p,): the end of the usual ones."""
-    most: Array
     center: Array
     """The medians (p,), as which codes count."""
     codes: tuple[Code, ...]
@@ -69,7 +64,7 @@ class Held:
         """Return how to hold the columns of x (n, p)."""
         some = x[:: max(1, -(-len(x) // MOST_ROWS))]
         found, strayed = list[Code](), list[int]()
-        marks = np.empty((5, x.shape[1]))
+        marks = np.empty((3, x.shape[1]))
         for j, column in enumerate(some.T):
             values = codes_of(column)
             rest = _without(column, values)
@@ -78,8 +73,8 @@ class Held:
             far = (rest < marks[0, j]) | (rest > marks[-1, j])
             if np.count_nonzero(far) >= fewest(len(some)):
                 strayed.append(j)
-        low, least, center, most, high = marks
-        return cls(low, high, least, most, center, tuple(found), tuple(strayed))
+        low, center, high = marks
+        return cls(low, high, center, tuple(found), tuple(strayed))
 
     def __call__(self, x: Array) -> Array:
         """Return the columns of x (n, p) held, then 0/1 columns for what was several times held.
@@ -98,7 +93,7 @@ class Held:
         """Return the columns of x (n, p) held (n, p); x itself where nothing is to be done."""
         if not self.codes and not self.strays(x).any():
             return x
-        held = np.where(x < self.low, self.least, np.where(x > self.high, self.most, x))
+        held = np.clip(x, self.low, self.high)
         for code, rows in zip(self.codes, self._coded(x), strict=True):
             held[rows, code.column] = self.center[code.column]
         return held
@@ -169,45 +164,37 @@ def robust_sd(column: Array) -> float:
 
 def _is_code(end: float, column: Array, others: Array, least: float) -> bool:
     rows = len(column) - len(others)
-    if rows < least or len(others) < rows or not len(others):
+    if rows < least or len(others) < max(_FEWEST_OTHERS, _LEAST_OTHERS * len(column)):
         return False
     gap = float(np.abs(others - end).min())
     # Of two or three values none is far from the others: there is nothing to measure by.
     return bool(gap > APART * robust_sd(others) > 0.0)
 
 
-def _marks(column: Array) -> tuple[float, float, float, float, float]:
-    """Return of a column (n,) the least plausible and the least usual value, the median, and up."""
+def _marks(column: Array) -> tuple[float, float, float]:
+    """Return the least value of a column (n,) that is not far off, its median, and the greatest."""
     if not len(column):
-        return -np.inf, 0.0, 0.0, 0.0, np.inf
+        return -np.inf, 0.0, np.inf
     middle = float(np.median(column))
-    below, above = middle - column[column < middle], column[column > middle] - middle
-    reach_below, usual_below = _reach(below, above)
-    reach_above, usual_above = _reach(above, below)
-    return (
-        middle - reach_below,
-        middle - usual_below,
-        middle,
-        middle + usual_above,
-        middle + reach_above,
-    )
+    below, above = np.sort(column[column < middle])[::-1], np.sort(column[column > middle])
+    low = _last(below, middle - below, middle, above)
+    high = _last(above, above - middle, middle, below)
+    return (-np.inf if low is None else low), middle, (np.inf if high is None else high)
 
 
-def _reach(distances: Array, other: Array) -> tuple[float, float]:
-    """Return how far values on one side of the median may lie, and how far they usually do.
+def _last(values: Array, distances: Array, middle: float, other: Array) -> float | None:
+    """Return the last of the values on one side of the median before a gap; None without a gap.
 
-    Given are the distances from the median on this side and on the other one, with which a value
-    that is alone on its side is compared.
+    They are given from the median outward, with their distances from it. A value that is alone on
+    its side is compared with the ``other`` side, and counts as the median beyond a gap.
     """
-    if len(distances) <= 1:
-        half = float(np.median(other)) if len(other) > 1 else np.inf
-        return FARTHEST * half, 0.0
-    # "lower": never the farthest of all, however few there are.
-    half, most = np.quantile(distances, [0.5, _SIDE], method="lower")
-    if len(distances) < _MANY:  # too few to tell a tail from a stray value that is not absurd
-        return float(FARTHEST * half), float(most)
-    reach = float(min(REACH * most, FARTHEST * half))
-    return reach, float(min(most, reach / REACH))
+    if len(values) == 1 and len(other) > 1:
+        far = distances[0] > GAP_OF_FEW * np.abs(other - middle).max()
+        return middle if far else None
+    first = (len(values) - 1) // 2  # nearer to the median, ratios of distances are anything
+    gap = GAP if len(values) >= _MANY else GAP_OF_FEW
+    wide = np.flatnonzero(distances[first + 1 :] > gap * distances[first:-1])
+    return float(values[first + wide[0]]) if len(wide) else None
 
 
 def _without(column: Array, values: list[float]) -> Array:

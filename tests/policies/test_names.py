@@ -171,3 +171,22 @@ def test_the_names_of_a_table_are_its_own():
         tt.LoggedData(frame.rename(columns={"bmi": 7}), t, y)
     with pytest.raises(tt.DataError, match="context column `bmi` must be numeric"):
         tt.LoggedData(frame.assign(bmi="a"), t, y)
+
+
+@pytest.mark.parametrize(
+    "columns", [[1, 0], [("x", "b"), ("x", "a")]], ids=["numbered", "in two levels"]
+)
+def test_columns_without_names_are_not_matched_by_position(columns):
+    rule = Linear([1.0, 0.0], features=["a", "b"])
+    table = pd.DataFrame([[10.0, 1.0]], columns=["b", "a"])
+    assert rule(table).tolist() == [1.0]
+    nameless = table.copy()
+    two = isinstance(columns[0], tuple)
+    nameless.columns = pd.MultiIndex.from_tuples(columns) if two else columns
+    for policy in (rule, Clipped(rule, 0, 99), Rounded(rule, 0.5)):
+        with pytest.raises(
+            tt.DataError, match=r"by name \(a, b\).*numbered or named in several levels"
+        ):
+            policy(nameless)
+    # A policy that knows no names takes the columns as they come.
+    assert Linear([1.0, 0.0])(nameless.to_numpy()).tolist() == [10.0]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant import _check
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
@@ -36,6 +38,10 @@ class Bandwidth:
     """Evidence, 0 to 1, that the outcome has a kink at the policy's dose; 0 if nobody looked."""
     flag: str | None = None
     """What kept the selector from its ordinary choice, if anything did."""
+
+    def __post_init__(self) -> None:
+        h = _check.finite_array(self.h, "h", "Bandwidth", ndim=(0, 1, 2))
+        object.__setattr__(self, "h", h)
 
     def to_dict(self) -> dict[str, object]:
         """Return the choice as plain values."""

@@ -116,6 +116,12 @@ def named(contexts: object) -> NamedTable | None:
     return NamedTable(frame, tuple(names)) if any(isinstance(n, str) for n in names) else None
 
 
+def is_table(contexts: object) -> bool:
+    """Whether something has columns that are called something but 0, 1, 2, …, as in an array."""
+    names = list(_with_names(contexts)[1])
+    return names != list(range(len(names)))
+
+
 def _with_names(contexts: Any) -> tuple[object, Sequence[object]]:  # noqa: ANN401
     """Return a table as it can be read, and what its columns are called: nothing if it is none."""
     if isinstance(contexts, Mapping):

@@ -33,6 +33,15 @@ def named_table(contexts: object) -> NamedTable | None:
     return frames.named(contexts)
 
 
+def is_table(contexts: object) -> bool:
+    """Whether something is a table with columns that are more than counted."""
+    if isinstance(contexts, (np.ndarray, list, tuple)):
+        return False
+    from titrant.data import frames  # noqa: PLC0415 - loads pyarrow, which arrays do not need
+
+    return frames.is_table(contexts)
+
+
 def named_columns(
     contexts: object, names: Sequence[str] | None
 ) -> tuple[object, Sequence[str] | None]:

@@ -232,6 +232,15 @@ def not_finite(masks: Mapping[str, NDArray[np.bool_]]) -> DataError:
     )
 
 
+def nameless_table(owner: str, features: Sequence[str]) -> DataError:
+    """Refuse to match names with columns that are numbered, or named in several levels."""
+    return DataError(
+        f"The {owner} finds its contexts by name ({', '.join(features)}); the columns of this "
+        "table are numbered or named in several levels. Name them by texts, or pass an array with "
+        "the contexts in this order."
+    )
+
+
 def too_large(label: str, column: NDArray[np.float64], largest: float) -> DataError:
     """Refuse numbers of a column (n,) whose squares overflow."""
     bad = np.abs(column) >= largest

@@ -70,8 +70,8 @@ def _held_values(log: LoggedData, held: Held) -> Iterator[str]:
         far = log.context[strays[:, j], j]
         yield (
             f"In {len(far):,} rows the context {log.names[j]!r} lies far beyond all other values "
-            f"(such as {far[0]:.6g}); models count it as {held.least[j]:.4g} or "
-            f"{held.most[j]:.4g}."
+            f"(such as {far[0]:.6g}); models count it as the last "
+            "value before that."
         )
 
 

@@ -16,7 +16,7 @@ from titrant.inference.diagnostics import Verdict
 from titrant.inference.simultaneous import simultaneous_probability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from titrant._drawing import Axes
     from titrant._types import Array
@@ -153,6 +153,16 @@ class Comparison:
         """Return the estimate of the policy called `name`; raise the reason if it is refused."""
         self._place(name)
         return self.estimates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the policies that have an estimate, in their order."""
+        return iter(self.estimates)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.estimates
+
+    def __len__(self) -> int:
+        return len(self.estimates)
 
     def only(self, names: Sequence[str]) -> Comparison:
         """Return the comparison of some of the policies."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant.errors import DataError
-from titrant.scaling import Held, spread_of
+from titrant.scaling import ROUNDING, Held, spread_of
 
 if TYPE_CHECKING:
     from titrant._types import Array
 
-# A residual spread below this share of the largest treatment is rounding, not randomness.
+# A residual spread below this share of the range of treatments is rounding, not randomness.
 _ROUNDING = 1e-12
 
 
@@ -109,7 +109,7 @@ def residual_sd(residuals: Array, t: Array, coefficients: int) -> float:
     """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines."""
     n = len(t)
     sd = float(np.sqrt(np.sum(residuals**2) / degrees_of_freedom(n, coefficients)))
-    if sd <= _ROUNDING * float(np.abs(t).max()):
+    if sd <= max(_ROUNDING * float(np.ptp(t)), ROUNDING * float(np.abs(t).max())):
         raise DataError(
             f"The treatment is constant or an exact linear function of the context in all {n:,} "
             f"rows (residual sd {sd:.3g}), so it has no density given the context. Remove the "
