@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from titrant.execute.dask import dask_executor as dask_executor
     from titrant.execute.spark import scan_spark as scan_spark
     from titrant.inference import EmpiricalBernstein as EmpiricalBernstein
+    from titrant.inference import Narrow as Narrow
     from titrant.inference import Normal as Normal
     from titrant.inference import PoissonBootstrap as PoissonBootstrap
     from titrant.inference import RobustBiasCorrected as RobustBiasCorrected
@@ -136,6 +137,7 @@ _HOME = {
     "LoggedData": "data",
     "MultivariateGaussian": "propensity",
     "NoOverlap": "errors",
+    "Narrow": "inference",
     "Normal": "inference",
     "PathFit": "bandwidth",
     "PlugIn": "bandwidth",

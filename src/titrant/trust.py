@@ -128,7 +128,7 @@ def calibrated(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Cal
         try:  # it is not truncated: what is known holds within the bounds as it is
             return calibration(model, x, t, folds=folds, seed=seed)
         except InvalidArgument:  # it was made without a cdf
-            column = model.density(x, t)
+            column = Known.density(model, x, t)
     elif model is not None:
         return calibration(model, x, t, folds=folds, seed=seed, lower=low, upper=high)
     if column is None:

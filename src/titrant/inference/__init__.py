@@ -5,10 +5,12 @@ from titrant.inference.bernstein import EmpiricalBernstein
 from titrant.inference.bootstrap import PoissonBootstrap
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
 from titrant.inference.normal import Normal
-from titrant.inference.rbc import RobustBiasCorrected
+from titrant.inference.rbc import Narrow, RobustBiasCorrected
 
 INTERVALS: tuple[IntervalMethod, ...] = (
     RobustBiasCorrected(),
+    RobustBiasCorrected(recentered=True),
+    Narrow(),
     Normal(),
     PoissonBootstrap(),
     EmpiricalBernstein(),
@@ -23,6 +25,7 @@ __all__ = [
     "Inference",
     "Interval",
     "IntervalMethod",
+    "Narrow",
     "Normal",
     "PoissonBootstrap",
     "RobustBiasCorrected",

@@ -1,10 +1,12 @@
-"""Robust bias-corrected intervals, the default: center and SE from a kernel of order four.
+"""Intervals that know of the smoothing bias, the default: the SE is that of a kernel of order four.
 
-The estimate at the best bandwidth has a bias as large as its standard error, so an interval
-around it misses too often. The same estimator with the local quadratic kernel at a slightly
-smaller bandwidth has a bias of higher order; its own standard error, with leave-one-out (HC3)
-residuals and a t quantile, gives an interval that covers. At a kink of the outcome the bias is in
-proportion to h and no kernel removes it; where the bandwidth path shows one, h shrinks more.
+The estimate at the best bandwidth has a bias as large as its standard error, so ±1.96 of these
+miss too often. The same estimator with the local quadratic kernel at a slightly smaller bandwidth
+has a bias of higher order, and a larger standard error: the price of correcting the bias. That
+standard error, with leave-one-out (HC3) residuals and a t quantile, is wide enough around the
+estimate itself, which has the smaller error of the two and then always lies in its interval. At a
+kink of the outcome the bias is in proportion to h and no kernel removes it; where the bandwidth
+path shows one, h shrinks more.
 """
 
 from __future__ import annotations
@@ -44,15 +46,18 @@ _SMALLEST = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustBiasCorrected(IntervalMethod):
-    """Interval of the local quadratic fit at ``shrink`` × h, t quantile, HC3 standard error.
+    """v ± t·SE, the SE (HC3) and t quantile those of the local quadratic fit at ``shrink`` × h.
 
     ``shrink`` = .84 covers 95 % over the calibration designs; .71 is the conservative choice.
     ``at_kink`` takes its place as far as the bandwidth was chosen with evidence of a kink.
-    Estimators without a bandwidth have no smoothing bias to correct and are kept as they are.
+    ``recentered`` puts the interval around the bias-corrected fit instead of the value, which may
+    then lie outside. Estimators without a bandwidth have no smoothing bias and are kept as they
+    are.
     """
 
     shrink: float = SHRINK
     at_kink: float = AT_KINK
+    recentered: bool = False
 
     def __post_init__(self) -> None:
         _check.positive(self.shrink, "shrink", "RobustBiasCorrected")
@@ -64,12 +69,40 @@ class RobustBiasCorrected(IntervalMethod):
         questions, means = [a.question for a in answers], [a.mean for a in answers]
         n = point.moments.n
         comoment = over_rows(partial(influence_comoment, questions, means, n))
+        corrected = np.array([a.value for a in answers])
         return StudentInference(
             method="robust bias-corrected t",
-            centers=np.array([a.value for a in answers]),
+            centers=corrected if self.recentered else point.values,
             covariance=comoment / n**2,
             degrees=np.array([a.degrees for a in answers]),
             notes=tuple(a.note for a in answers),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrow(IntervalMethod):
+    """v ± t·s, s² = (1 − a)·se² + a·(se_R² + (v − c)²): both fits combined, a = ``share``.
+
+    se is the standard error of the value v, (c, se_R) the bias-corrected fit. About an eighth
+    narrower than `RobustBiasCorrected()` and as good where the nuisances are sound; where they are
+    not, it misses more often, since a narrower interval hides less of an error it does not know.
+    """
+
+    share: float = 0.3
+
+    def __post_init__(self) -> None:
+        _check.probability(self.share, "share", "Narrow")
+
+    def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:
+        """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
+        corrected = RobustBiasCorrected(recentered=True).infer(point, over_rows)
+        gap = point.values - corrected.centers
+        wide = corrected.covariance + np.outer(gap, gap)
+        return replace(
+            corrected,
+            method="narrow t",
+            centers=point.values,
+            covariance=(1.0 - self.share) * point.covariance + self.share * wide,
         )
 
 
