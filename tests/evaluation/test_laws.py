@@ -7,6 +7,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from evaluation.logs import (
+    DESIGN,
+    FAR,
     KINDS,
     NEAR,
     changed,
@@ -15,8 +17,17 @@ from evaluation.logs import (
     smooth_log,
     width,
 )
-from titrant import IPW, Discretized, DoublyRobust, LinearGaussian, SelfNormalized, evaluate
-from titrant.inference import INTERVALS, Normal, RobustBiasCorrected
+from titrant import (
+    IPW,
+    Constant,
+    Discretized,
+    DoublyRobust,
+    LinearGaussian,
+    SelfNormalized,
+    compare,
+    evaluate,
+)
+from titrant.inference import INTERVALS, Normal, PoissonBootstrap, RobustBiasCorrected
 
 ROUNDING = 1e-9  # the same sums, rounded elsewhere
 FAR_ROUNDING = 2e-6  # outcomes and predictions near 1e8 are rounded to 1.5e-8, 3e-7 of an SE of .05
@@ -159,3 +170,21 @@ def test_asking_twice_gives_the_same_answer_and_leaves_the_log_alone(estimator):
         before, (LOG.context, LOG.treatment, LOG.outcome, LOG.propensity), strict=True
     ):
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("interval", INTERVALS, ids=repr)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_value_lies_in_its_interval(interval, seed):
+    # Law: whatever the level, estimates, differences and simultaneous bands hold their own value.
+    # Not so around the corrected fit, nor for quantiles of draws.
+    if interval == RobustBiasCorrected(recentered=True) or isinstance(interval, PoissonBootstrap):
+        return
+    log = DESIGN.draw(300, seed, propensity=False)
+    policies = {"near": NEAR, "far": FAR, "constant": Constant(0.4)}
+    for h in (None, 0.9):
+        found = compare(log, policies, bandwidth=h, interval=interval, allow_untrusted=True)
+        pairs = [found.contrast("near", other) for other in ("far", "constant")]
+        for level in (0.5, 0.95, 0.999):
+            for one in (*found.estimates.values(), *pairs):
+                low, high = one.interval(level)
+                assert low <= (one.difference if one in pairs else one.value) <= high

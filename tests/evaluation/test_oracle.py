@@ -24,6 +24,7 @@ from titrant import (
     evaluate,
 )
 from titrant.estimators import ESTIMATORS, Observed, SmoothedEstimator
+from titrant.inference import RobustBiasCorrected
 from titrant.kernels import KERNELS
 from titrant.outcome import fold_of
 
@@ -251,10 +252,16 @@ def loop_interval(log, policy, h, estimator):
 )
 def test_the_default_interval_is_the_leave_one_out_loop(estimator, case):
     log, policy, h = case()
-    found = evaluate(log, policy, estimator=estimator, bandwidth=h, allow_untrusted=True)
+    asked = {"estimator": estimator, "bandwidth": h, "allow_untrusted": True}
+    found = evaluate(log, policy, **asked)
     expected, note = loop_interval(log, policy, h, estimator)
+    low, high = expected
     tolerance = 1e-9 if log.bounded else 1e-10  # three moments more, and a quantile
-    assert found.interval() == pytest.approx(expected, rel=tolerance, abs=tolerance)
+    corrected = evaluate(log, policy, interval=RobustBiasCorrected(recentered=True), **asked)
+    assert corrected.interval() == pytest.approx(expected, rel=tolerance, abs=tolerance)
+    # By default the same width stands around the value.
+    around = found.value - (high - low) / 2, found.value + (high - low) / 2
+    assert found.interval() == pytest.approx(around, rel=tolerance, abs=tolerance)
     assert found.confidence.note == note
     assert (note is None) == (case not in (corner, empty_corner))
 

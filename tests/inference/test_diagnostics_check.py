@@ -11,8 +11,11 @@ import titrant as tt
 from titrant import trust
 from titrant.data.simulate import Quadratic
 from titrant.estimators import DoublyRobust
+from titrant.execute import Engine
 from titrant.inference import Verdict
+from titrant.nuisance import Nuisances
 from titrant.propensity import calibration
+from titrant.survey import survey_of
 
 DESIGN = Quadratic()
 POLICY = tt.Linear(coef=[1.0, -0.5], intercept=0.3)
@@ -109,22 +112,28 @@ def test_a_calibration_that_fails_is_noted():
     assert found.notes[0].startswith("The propensities could not be calibrated: ")
 
 
+def sampled(log):
+    return survey_of(log, Engine(pin=False)).sample
+
+
 def test_there_must_be_something_to_calibrate():
     log = DESIGN.draw(300, 0, propensity=False)
+    nothing = Nuisances.of(log, tt.DirectMethod(), None)
     with pytest.raises(tt.InvalidArgument, match="neither a model nor a column"):
-        trust.calibrated(log, None, folds=5, seed=0)
+        trust.calibrated(nothing, sampled(log), folds=5, seed=0)
 
 
 def test_a_long_log_is_calibrated_on_a_sample(monkeypatch):
     log = DESIGN.draw(500, 0)
-    assert trust.sample(log, 0) is log
+    rows = sampled(log)
+    assert trust.some_rows(rows, 0) is rows
     monkeypatch.setattr(trust, "CALIBRATION_ROWS", 200)
-    drawn = trust.sample(log, 0)
-    assert len(drawn) == 200
-    assert set(drawn.outcome) <= set(log.outcome)
-    assert len(set(drawn.outcome)) == 200
-    assert drawn.outcome.tolist() == trust.sample(log, 0).outcome.tolist()
-    assert drawn.outcome.tolist() != trust.sample(log, 1).outcome.tolist()
+    drawn = trust.some_rows(rows, 0)
+    assert len(drawn.log) == 200
+    assert len(set(drawn.log.outcome)) == 200
+    assert drawn.log.outcome.tolist() == log.outcome[drawn.numbers].tolist()
+    assert drawn.numbers.tolist() == trust.some_rows(rows, 0).numbers.tolist()
+    assert drawn.numbers.tolist() != trust.some_rows(rows, 1).numbers.tolist()
 
 
 def test_the_report_follows_its_seed():

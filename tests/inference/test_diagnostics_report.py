@@ -329,20 +329,20 @@ def test_the_surrogate_is_the_linear_gaussian_model(dimension):
 def test_doses_without_a_density_leave_the_support_unchecked():
     x = np.arange(30.0)
     determined = tt.LoggedData(x, 2 * x + 1, x, np.ones(30))
-    assert Support.of(determined, None, 0.1) is None
+    assert Support.of(determined, 0.1, modeled=False) is None
     one_dose = determined.rows(np.full(9, 3))
-    assert Support.of(one_dose, None, 0.1) is None
-    assert Support.of(one_dose, tt.LinearGaussian(), 0.1) is None
+    assert Support.of(one_dose, 0.1, modeled=False) is None
+    assert Support.of(one_dose, 0.1, modeled=True) is None
     # The second dose repeats the first.
     t = np.column_stack([np.sin(x), -np.sin(x)])
-    assert Support.of(tt.LoggedData(x, t, x, np.ones(30)), None, 0.1) is None
+    assert Support.of(tt.LoggedData(x, t, x, np.ones(30)), 0.1, modeled=False) is None
 
 
 def test_a_long_log_has_a_surrogate_of_some_of_its_rows(monkeypatch):
     log = DESIGN.draw(4000, 0)
     monkeypatch.setattr(trust_support, "SURROGATE_ROWS", 1000)
-    part = Support.of(log, None, 0.1)
-    assert part.model.coef.tolist() == Support.of(log, None, 0.1).model.coef.tolist()
+    part = Support.of(log, 0.1, modeled=False)
+    assert part.model.coef.tolist() == Support.of(log, 0.1, modeled=False).model.coef.tolist()
     # Four standard errors, .6/√1000 over sd(x) = .29, of coefficients of order 1.
     assert part.model.coef == pytest.approx(LinearSurrogate.of(log).coef, abs=0.26)
     assert part.model.coef.tolist() != LinearSurrogate.of(log).coef.tolist()

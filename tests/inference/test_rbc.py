@@ -37,15 +37,16 @@ LOOP = 1e-9  # leaving out each of 60 rows in turn subtracts nearly equal sums
 GRID = 1e-4  # a grid of doses in place of an integral: 1/N² times derivatives
 
 H = Scale.of(1.2, 1)
+CORRECTED = RobustBiasCorrected(recentered=True)
 NEEDS_NO_CDF = [e for e in ESTIMATORS if type(e).__name__ != "Discretized"]
 
 
 def infer(rows, estimator=None, scale=H, **settings):
-    """The inference about one policy, and the answer it starts from."""
+    """The inference about one policy around the corrected fit, and the answer it starts from."""
     question = Question(estimator or SelfNormalized(), 0, scale)
     over_rows = in_one_block(rows)
     point = ask([question], over_rows)
-    return RobustBiasCorrected(**settings).infer(point, over_rows), point
+    return RobustBiasCorrected(recentered=True, **settings).infer(point, over_rows), point
 
 
 # ── influence ────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +168,7 @@ def test_joint_covariance_is_that_of_the_influences():
     )  # fmt: skip
     questions = [Question(e, p, H) for e in (SelfNormalized(), DoublyRobust()) for p in (0, 1)]
     over_rows = in_one_block(near, far)
-    inference = RobustBiasCorrected().infer(ask(questions, over_rows), over_rows)
+    inference = CORRECTED.infer(ask(questions, over_rows), over_rows)
     answers = corrected_answers(ask(questions, over_rows), over_rows)
     phi = np.array(
         [influence(a.question, a.mean, 60, (near, far)[a.question.policy]) for a in answers]
@@ -186,7 +187,7 @@ def test_blocks_change_nothing(estimator):
     question = Question(estimator, 0, H)
     results = []
     for over_rows in (in_one_block(rows), in_blocks(rows)):
-        inference = RobustBiasCorrected().infer(ask([question], over_rows), over_rows)
+        inference = CORRECTED.infer(ask([question], over_rows), over_rows)
         interval = inference.interval(0)
         results.append((interval.center, interval.se, interval.degrees))
     np.testing.assert_allclose(results[0], results[1], rtol=1e-11)
@@ -253,10 +254,10 @@ def test_each_policy_has_its_own_stand_in():
     good = Rows(tau=good.tau * 0, t=np.array([[0.1], [-0.2], [0.3], [0.0]]), y=bad.y,
                 center=bad.center, q=good.q)  # fmt: skip
     over_rows = in_one_block(good, bad)
-    inference = RobustBiasCorrected().infer(ask(questions, over_rows), over_rows)
+    inference = CORRECTED.infer(ask(questions, over_rows), over_rows)
     assert inference.notes == (None, "second-order kernel at h/2")
     assert inference.contrast(0, 1).note == "second-order kernel at h/2"
-    alone = RobustBiasCorrected().infer(ask(questions[:1], over_rows), over_rows)
+    alone = CORRECTED.infer(ask(questions[:1], over_rows), over_rows)
     assert inference.interval(0).at(0.95) == pytest.approx(alone.interval(0).at(0.95), rel=EXACT)
 
 
@@ -273,11 +274,16 @@ def parabola(t):
     return 3 + 2 * t + 5 * t**2
 
 
+def corrected(log, policy, estimator, bandwidth):
+    """The estimate with its interval around the corrected fit."""
+    return evaluate(log, policy, estimator=estimator, bandwidth=bandwidth, interval=CORRECTED)
+
+
 @pytest.mark.parametrize("h", [0.2, 0.5, 1.0])
 def test_the_center_has_no_quadratic_bias(h):
     # m″/2 = 5: v_h = m(τ) + 5·κ₂h² = m(τ) + h², the center m(τ) itself; also with a cubic.
     for m in (parabola, lambda t: parabola(t) - 4 * (t - 0.3) ** 3):
-        found = evaluate(grid_log(m), Constant(0.3), estimator=SelfNormalized(), bandwidth=h)
+        found = corrected(grid_log(m), Constant(0.3), SelfNormalized(), h)
         assert found.value == pytest.approx(m(0.3) + h**2, abs=GRID)
         assert found.confidence.center == pytest.approx(m(0.3), abs=GRID)
 
@@ -285,9 +291,7 @@ def test_the_center_has_no_quadratic_bias(h):
 def test_the_bias_that_remains_is_of_order_four():
     # m = t⁴ at 0: κ₄ of the order-four Epanechnikov kernel is −1/21, at .84h.
     centers = [
-        evaluate(
-            grid_log(lambda t: t**4), Constant(0.0), estimator=SelfNormalized(), bandwidth=h
-        ).confidence.center
+        corrected(grid_log(lambda t: t**4), Constant(0.0), SelfNormalized(), h).confidence.center
         for h in (0.5, 1.0)
     ]
     np.testing.assert_allclose(centers, [-((0.84 * h) ** 4) / 21 for h in (0.5, 1.0)], rtol=1e-3)
@@ -299,7 +303,7 @@ def test_the_center_has_no_quadratic_bias_at_a_bound(tau):
     # Epanechnikov's keeps them usable.
     log = grid_log(parabola, low=0.0, high=1.0, bounds=(0.0, 1.0))
     estimator = SelfNormalized(kernel=Gaussian())
-    found = evaluate(log, Constant(tau), estimator=estimator, bandwidth=0.1)
+    found = corrected(log, Constant(tau), estimator, 0.1)
     assert found.confidence.note is None
     assert found.confidence.center == pytest.approx(parabola(tau), abs=GRID)
     assert abs(found.value - parabola(tau)) > 0.01
@@ -311,7 +315,7 @@ def test_the_center_has_no_quadratic_bias_in_two_doses():
     y = 1 + t[:, 0] + 2 * t[:, 0] ** 2 - t[:, 1] ** 2 + 3 * t[:, 0] * t[:, 1]
     log = LoggedData(np.zeros((len(t), 1)), t, y, np.full(len(t), 1 / 16))
     truth = 1 + 0.2 + 2 * 0.04 - 0.09 + 3 * 0.06
-    found = evaluate(log, Constant([0.2, 0.3]), estimator=SelfNormalized(), bandwidth=(0.8, 1.0))
+    found = corrected(log, Constant([0.2, 0.3]), SelfNormalized(), (0.8, 1.0))
     assert found.confidence.center == pytest.approx(truth, abs=2e-3)  # 121² points
     # κ₂(2·.64 − 1·1.0) = .056 remains in the estimate.
     assert found.value - truth == pytest.approx(0.056, abs=2e-3)
@@ -321,7 +325,7 @@ def test_the_naive_interval_misses_where_the_corrected_one_covers():
     # The curvature is known: v_h is off by h² = .25, many times its standard error.
     log = grid_log(lambda t: parabola(t) + 0.3 * np.sin(1e4 * t))
     truth = parabola(0.3)
-    for interval, covers in ((Normal(), False), (RobustBiasCorrected(), True)):
+    for interval, covers in ((Normal(), False), (CORRECTED, True)):
         found = evaluate(
             log, Constant(0.3), estimator=SelfNormalized(), bandwidth=0.5, interval=interval
         )
