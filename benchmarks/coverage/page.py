@@ -20,11 +20,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "calibration.md"
 INTRODUCTION = """\
 Measured by `{command}`; this page is written from its results by
 `python -m benchmarks.coverage.page`. A coverage comes with its Monte-Carlo standard error. DR is
-`DoublyRobust()`, the default of `evaluate`, with its default outcome model."""
+`DoublyRobust(outcome=Stack(ridge_pair()))`, with plain outcome models and, but for one design,
+known propensities: these tables are about bandwidths and intervals. What the default models do
+where propensities are unknown is [another table](confounding.md)."""
 COVERAGE = """\
-Robust bias-corrected, at the bandwidth that chooses itself. Bands: .93 to .97 in smooth designs at
-n ≥ 1000, .91 to .98 at n = 200, at least .90 where the outcome has a kink at the policy's dose (all
-within two Monte-Carlo standard errors)."""
+`RobustBiasCorrected(recentered=True)`, at the bandwidth that chooses itself. Bands: .93 to .97 in
+smooth designs at n ≥ 1000, .91 to .98 at n = 200, at least .90 where the outcome has a kink at the
+policy's dose (all within two Monte-Carlo standard errors)."""
 INTERVALS = """\
 Coverage of nominal 95 % over the smooth designs: mean, and the worst of them in parentheses.
 Bootstrap and Bernstein intervals are made around the default selector's estimate only."""

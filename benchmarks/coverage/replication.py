@@ -24,6 +24,7 @@ from titrant.estimators import Question, ask
 from titrant.evaluation import Evaluation
 from titrant.inference import EmpiricalBernstein, Normal, PoissonBootstrap, RobustBiasCorrected
 from titrant.kernels import Scale
+from titrant.outcome import Stack, ridge_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 ESTIMATORS: dict[str, SmoothedEstimator] = {
     "self-normalized": tt.SelfNormalized(),
-    "doubly robust": tt.DoublyRobust(),
+    "doubly robust": tt.DoublyRobust(outcome=Stack(ridge_pair())),
 }
 SELECTORS: dict[str, BandwidthSelector] = {
     "averaged bias path": AveragedBiasPath(),
@@ -52,7 +53,7 @@ SLOW_SELECTORS: dict[str, BandwidthSelector] = {
 }
 """Selectors of every tenth replication, leave-one-out up to n = 1000 only: they read each row."""
 EVERY = 10
-INTERVALS = {"robust bias-corrected": RobustBiasCorrected(), "normal": Normal()}
+INTERVALS = {"robust bias-corrected": RobustBiasCorrected(recentered=True), "normal": Normal()}
 """Intervals made around every selector's estimate."""
 DEFAULT_INTERVALS = {
     "Poisson bootstrap": PoissonBootstrap(draws=400),
@@ -95,7 +96,8 @@ def replicate(
     selectors = selectors_of(replication, n)
     try:
         bandwidths = [selector.select(problem) for selector in selectors.values()]
-        default = evaluation.comparison({0: bandwidths[0]}, None)["policy"]
+        interval = INTERVALS["robust bias-corrected"]
+        default = evaluation.comparison({0: bandwidths[0]}, interval)["policy"]
     except UntrustedEstimate as refusal:
         return {"verdict": "refuse", "why": str(refusal)}
     point = ask([Question(chosen, 0, Scale.of(b.h, 1)) for b in bandwidths], evaluation.over_rows)

@@ -32,6 +32,7 @@ from titrant import (
 from titrant.inference import (
     INTERVALS,
     EmpiricalBernstein,
+    Narrow,
     Normal,
     PoissonBootstrap,
     RobustBiasCorrected,

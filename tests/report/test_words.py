@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from report.examples import BEST, LEARNED, LOG, comparison, made, report, usual, usual_learned
+from report.examples import (
+    BEST,
+    LEARNED,
+    LOG,
+    POLICIES,
+    comparison,
+    made,
+    report,
+    usual,
+    usual_learned,
+)
 from titrant.evaluation import Evaluation
 from titrant.report import gather
 from titrant.report.typeset import number, span
@@ -31,8 +41,8 @@ def test_of_rewards_the_highest_is_best():
     said = answer(report(maximize=True, outcome="days in range"))
     assert said.startswith("No policy has a higher estimated mean days in range than the status")
     better = LOG.with_outcome(-LOG.outcome)
-    said = answer(made(better, {"flat": tt.Constant(35.0)}, maximize=True))
-    assert said.startswith("“flat” has the highest estimated mean reward: −")
+    said = answer(made(better, {"rule": POLICIES[BEST]}, maximize=True))
+    assert said.startswith("“rule” has the highest estimated mean reward: −")
     assert " more than the status quo (95% interval " in said
 
 

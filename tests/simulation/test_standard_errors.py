@@ -112,7 +112,9 @@ def test_with_a_learned_model_the_interval_knows_all_of_the_error(replications, 
     for _ in range(times):
         evaluation = Evaluation.of(DESIGN.draw(500, rng), {"policy": NEAR}, estimator, None)
         point = ask([Question(estimator, 0, scale)], evaluation.over_rows)
-        interval = RobustBiasCorrected().infer(point, evaluation.over_rows).interval(0)
+        interval = (
+            RobustBiasCorrected(recentered=True).infer(point, evaluation.over_rows).interval(0)
+        )
         low, high = interval.at(0.95)
         found.append((interval.center, interval.se, low < VALUE < high))
     centers, errors, covered = np.transpose(found)
