@@ -299,6 +299,16 @@ def test_a_text_that_the_training_had_not_is_marked(call, csv_log):
     assert "`sex` must name a category in every row; got none in 1 of 1 row" in said.err
 
 
+def test_the_texts_of_a_log_in_parts_are_saved_as_those_in_memory(call, csv_log):
+    pq.write_table(pa_csv.read_csv(csv_log), "log.parquet")
+    saved = []
+    for words in (("--context", "sex"), ("--context", "sex=male", "--in-parts")):
+        said = call("learn", "log.parquet", *COLUMNS, *words, "--policy-class", "constant")
+        assert said.code == 0, said.err
+        saved.append(json.loads(Path("policy.json").read_text())["training"]["levels"])
+    assert saved[0] == saved[1] == {"sex": ["female", "male"]}
+
+
 KEYS = [["007", "12345678901234567890", "1.50", "NA"], ["0123", "9" * 20, "TRUE", "2020-01-01"]]
 
 

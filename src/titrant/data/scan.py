@@ -147,7 +147,7 @@ def scan_parquet(
         ``logs/**/*.parquet`` for all below, or several files; names that begin with ``.`` or ``_``
         are left out of folders and patterns that do not spell them out
     columns : which column plays which role; a context ``sex=male`` is the 0/1 indicator of the
-        value ``male`` of a text column ``sex``
+        value ``male`` of a text column ``sex``; all values of the column but one need an indicator
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
         number, or d numbers; the same in all rows
     sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
@@ -252,7 +252,8 @@ def batch_of(
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
     parts, labels = frames.read(encode.with_features(table, columns.needed), columns)
-    return checked_batch(parts, columns.features, limits, labels, first_row)
+    texts = encode.texts_of(table, columns.features)
+    return checked_batch(parts, columns.features, limits, labels, first_row, texts)
 
 
 def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -202,6 +202,28 @@ def too_many_levels(name: str, count: int, most: int) -> DataError:
     )
 
 
+def no_such_level(column: str, text: str, levels: Sequence[str]) -> DataError:
+    """Refuse an indicator that would be 0 in all rows."""
+    close = _closest(text, levels)
+    hint = f"; did you mean `{column}={close}`?" if close else "."
+    return DataError(
+        f"The context `{column}={text}` would be 0 in all rows: none has the text `{text}` in the "
+        f"column `{column}`{hint} Its texts are {listed(levels)}."
+    )
+
+
+def levels_without_indicator(
+    column: str, named: Sequence[str], others: Sequence[str]
+) -> DataError:
+    """Refuse texts that would all be 0, as if they were one category."""
+    indicators = listed(f"{column}={text}" for text in named)
+    return DataError(
+        f"The column `{column}` must have one text beside those of the indicators {indicators}; "
+        f"got {listed(others)}, which would all count as one category. Spell each category in one "
+        "way, and name an indicator for all but one of them."
+    )
+
+
 # The rows
 
 
