@@ -19,6 +19,7 @@ from titrant.data.columns import check_present
 from titrant.data.csv_types import conversion
 from titrant.data.logged import LoggedData
 from titrant.data.paths import ENDINGS, format_of, paths_of, say_other_columns
+from titrant.data.views import without_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -103,8 +104,7 @@ class Reading:
         """Return the first file of several, or the only one."""
         with _opening(path, form):
             opened = form.open(path, self.typed)
-            if self.roles:
-                check_present(self.roles, opened.names)
+            check_present(self.roles, opened.names)
             wanted = None if self.others else [name for _, name in self.roles]
             return Loaded(path, opened.names, opened.load(wanted))
 
@@ -217,16 +217,16 @@ def _check_texts(path: str, table: pa.Table) -> None:
 
 def _open_parquet(path: str, _: Typed) -> Opened:
     file = pq.ParquetFile(path)
-    return Opened(file.schema_arrow.names, file.read)
+    return Opened(file.schema_arrow.names, lambda names: without_views(file.read(names)))
 
 
 def _open_arrow(path: str, _: Typed) -> Opened:
     with pa.OSFile(path) as source:
         try:
-            table = pa.ipc.open_file(source).read_all()
+            table = without_views(pa.ipc.open_file(source).read_all())
         except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe
             source.seek(0)
-            table = pa.ipc.open_stream(source).read_all()
+            table = without_views(pa.ipc.open_stream(source).read_all())
     return Opened(table.column_names, lambda names: table if names is None else table.select(names))
 
 
