@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,10 @@ _STOPPED = "Interrupted; no file was left half written."
 _ENDED = "Terminated; no file was left half written."
 _NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
 
+_LONG_WORD = re.compile(r"\S{500,}")
+"""Longer than a path is in practice: a number of thousands of digits says no more than its first."""
+_SHOWN = 40
+
 REFUSED, BAD_INPUT, BUG, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
 
 
@@ -29,7 +34,7 @@ def explain(error: BaseException, *, debug: bool) -> int:
     if debug:
         note("".join(traceback.format_exception(error)), keep="\n")
     code, sentence = _diagnosis(error)
-    note(as_typed(sentence))
+    note(as_typed(_LONG_WORD.sub(_shortened, sentence)))
     return code
 
 
@@ -60,6 +65,10 @@ def _usage(error: click.ClickException) -> str:
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN]}… ({len(word[0]):,} characters)"
 
 
 def _of_file(error: OSError) -> str:
