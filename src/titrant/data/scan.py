@@ -16,7 +16,7 @@ from titrant import _check
 from titrant.data import encode, frames, validate, wording
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData, checked_batch
-from titrant.data.paths import paths_of, say_other_columns
+from titrant.data.paths import check_no_copies, paths_of, say_other_columns
 from titrant.data.source import SAMPLE
 from titrant.errors import DataError
 
@@ -167,6 +167,8 @@ def scan_parquet(
     paths = _paths(path)
     footers = [_footer(one, columns) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
+    if isinstance(path, str | os.PathLike):  # files that were named one by one are meant
+        check_no_copies(os.fspath(path), {footer.path: sum(footer.sizes) for footer in footers})
     partitions: list[ParquetPartition] = []
     for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0

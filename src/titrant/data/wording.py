@@ -434,6 +434,33 @@ def folder_matches(pattern: str, folder: str) -> DataError:
     )
 
 
+def matched_folders_not_read(pattern: str, folders: Sequence[str]) -> str:
+    """Say that a pattern matches folders, whose tables are not read."""
+    return (
+        f"`{pattern}` matches {_count(len(folders), 'folder')} with tables that are not read, "
+        f"first `{folders[0]}`. Write `**` for folders at any depth, as in `logs/**/*.parquet`, to "
+        "read them, or narrow the pattern to the ending of the files."
+    )
+
+
+def half_of_a_part(pattern: str, part: str) -> DataError:
+    """Refuse ``**`` beside other letters, where it means no more than ``*``."""
+    return DataError(
+        f"`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got `{part}` in "
+        f"`{pattern}`. Write `**/{part.replace('**', '*')}` to read files at any depth, or a "
+        "single `*`."
+    )
+
+
+def compressed_not_read(folder: str, compressed: Sequence[str]) -> str:
+    """Say that a folder has tables which cannot be read."""
+    return (
+        f"{_count(len(compressed), 'table')} in `{folder}`, first `{compressed[0]}`, "
+        f"{'is' if len(compressed) == 1 else 'are'} not read: only a CSV may be compressed, by "
+        "gzip (.gz), bzip2 (.bz2) or zstd (.zst). Decompress what belongs to the log."
+    )
+
+
 def columns_of_some_files(first: str, lacking: Sequence[str], some: int, every: int) -> str:
     """Say that some of several files lack columns that others have."""
     return (
