@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 DRAFT_PREFIX, DRAFT_SUFFIX = ".titrant-draft-", ".part"
 """How the name of a draft begins and ends: hidden, and no pattern for tables matches it."""
 
+
+@dataclass(slots=True)
+class Tally:
+    """What this process has done, for those who report on it at its end."""
+
+    files: int = 0
+    """Written so far."""
+
+
+TALLY = Tally()
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows only
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _SYSTEM, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108  (plain files lie there)
@@ -47,6 +58,7 @@ def draft(path: AnyPath) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
+        TALLY.files += 1
     except BaseException:  # a signal too, at whatever moment it comes
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -428,6 +428,15 @@ def test_values_that_no_csv_can_hold_are_refused_by_the_name_of_their_column(cal
 
 
 @pytest.mark.usefixtures("by_age")
+def test_new_patients_are_no_log(call):
+    Path("new.csv").write_text("age,b\n1,a\n,b\n")
+    said = call("recommend", "policy.json", "new.csv")
+    assert said.code == 2
+    assert "All numbers of the contexts of a policy must be present and finite" in said.err
+    assert "a log" not in said.err
+
+
+@pytest.mark.usefixtures("by_age")
 def test_views_of_texts_are_texts(call):
     texts = pa.table({"age": [1.0], "text": pa.array(["a"], pa.string_view())})
     said = call("recommend", "policy.json", arrow_file("new.arrow", texts))

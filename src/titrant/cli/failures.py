@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from titrant._writing import TALLY
 from titrant.cli.phrases import as_typed
 from titrant.cli.terminal import Terminated, note
 from titrant.errors import TitrantError, UntrustedEstimate
@@ -43,7 +44,7 @@ def settled(output: Guarded, code: int) -> int:
     sys.stdout.flush()
     if output.failure is None:
         return code
-    files = "" if code else " The files that were asked for are written."
+    files = "" if code or not TALLY.files else " The files that were asked for are written."
     note(
         f"Error: Standard output could not be written to: {output.failure.strerror}. Check where "
         f"it goes.{files}"

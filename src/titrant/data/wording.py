@@ -244,12 +244,12 @@ def too_few_rows(n: int) -> DataError:
     )
 
 
-def not_finite(masks: Mapping[str, NDArray[np.bool_]]) -> DataError:
+def not_finite(masks: Mapping[str, NDArray[np.bool_]], of: str = "a log") -> DataError:
     """Refuse missing and infinite numbers; `masks` gives the bad rows (n,) of each column."""
     bad = np.logical_or.reduce(list(masks.values()))
     each = ", ".join(f"{label}: {np.count_nonzero(mask):,}" for label, mask in masks.items())
     return DataError(
-        f"All numbers of a log must be present and finite; got a missing or infinite one in "
+        f"All numbers of {of} must be present and finite; got a missing or infinite one in "
         f"{of_rows(bad)} ({each}; {first_rows(bad)}). Drop these rows or impute their values."
     )
 
