@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from titrant._controls import written_out
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-
-CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]")
-"""Characters that act on the terminal of whoever prints the source of a page, and have no glyph."""
-
-
-def written_out(text: str) -> str:
-    r"""Return a text whose control characters are shown instead of acting.
-
-    >>> written_out("a\x1b[31mred")
-    'a\\x1b[31mred'
-    """
-    return CONTROL.sub(lambda sign: f"\\x{ord(sign[0]):02x}", text)
 
 
 def table(

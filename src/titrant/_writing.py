@@ -95,7 +95,7 @@ def is_of_the_system(path: AnyPath) -> bool:
     """
     here = os.path.abspath(path)  # noqa: PTH100  (`resolve` would follow the links at once)
     for _ in range(_MOST_LINKS):
-        folder, name = os.path.split(here)
+        folder = os.path.dirname(here)  # noqa: PTH120
         if _is_in_system(here) or _is_in_system(os.path.realpath(folder)):
             return True
         if not os.path.islink(here):  # noqa: PTH114

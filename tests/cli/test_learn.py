@@ -417,7 +417,8 @@ def test_repeated_column_names_are_refused(call, monkeypatch, above):
 @pytest.mark.usefixtures("by_age")
 @pytest.mark.parametrize("output", ["-", "doses.csv"])
 @pytest.mark.parametrize(
-    "column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([None], pa.month_day_nano_interval())]
+    "column",
+    [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([None], pa.month_day_nano_interval())],
 )
 def test_values_that_no_csv_can_hold_are_refused_by_the_name_of_their_column(call, output, column):
     source = arrow_file("new.arrow", pa.table({"age": [1.0], "odd": column}))
@@ -443,11 +444,12 @@ def test_views_of_texts_are_texts(call):
     assert (said.code, said.out) == (0, '"age","text","dose"\n1,"a",-1\n')
 
 
-RUNS = ("=1+1", "\n=1", "  -1+2", "＝1", "＋1", "－1", "＠x", "\u3000=1")  # noqa: RUF001
-HARMLESS = ("a", " -5 ", "5", "fünf", "ｆ")  # noqa: RUF001
+RUNS = ("=1+1", "\n=1", "  -1+2", "＝1", "＋1", "－1", "＠x", "\u3000=1")
+HARMLESS = ("a", " -5 ", "5", "fünf", "ｆ")
 TEXT_TYPES = (
     pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(),
-    pa.binary_view(), pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int32(), pa.binary()),
+    pa.binary_view(),
+    pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int32(), pa.binary()),
 )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def test_what_reads_like_no_address_is_called_so(address):
 
 def test_an_encrypted_address_without_certificates():
     with (
-        pytest.raises(ExecutionError, match="no certificates. Name them in Dask's configuration"),
+        pytest.raises(ExecutionError, match=r"no certificates\. Name them in Dask's configuration"),
         dask_executor(address="tls://localhost:8786"),
     ):
         pass

@@ -24,7 +24,7 @@ _ENDED = "Terminated; no file was left half written."
 _NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
 
 _LONG_WORD = re.compile(r"\S{500,}")
-"""Longer than a path is in practice: a number of thousands of digits says no more than its first."""
+"""Longer than paths are: a number of thousands of digits says no more than its first ones."""
 _SHOWN = 40
 
 REFUSED, BAD_INPUT, BUG, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143

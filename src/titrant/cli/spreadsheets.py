@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from typing import Any
 
-FORMULA = r"^[\s\pZ\pC]*(=|\+|-|@|＝|＋|－|＠)|^[\t\r\n]"  # noqa: RUF001
+FORMULA = r"^[\s\pZ\pC]*(=|\+|-|@|＝|＋|－|＠)|^[\t\r\n]"
 """How a cell begins that a spreadsheet takes for a formula: it drops blanks before the sign, and
 some take the full-width signs of Chinese and Japanese keyboards for the narrow ones."""
 NUMBER = r"^ *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$"

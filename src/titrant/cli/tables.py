@@ -54,7 +54,7 @@ def _write_all(opened: Writer, stream: IO[bytes], tables: Iterator[pa.Table]) ->
     try:
         with opened(stream, table.schema) as writer:
             writer.write_table(table)
-            for table in tables:  # noqa: B020  (the one at work when something goes wrong)
+            for table in tables:
                 writer.write_table(table)
     except pa.ArrowException as reason:
         raise _unfit(opened, table, reason) from None

@@ -271,6 +271,7 @@ def checked_batch(
     limits: tuple[Array, Array],
     labels: Labels,
     first_row: int,
+    *,
     texts: tuple[Texts, ...] = (),
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
@@ -329,7 +330,7 @@ def _assembled(
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
-    _fill(log, parts, names, limits, first_row, texts)
+    _fill(log, parts, names, limits, first_row, texts=texts)
     return log
 
 
@@ -339,6 +340,7 @@ def _fill(
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
+    *,
     texts: tuple[Texts, ...] = (),
 ) -> None:
     store = object.__setattr__  # the class is frozen

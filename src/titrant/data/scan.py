@@ -255,7 +255,7 @@ def batch_of(
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
     parts, labels = frames.read(encode.with_features(table, columns.needed), columns)
     texts = encode.texts_of(table, columns.features)
-    return checked_batch(parts, columns.features, limits, labels, first_row, texts)
+    return checked_batch(parts, columns.features, limits, labels, first_row, texts=texts)
 
 
 def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -212,9 +212,7 @@ def no_such_level(column: str, text: str, levels: Sequence[str]) -> DataError:
     )
 
 
-def levels_without_indicator(
-    column: str, named: Sequence[str], others: Sequence[str]
-) -> DataError:
+def levels_without_indicator(column: str, named: Sequence[str], others: Sequence[str]) -> DataError:
     """Refuse texts that would all be 0, as if they were one category."""
     indicators = listed(f"{column}={text}" for text in named)
     return DataError(

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from titrant._html import CONTROL, written_out
+from titrant._controls import CONTROL, written_out
 from titrant.inference import Verdict
 from titrant.report import tables, words
 from titrant.report.figures import doses, trust, values
