@@ -197,6 +197,32 @@ def test_a_device_is_not_replaced(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+@pytest.fixture
+def links(tmp_path):
+    """Yield links like those of /dev to a regular file that is open, and the file."""
+    with (tmp_path / "redirected").open("w+b") as file:
+        (tmp_path / "stdout").symlink_to(f"/proc/self/fd/{file.fileno()}")
+        (tmp_path / "hop").symlink_to("stdout")
+        (tmp_path / "fd").symlink_to("/proc/self/fd")
+        yield [tmp_path / "stdout", tmp_path / "hop", tmp_path / "fd" / str(file.fileno())]
+
+
+def test_a_link_to_an_open_file_is_not_replaced(links):
+    # What /dev/stdout is under `> file`: a rename over it would take it from the whole machine.
+    for link in links:
+        with pytest.raises(OSError, match="leads through /dev or /proc"):
+            write_text(link, "new")
+        assert link.is_symlink()
+
+
+def test_names_of_the_system_are_known_by_their_path():
+    # Only asked about, never written.
+    for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/../dev/stdin", "/dev/a.csv"):
+        assert _writing.is_of_the_system(path)
+    for path in ("/developers/a.csv", "dev/stdout", "/dev/shm/a.csv", "/process"):  # noqa: S108
+        assert not _writing.is_of_the_system(path)
+
+
 def whole(path: Path, letters: str) -> bool:
     """Whether the file is all of one writer."""
     text = path.read_text()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant._controls import written_out
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,8 +41,8 @@ def new_axes(ax: Axes | None, height: float | None = None) -> Axes:
 
 
 def escaped(text: str) -> str:
-    """Return a text without what matplotlib would read as a formula."""
-    return text.replace("$", r"\$")
+    """Return a text without what matplotlib would read as a formula, or has no glyph for."""
+    return written_out(text).replace("$", r"\$")
 
 
 def shown(name: str) -> str:

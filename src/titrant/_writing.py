@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,8 +22,21 @@ if TYPE_CHECKING:
 DRAFT_PREFIX, DRAFT_SUFFIX = ".titrant-draft-", ".part"
 """How the name of a draft begins and ends: hidden, and no pattern for tables matches it."""
 
+
+@dataclass(slots=True)
+class Tally:
+    """What this process has done, for those who report on it at its end."""
+
+    files: int = 0
+    """Written so far."""
+
+
+TALLY = Tally()
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows only
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
+_SYSTEM, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108  (plain files lie there)
+_MOST_LINKS = 40
+"""Links behind each other that an operating system follows at most."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
 
 
@@ -44,6 +58,7 @@ def draft(path: AnyPath) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
+        TALLY.files += 1
     except BaseException:  # a signal too, at whatever moment it comes
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -72,8 +87,33 @@ def is_draft(name: str) -> bool:
     return name.startswith(DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX)
 
 
+def is_of_the_system(path: AnyPath) -> bool:
+    """Return whether a path leads through the folders of devices and processes.
+
+    A name such as /dev/stdout is a link that everyone uses, and it may lead to a regular file:
+    renaming a draft to it would take it away from the whole machine.
+    """
+    here = os.path.abspath(path)  # noqa: PTH100  (`resolve` would follow the links at once)
+    for _ in range(_MOST_LINKS):
+        folder = os.path.dirname(here)  # noqa: PTH120
+        if _is_in_system(here) or _is_in_system(os.path.realpath(folder)):
+            return True
+        if not os.path.islink(here):  # noqa: PTH114
+            return False
+        here = os.path.normpath(
+            os.path.join(os.path.realpath(folder), os.readlink(here))  # noqa: PTH115, PTH118
+        )
+    return True
+
+
+def _is_in_system(path: str) -> bool:
+    return f"{path}/".startswith(_SYSTEM) and not f"{path}/".startswith(_SHARED_MEMORY)
+
+
 def _permissions(target: Path) -> int | None:
     """Return the permissions of the file that is there; refuse what cannot be replaced."""
+    if is_of_the_system(target):
+        raise OSError(None, "it leads through /dev or /proc, where no file is written", str(target))
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

@@ -138,7 +138,8 @@ class PolicyLearner(BaseEstimator):
         self.solution_ = self.learned_.solution
         self.source_ = log
         self.survey_ = whole.survey
-        self.range_ = TrainingRange(log.names, *whole.survey.context_ends, whole.survey.n)
+        survey = whole.survey
+        self.range_ = TrainingRange(log.names, *survey.context_ends, survey.n, survey.levels)
         return self
 
     def predict(self, X: object) -> Array:

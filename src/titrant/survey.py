@@ -16,6 +16,7 @@ from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate, wording
 from titrant.data.logged import joined
 from titrant.data.source import Source
+from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import InvalidArgument
 from titrant.execute import BATCH, OverBatches
 from titrant.inference.balance import Contexts
@@ -23,7 +24,7 @@ from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -102,6 +103,10 @@ class Survey(Protocol):
         """The least and the greatest logged dose (d,)."""
 
     @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:
+        """The texts of each column from which indicators were made while rows were read."""
+
+    @property
     def sample(self) -> Sample:
         """Rows in memory."""
 
@@ -172,6 +177,11 @@ class HeldSurvey:
         """The least and the greatest logged dose (d,)."""
         return self.log.doses.min(axis=0), self.log.doses.max(axis=0)
 
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """None: contexts in memory are numbers, however they were made."""
+        return {}
+
     @cached_property
     def sample(self) -> Sample:
         """All rows."""
@@ -196,6 +206,8 @@ class Sums:
     numbers: tuple[NDArray[np.int64], ...]
     digest: int
     """A hash of the rows; see `digest_of`."""
+    texts: tuple[Texts, ...] = ()
+    """Of the columns from which indicators were made."""
 
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over both sets of rows."""
@@ -208,6 +220,7 @@ class Sums:
             self.logs + other.logs,
             self.numbers + other.numbers,
             (self.digest + other.digest) % 2**64,
+            added_texts(self.texts + other.texts),
         )
 
 
@@ -281,6 +294,12 @@ class StreamSurvey:
         """The least and the greatest logged dose (d,)."""
         return self.sums.low[: self.dimension], self.sums.high[: self.dimension]
 
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The texts of each column from which indicators were made while rows were read."""
+        made = (texts for texts in self.sums.texts if texts.column not in self.names)
+        return {texts.column: texts.levels for texts in made}
+
     @cached_property
     def sample(self) -> Sample:
         """The rows drawn."""
@@ -307,6 +326,7 @@ def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
         return HeldSurvey(log)
     share = min(log.sample_rows / len(log), 1.0)
     sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
+    check_texts(sums.texts, log.names)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
             raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
@@ -329,6 +349,7 @@ def sums_of(share: float, log: LoggedData) -> Sums:
         (log.rows(drawn),),
         (numbers[drawn],),
         digest_of(log),
+        log.texts,
     )
 
 

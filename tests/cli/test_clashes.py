@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -134,6 +135,36 @@ def test_what_a_command_writes_unasked_counts_too(call):
 def test_a_device_is_no_place_for_a_file(call):
     said = refused(call, "evaluate", "log.csv", *COLUMNS, *POLICY, "--json", "/dev/null")
     assert "`/dev/null` is a device or a pipe" in said
+
+
+def test_a_link_to_standard_output_is_no_place_for_a_file(call):
+    with Path("redirected.json").open("w+b") as file:
+        link = Path("stdout")
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        said = refused(call, "evaluate", "log.csv", *COLUMNS, *POLICY, "--json", link)
+        assert "`stdout` leads through /dev or /proc" in said
+        assert "or - for standard output." in said
+        assert link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("words", "role"),
+    [
+        (("evaluate", "-", *COLUMNS, *POLICY, "--json"), "LOG"),
+        (("recommend", "policy.json", "-", "-o"), "TABLE"),
+    ],
+)
+@pytest.mark.parametrize("output", ["log.csv", "soft-log.csv", "hard-log.csv"])
+def test_the_file_behind_standard_input_is_an_input(call, words, role, output):
+    before = os.dup(0)
+    try:
+        with Path("log.csv").open("rb") as file:
+            os.dup2(file.fileno(), 0)
+        said = refused(call, *words, output)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+    assert f"`{output}` would replace the file that is read from standard input as `{role}`" in said
 
 
 def test_files_that_are_not_there_yet_are_known_by_their_folder(tmp_path):

@@ -95,9 +95,14 @@ def test_a_file_written_by_hand_may_use_plain_values(call, csv_log):
         ("outcome = ", "`run.toml` is not TOML: Invalid value"),
         ("kernel = 'cosine'", "'cosine' is not one of"),
         ("seed = 1.5", "'--seed'"),
+        ("clip = true", "`clip` in `run.toml` is true or false; this option takes another value."),
+        ("policy = [false]", "`policy` in `run.toml` is true or false"),
+        ("level = 0.9\nlevel = 0.8", "is not TOML"),
+        ("propensity-model = 'normal'\npropensity_model = 'kde'",
+         "`propensity-model` is given twice in `run.toml`, once with `_`."),
         ("config = 'other.toml'", "`run.toml` sets `config`, which is no option"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_file_is_refused(call, csv_log, text, sentence):
     Path("run.toml").write_text(text)
     columns = () if "outcome" in text else ("--treatment", "dose", "--outcome", "loss")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -299,6 +300,16 @@ def test_a_text_that_the_training_had_not_is_marked(call, csv_log):
     assert "`sex` must name a category in every row; got none in 1 of 1 row" in said.err
 
 
+def test_the_texts_of_a_log_in_parts_are_saved_as_those_in_memory(call, csv_log):
+    pq.write_table(pa_csv.read_csv(csv_log), "log.parquet")
+    saved = []
+    for words in (("--context", "sex"), ("--context", "sex=male", "--in-parts")):
+        said = call("learn", "log.parquet", *COLUMNS, *words, "--policy-class", "constant")
+        assert said.code == 0, said.err
+        saved.append(json.loads(Path("policy.json").read_text())["training"]["levels"])
+    assert saved[0] == saved[1] == {"sex": ["female", "male"]}
+
+
 KEYS = [["007", "12345678901234567890", "1.50", "NA"], ["0123", "9" * 20, "TRUE", "2020-01-01"]]
 
 
@@ -378,6 +389,96 @@ def test_a_log_in_parts_says_from_how_many_rows_it_was_learned(call, table, monk
     assert said.code == 0, said.err
     assert re.search(r"Learned from a sample of \d{3} of 600 rows and graded on all", said.err)
     assert "mean dose" in said.out
+
+
+def arrow_file(path: str, table: pa.Table) -> str:
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+@pytest.fixture
+def by_age(call):
+    """An empty folder with a policy of one context."""
+    call()
+    tt.Linear([-1.0], features=("age",)).save("policy.json")
+
+
+@pytest.mark.usefixtures("by_age")
+@pytest.mark.parametrize("above", [recommend.LARGE, 0], ids=["whole", "stream"])
+def test_repeated_column_names_are_refused(call, monkeypatch, above):
+    monkeypatch.setattr(recommend, "LARGE", above)
+    Path("new.csv").write_text("age,note,note\n1,a,b\n2,c,d\n")
+    said = call("recommend", "policy.json", "new.csv", "-o", "doses.csv")
+    assert said.code == 2
+    assert "column names of a table must differ; got `note` 2 times" in said.err
+
+
+@pytest.mark.usefixtures("by_age")
+@pytest.mark.parametrize("output", ["-", "doses.csv"])
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([None], pa.month_day_nano_interval())],
+)
+def test_values_that_no_csv_can_hold_are_refused_by_the_name_of_their_column(call, output, column):
+    source = arrow_file("new.arrow", pa.table({"age": [1.0], "odd": column}))
+    said = call("recommend", "policy.json", source, "-o", output)
+    assert said.code == 2
+    assert f"The column `odd` of type {column.type} cannot be written in this format" in said.err
+    assert call("recommend", "policy.json", source, "-o", "doses.arrow").code == 0
+
+
+@pytest.mark.usefixtures("by_age")
+def test_new_patients_are_no_log(call):
+    Path("new.csv").write_text("age,b\n1,a\n,b\n")
+    said = call("recommend", "policy.json", "new.csv")
+    assert said.code == 2
+    assert "All numbers of the contexts of a policy must be present and finite" in said.err
+    assert "a log" not in said.err
+
+
+@pytest.mark.usefixtures("by_age")
+def test_views_of_texts_are_texts(call):
+    texts = pa.table({"age": [1.0], "text": pa.array(["a"], pa.string_view())})
+    said = call("recommend", "policy.json", arrow_file("new.arrow", texts))
+    assert (said.code, said.out) == (0, '"age","text","dose"\n1,"a",-1\n')
+
+
+RUNS = ("=1+1", "\n=1", "  -1+2", "＝1", "＋1", "－1", "＠x", "\u3000=1")
+HARMLESS = ("a", " -5 ", "5", "fünf", "ｆ")
+TEXT_TYPES = (
+    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(),
+    pa.binary_view(),
+    pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int32(), pa.binary()),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("by_age")
+@pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
+def test_whatever_a_csv_shows_as_text_is_guarded(call, kind):
+    texts = [*RUNS, *HARMLESS]
+    table = pa.table({"age": np.ones(len(texts)), "text": pa.array(texts).cast(kind)})
+    said = call("recommend", "policy.json", arrow_file("new.arrow", table), "--guard-formulas")
+    shown = [row[1] for row in csv.reader(io.StringIO(said.out, newline=""))][1:]
+    assert shown == [*(f"'{text}" for text in RUNS), *HARMLESS]
+
+
+@pytest.mark.usefixtures("by_age")
+def test_texts_of_a_fixed_length_are_guarded(call):
+    table = pa.table({"age": [1.0, 1.0], "text": pa.array([b"=1+", b"abc"], pa.binary(3))})
+    said = call("recommend", "policy.json", arrow_file("new.arrow", table), "--guard-formulas")
+    assert [line.split(",")[1] for line in said.out.splitlines()] == ['"text"', '"\'=1+"', '"abc"']
+
+
+@pytest.mark.usefixtures("by_age")
+def test_bytes_that_are_no_text_go_to_a_file(call):
+    table = pa.table({"age": [1.0], "text": pa.array([b"=\xff"])})
+    words = ("recommend", "policy.json", arrow_file("new.arrow", table), "--guard-formulas")
+    said = call(*words)
+    assert said.code == 2
+    assert "The column `text` of type binary cannot be written in this format" in said.err
+    assert call(*words, "-o", "doses.arrow").code == 0
+    assert read_table("doses.arrow")["text"].to_pylist() == [b"'=\xff"]
 
 
 GUARDED = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import click
 import numpy as np
 import pytest
 
 import titrant as tt
 from titrant.cli.specs import named, policies, policy
-from titrant.policies import doses
+from titrant.errors import PolicyFileError
+from titrant.policies import doses, load_policy
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,22 @@ from titrant.policies import doses
 )  # fmt: skip
 def test_short_forms(log, spec, meant):
     np.testing.assert_array_equal(policy(spec, log)(log.context), meant(log.context))
+
+
+@pytest.mark.parametrize("term", ["age", "intercept"])
+def test_a_term_that_is_given_twice_is_refused(log, term):
+    with pytest.raises(click.BadParameter, match=f"`{term}` is given twice in `linear:"):
+        policy(f"linear:intercept=30,age=0.1, {term}=0.02", log)
+
+
+@pytest.mark.parametrize("entry", ['"intercept": 1', '"class": "Linear"'])
+def test_an_entry_that_a_file_gives_twice_is_refused(tmp_path, entry):
+    path = tmp_path / "rule.json"
+    tt.Linear([1.0], 30.0, features=("age",)).save(path)
+    path.write_text(path.read_text().replace("{", f"{{{entry},", 1))
+    name = entry.split('"')[1]
+    with pytest.raises(PolicyFileError, match=f"`{name}` is given twice. Keep the value"):
+        load_policy(path)
 
 
 def test_the_logged_mean(log):

@@ -196,6 +196,7 @@ def test_files_are_written_where_nothing_can_be_printed(csv_log, plain, tmp_path
         run = closed(*call, streams=streams, cwd=tmp_path)
         assert run.returncode == 2, run.stderr
         assert f"Standard output could not be written to: {reason}." in run.stderr
+        assert "The files that were asked for are written." in run.stderr
         assert "Traceback" not in run.stderr
         assert "Exception" not in run.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "policy.json"]
@@ -210,6 +211,7 @@ def test_what_cannot_be_printed_is_said(tmp_path, call, streams, reason):
     assert run.returncode == 2
     assert run.stderr.count("\n") == 1
     assert reason in run.stderr
+    assert "files" not in run.stderr
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", "<&-", "2>&- <&-"])

@@ -5,7 +5,10 @@ Every law holds for logs in memory, for logs in parts, and for the commands.
 
 from __future__ import annotations
 
+import gzip
 import json
+import shutil
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +34,7 @@ def table(seed=0):
 
 def write(path, content=None):
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = table() if content is None else content
+    content = table(crc32(str(path).encode())) if content is None else content
     if ".csv" in path.name:
         pa_csv.write_csv(content, path)
     else:
@@ -175,6 +178,67 @@ def test_endings_in_capitals_count(tmp_path):
         write(tmp_path / name.lower())
         (tmp_path / name.lower()).rename(tmp_path / name)
     assert len(paths_of(str(tmp_path))) == 2
+
+
+def test_compression_in_capitals_counts(tmp_path):
+    write(tmp_path / "log.csv")
+    (tmp_path / "LOG.CSV.GZ").write_bytes(gzip.compress((tmp_path / "log.csv").read_bytes()))
+    assert in_memory(tmp_path / "LOG.CSV.GZ") == ROWS
+
+
+@every_reader
+@pytest.mark.parametrize("part", ["**.parquet", "0**"])
+def test_two_stars_beside_letters_are_refused(folder, rows_of, part):
+    # They mean what one means: files that lie deeper would be left out.
+    write(folder / "2025" / "0.parquet")
+    with pytest.raises(DataError) as error:
+        rows_of(folder / part)
+    assert "`**` must be a whole part of a path" in str(error.value)
+    assert f"Write `**/{part.replace('**', '*')}` to read files at any depth" in str(error.value)
+
+
+@every_reader
+def test_folders_that_a_pattern_matches_are_said(folder, rows_of):
+    write(folder / "2025" / "07" / "0.parquet")
+    (folder / "empty").mkdir()
+    with pytest.warns(FilesWarning, match=r"matches 1 folder with tables that are not .*2025`"):
+        assert rows_of(folder / "*") == 2 * ROWS
+    assert rows_of(folder / "**") == rows_of(folder / "**" / "*") == 3 * ROWS
+
+
+@every_reader
+@pytest.mark.parametrize("name", ["2.parquet.gz", "2.csv.xz", "2.csv.ZIP"])
+def test_tables_in_another_compression_are_said(folder, rows_of, name):
+    (folder / name).write_bytes(b"")
+    with pytest.warns(FilesWarning, match=rf"^1 table in .*, first `.*{name}`, is not read: only"):
+        assert rows_of(folder) == 2 * ROWS
+
+
+@every_reader
+@pytest.mark.parametrize("means", [".", "*", "**/*.parquet"])
+def test_a_copy_of_a_file_is_refused(folder, rows_of, means):
+    shutil.copy(folder / "1.parquet", folder / "1 copy.parquet")
+    with pytest.raises(DataError, match=r"once; got .*1 copy\.parquet` and .*1\.parquet`"):
+        rows_of(folder / means)
+
+
+def test_files_that_differ_in_the_middle_are_no_copies(tmp_path):
+    # As long as each other, with the same beginning and the same end.
+    lines = ["dose,loss,age", *(f"{i % 10},{i % 7},1" for i in range(50_000))]
+    for k in range(2):
+        lines[25_000] = f"{k},0,1"
+        (tmp_path / f"{k}.csv").write_text("\n".join(lines) + "\n")
+    assert in_memory(tmp_path) == 100_000
+    shutil.copy(tmp_path / "0.csv", tmp_path / "2.csv")
+    with pytest.raises(DataError, match=r"once; got .*0\.csv` and .*2\.csv`"):
+        in_memory(tmp_path)
+
+
+@every_reader
+def test_files_without_rows_may_be_alike(folder, rows_of):
+    for k in (2, 3):
+        write(folder / f"{k}.parquet", table().slice(0, 0))
+    assert rows_of(folder) == 2 * ROWS
 
 
 # Columns

@@ -9,11 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from titrant.data import Columns, LoggedData
 from titrant.data.logged import joined
 from titrant.data.scan import scan_parquet
+from titrant.data.texts import Texts
 from titrant.errors import DataError, InvalidArgument
+from titrant.execute import Engine
+from titrant.survey import survey_of
 
 COLUMNS = Columns(treatment="dose", outcome="loss", context=["age", "bmi"], propensity="q")
 N = 50
@@ -211,3 +216,61 @@ def test_it_says_what_it_is(tmp_path):
     assert repr(source) == (
         "ParquetSource(50 rows in 2 files; 1 dose(s); 2 context(s); propensity known)"
     )
+
+
+# ── Texts behind indicators ──────────────────────────────────────────────────────────────────────
+
+
+def surveyed(folder, texts, context):
+    """Survey a log of three files with one text a row each."""
+    n = len(texts)
+    frame = table(n).set_column(6, "sex", pa.array(texts)).append_column("code", pa.array(range(n)))
+    columns = Columns(treatment="dose", outcome="loss", context=context)
+    return survey_of(scan_parquet(written(folder, frame, 3), columns), Engine())
+
+
+def test_an_indicator_that_no_row_has_is_refused(tmp_path):
+    # It would be 0 everywhere, and the confounder behind it would be gone without a word.
+    with pytest.raises(DataError) as error:
+        surveyed(tmp_path, ["male", "female"] * 20, ["age", "sex=mal"])
+    assert str(error.value) == (
+        "The context `sex=mal` would be 0 in all rows: none has the text `mal` in the column "
+        "`sex`; did you mean `sex=male`? Its texts are `female`, `male`."
+    )
+
+
+def test_texts_that_would_count_as_one_category_are_refused(tmp_path):
+    spelled = ["male", "female"] * 10 + ["MALE", "FEMALE"] * 10
+    with pytest.raises(DataError) as error:
+        surveyed(tmp_path, spelled, ["age", "sex=male"])
+    assert str(error.value) == (
+        "The column `sex` must have one text beside those of the indicators `sex=male`; got "
+        "`FEMALE`, `MALE`, `female`, which would all count as one category. Spell each category in "
+        "one way, and name an indicator for all but one of them."
+    )
+
+
+def test_a_column_of_countless_texts_keeps_a_bounded_number(tmp_path):
+    with pytest.raises(DataError, match="and 39 more, which would all count"):
+        surveyed(tmp_path, [f"t{i:03}" for i in range(200)], ["age", "sex=t007"])
+
+
+@pytest.mark.parametrize(
+    ("context", "levels"),
+    [
+        (["age", "sex=m"], {"sex": ("f", "m")}),
+        (["age", "sex=f", "sex=m"], {"sex": ("f", "m")}),
+        # The column itself is a context: its other values are not lost.
+        (["code", "code=7"], {}),
+        (["age"], {}),
+    ],
+)
+def test_texts_that_an_indicator_tells_apart(tmp_path, context, levels):
+    assert surveyed(tmp_path, ["m", "f"] * 20, context).levels == levels
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=2), min_size=2), st.data())
+def test_texts_of_parts_add_up_to_those_of_the_whole(texts, data):
+    cut = data.draw(st.integers(1, len(texts) - 1))
+    parts = [Texts.of("sex", ["a", "b"], some) for some in (texts[:cut], texts[cut:])]
+    assert parts[0] + parts[1] == parts[1] + parts[0] == Texts.of("sex", ["a", "b"], texts)

@@ -160,6 +160,23 @@ def test_a_task_that_kills_every_worker_needs_no_timeout():
         assert Engine(executor=executor).add_up(moments, PARTITIONS).n == alone.n
 
 
+@pytest.mark.parametrize("address", ["foo", "", "tcp://localhost", "http://localhost:8786"])
+def test_what_reads_like_no_address_is_called_so(address):
+    with (
+        pytest.raises(ExecutionError, match=f"^`{address}` is not the address of a Dask scheduler"),
+        dask_executor(address=address),
+    ):
+        pass
+
+
+def test_an_encrypted_address_without_certificates():
+    with (
+        pytest.raises(ExecutionError, match=r"no certificates\. Name them in Dask's configuration"),
+        dask_executor(address="tls://localhost:8786"),
+    ):
+        pass
+
+
 def test_an_address_where_somebody_listens_and_says_nothing():
     with socket.create_server((LOOPBACK, 0)) as server:
         address = f"tcp://{LOOPBACK}:{server.getsockname()[1]}"

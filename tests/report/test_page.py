@@ -217,6 +217,15 @@ def test_names_cannot_break_the_page(text):
     assert "b\\u003ci>st & $x$" in text
 
 
+def test_controls_in_names_are_written_out():
+    # An escape sequence would act on the terminal of whoever looks at the source of the page.
+    name = "red\x1b[31m\x7f\x9b"
+    text = render(made(LOG, {name: tt.Constant(35.0), "flat": tt.Constant(30.0)}))
+    assert not re.findall("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", text)
+    assert r"red\x1b[31m\x7f\x9b" in text
+    assert name in json.loads(Page(text).data)["result"]["estimates"]
+
+
 def test_the_page_is_accessible(text, page):
     assert page.of("html")[0]["lang"] == "en"
     assert page.headings[0] == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     Identity = tuple[object, ...]
 
 PIPE = "-"
+_STDIN = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,10 @@ class Given:
 def check_apart(outputs: Named, inputs: Named) -> None:
     """Refuse an output that is another output or an input; all are pairs (option, path)."""
     taken: dict[Identity, Given] = {}
+    inputs = list(inputs)
     read = [Given(option, path) for option, path in inputs if path not in (None, "", PIPE)]
     sources = {identity(file): given for given in read for file in _files(given.path)}
+    sources |= {_redirected(): Given(option, PIPE) for option, path in inputs if path == PIPE}
     for option, path in outputs:
         if path is None:
             continue
@@ -62,6 +66,15 @@ def identity(path: str) -> Identity:
     except OSError:
         return (*_folder(real.parent), real.name.casefold())
     return (found.st_dev, found.st_ino)
+
+
+def _redirected() -> Identity:
+    """Return the file behind standard input, as in ``< log.csv``; a pipe is like no file."""
+    try:
+        found = os.fstat(_STDIN)
+    except OSError:  # it is closed
+        return ()
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else ()
 
 
 def _folder(folder: Path) -> Identity:
@@ -115,6 +128,11 @@ def _twice(path: str, other: Given) -> str:
 
 
 def _replaced(path: str, source: Given) -> str:
+    if source.path == PIPE:
+        return (
+            f"`{path}` would replace the file that is read from standard input as "
+            f"`{source.option}`. {_OTHER}"
+        )
     return f"`{path}` would replace `{source.path}`, which is read as `{source.option}`. {_OTHER}"
 
 

@@ -27,7 +27,11 @@ def load(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None
     """Make the options in a TOML file the defaults of this command."""
     if path is not None:
         own = {str(parameter.name): parameter for parameter in _settable(ctx)}
-        given = {key.replace("-", "_"): value for key, value in _read(path).items()}
+        content = _read(path)
+        given = {key.replace("-", "_"): value for key, value in content.items()}
+        if len(given) < len(content):
+            twice = next(key for key in content if "-" in key and key.replace("-", "_") in content)
+            raise _refusal(f"`{twice}` is given twice in `{path}`, once with `_`. Keep one.")
         for name in given:
             _check_known(name, list(own), path)
         ctx.default_map = {
@@ -93,6 +97,8 @@ def _value(parameter: click.Parameter, value: Any, path: str) -> Any:  # noqa: A
         raise _refusal(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
     if not _can_be_typed(value):
         raise _refusal(f"`{key}` in `{path}` holds a NUL or a number of over 1,000 digits.")
+    if _holds_flag(value) and not (isinstance(parameter, click.Option) and parameter.is_flag):
+        raise _refusal(f"`{key}` in `{path}` is true or false; this option takes another value.")
     several = parameter.multiple or parameter.nargs == _ANY_NUMBER
     if isinstance(value, list) and not several:
         raise _refusal(f"`{key}` in `{path}` is a list; this option takes one value.")
@@ -107,6 +113,10 @@ def _can_be_typed(value: object) -> bool:
     if isinstance(value, int):
         return -_MOST < value < _MOST
     return "\0" not in str(value)
+
+
+def _holds_flag(value: object) -> bool:
+    return any(isinstance(entry, bool) for entry in (value if isinstance(value, list) else [value]))
 
 
 def _typed(value: object) -> object:

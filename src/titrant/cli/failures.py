@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from titrant._writing import TALLY
 from titrant.cli.phrases import as_typed
 from titrant.cli.terminal import Terminated, note
 from titrant.errors import TitrantError, UntrustedEstimate
@@ -21,6 +23,10 @@ _STOPPED = "Interrupted; no file was left half written."
 _ENDED = "Terminated; no file was left half written."
 _NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
 
+_LONG_WORD = re.compile(r"\S{500,}")
+"""Longer than paths are: a number of thousands of digits says no more than its first ones."""
+_SHOWN = 40
+
 REFUSED, BAD_INPUT, BUG, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
 
 
@@ -29,7 +35,7 @@ def explain(error: BaseException, *, debug: bool) -> int:
     if debug:
         note("".join(traceback.format_exception(error)), keep="\n")
     code, sentence = _diagnosis(error)
-    note(as_typed(sentence))
+    note(as_typed(_LONG_WORD.sub(_shortened, sentence)))
     return code
 
 
@@ -38,7 +44,7 @@ def settled(output: Guarded, code: int) -> int:
     sys.stdout.flush()
     if output.failure is None:
         return code
-    files = "" if code else " The files that were asked for are written."
+    files = "" if code or not TALLY.files else " The files that were asked for are written."
     note(
         f"Error: Standard output could not be written to: {output.failure.strerror}. Check where "
         f"it goes.{files}"
@@ -60,6 +66,10 @@ def _usage(error: click.ClickException) -> str:
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN]}… ({len(word[0]):,} characters)"
 
 
 def _of_file(error: OSError) -> str:

@@ -208,7 +208,8 @@ def _keep(learner: PolicyLearner, options: LearnOptions, opened: Opened, *, trus
     from titrant.policies import save_learned  # noqa: PLC0415
 
     if trusted or options.allow_untrusted:
-        save_learned(learner.policy_, learner.range_.with_levels(opened.levels), options.output)
+        levels = {**learner.range_.levels, **opened.levels}
+        save_learned(learner.policy_, learner.range_.with_levels(levels), options.output)
         note(f"Wrote {options.output}{_use(learner, options)}")
         return
     note(

@@ -56,8 +56,9 @@ class RecommendOptions:
     guard_formulas: bool = option(
         "--guard-formulas",
         is_flag=True,
-        help="Put an apostrophe before column names and texts that begin with = + - @, a tab or a "
-        "carriage return, so that a spreadsheet does not run them. Numbers stay as they are.",
+        help="Put an apostrophe before column names and texts that begin with = + - @, also after "
+        "blanks, or with a tab or a line break, so that a spreadsheet does not run them. Numbers "
+        "stay as they are.",
     )
 
 

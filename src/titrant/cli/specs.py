@@ -134,7 +134,11 @@ def _constant(text: str, _: Source) -> Policy:
 def _linear(text: str, log: Source) -> Policy:
     from titrant.policies import Constant, Linear  # noqa: PLC0415
 
-    terms = dict(_term(part) for part in comma_list(text))
+    terms: dict[str, float] = {}
+    for column, coefficient in map(_term, comma_list(text)):
+        if column in terms:
+            raise _refusal(f"`{column}` is given twice in `linear:{text}`. Give each term once.")
+        terms[column] = coefficient
     if not terms:
         raise _refusal(f"`linear:{text}` names neither an intercept nor a column. Give {FORMS}.")
     intercept = terms.pop("intercept", 0.0)

@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from typing import Any
 
-FORMULA = r"^[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet takes for a formula."""
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+FORMULA = r"^[\s\pZ\pC]*(=|\+|-|@|＝|＋|－|＠)|^[\t\r\n]"
+"""How a cell begins that a spreadsheet takes for a formula: it drops blanks before the sign, and
+some take the full-width signs of Chinese and Japanese keyboards for the narrow ones."""
+NUMBER = r"^ *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$"
 """A number, which may begin with a sign: columns of a CSV that no one asked for are texts."""
 GUARD = "'"
 """What makes a spreadsheet read the rest of a cell as it is written."""
@@ -28,8 +29,11 @@ def guarded(table: pa.Table) -> pa.Table:
 def _guarded(texts: Any) -> Any:  # noqa: ANN401  (an array of texts, in chunks or not)
     if pa.types.is_dictionary(texts.type):
         texts = texts.cast(texts.type.value_type)
+    if pa.types.is_fixed_size_binary(texts.type):  # an apostrophe does not fit in
+        texts = texts.cast(pa.binary())
+    seen = _decoded(texts)
     runs = pc.and_not(
-        pc.match_substring_regex(texts, FORMULA), pc.match_substring_regex(texts, NUMBER)
+        pc.match_substring_regex(seen, FORMULA), pc.match_substring_regex(seen, NUMBER)
     )
     quoted = pc.binary_join_element_wise(
         pa.scalar(GUARD, texts.type), texts, pa.scalar("", texts.type)
@@ -37,7 +41,20 @@ def _guarded(texts: Any) -> Any:  # noqa: ANN401  (an array of texts, in chunks 
     return pc.if_else(pc.fill_null(runs, fill_value=False), quoted, texts)
 
 
+def _decoded(texts: Any) -> Any:  # noqa: ANN401
+    """Return bytes as the text that they are, if they are one."""
+    try:
+        return texts.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return texts
+
+
 def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
+    """Return whether a CSV shows values of this type as text; bytes are written as they are."""
+    is_a = pa.types
+    if is_a.is_dictionary(kind):
         return _is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return any(is_one(kind) for is_one in (
+        is_a.is_string, is_a.is_large_string,
+        is_a.is_binary, is_a.is_large_binary, is_a.is_fixed_size_binary,
+    ))  # fmt: skip

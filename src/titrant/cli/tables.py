@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    Writer = Callable[[IO[bytes], pa.Schema], Any]
+
 
 def check_format(option: str, path: str) -> None:
     """Refuse a path whose ending names no format."""
@@ -31,8 +33,7 @@ def write_table(path: str, table: pa.Table) -> None:
     """Write a table as a whole or not at all; ``-`` is CSV on standard output."""
     if path == STDOUT:
         text = io.BytesIO()
-        with _csv(text, table.schema) as writer:
-            writer.write_table(table)
+        _write_all(_csv, text, iter([table]))
         put(text.getvalue().decode())
         return
     write_tables(path, iter([table]))
@@ -41,11 +42,41 @@ def write_table(path: str, table: pa.Table) -> None:
 def write_tables(path: str, tables: Iterator[pa.Table]) -> None:
     """Write like tables under each other to a file, as a whole or not at all, one at a time."""
     opened = next(w for ending, w in _WRITERS.items() if path.lower().endswith(ending))
-    first = next(tables)
-    with draft(path) as stream, opened(stream, first.schema) as writer:
-        writer.write_table(first)
-        for table in tables:
+    with draft(path) as stream:
+        _write_all(opened, stream, tables)
+
+
+def _write_all(opened: Writer, stream: IO[bytes], tables: Iterator[pa.Table]) -> None:
+    """Write like tables under each other; refuse values that the format cannot hold."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    table = next(tables)
+    try:
+        with opened(stream, table.schema) as writer:
             writer.write_table(table)
+            for table in tables:
+                writer.write_table(table)
+    except pa.ArrowException as reason:
+        raise _unfit(opened, table, reason) from None
+
+
+def _unfit(opened: Writer, table: pa.Table, reason: Exception) -> Exception:
+    """Return the refusal of the first column that cannot be written even by itself."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for name in table.column_names:
+        alone = table.select([name])
+        try:
+            with opened(io.BytesIO(), alone.schema) as writer:
+                writer.write_table(alone)
+        except pa.ArrowException as why:
+            return click.BadParameter(
+                f"The column `{name}` of type {alone.schema.types[0]} cannot be written in this "
+                f"format: {str(why).splitlines()[0].rstrip('.')}. Drop the column, or give another "
+                "format by the ending of `-o`.",
+                param_hint="'TABLE'",
+            )
+    return reason
 
 
 def _csv(target: IO[bytes], schema: pa.Schema) -> Any:  # noqa: ANN401
@@ -66,7 +97,7 @@ def _arrow(target: IO[bytes], schema: pa.Schema) -> Any:  # noqa: ANN401
     return new_file(target, schema)
 
 
-_WRITERS: dict[str, Callable[[IO[bytes], pa.Schema], Any]] = {
+_WRITERS: dict[str, Writer] = {
     ".csv": _csv,
     ".parquet": _parquet,
     ".arrow": _arrow,

@@ -42,6 +42,12 @@ def check_writable(option: str, path: str | None) -> None:
         raise _refusal(option, f"`{target}` is a folder. Give the name of a file")
     if target.exists() and not target.is_file():
         raise _refusal(option, f"`{target}` is a device or a pipe. Give the name of a file, or -")
+    if _writing.is_of_the_system(target):
+        raise _refusal(
+            option,
+            f"`{target}` leads through /dev or /proc, where no file is written. Give the name of a "
+            "file, or - for standard output",
+        )
     if not os.access(folder, os.W_OK):
         raise _refusal(option, f"The folder `{folder}` cannot be written to. Choose another place")
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from titrant.data import wording
 from titrant.data.columns import check_present, context_roles
+from titrant.data.texts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -73,6 +74,19 @@ def stored(features: Iterable[str], available: Sequence[str]) -> list[str]:
     """Return the columns of a table from which features are made: an indicator from its text."""
     names = (name if name in available else split(name, available)[0] for name in features)
     return list(dict.fromkeys(names))
+
+
+def texts_of(table: pa.Table, features: Iterable[str]) -> tuple[Texts, ...]:
+    """Return the texts of every column from which `with_features` makes indicators."""
+    named: dict[str, list[str]] = {}
+    for feature in features:
+        column, level = split(feature, table.column_names)
+        if feature not in table.column_names and column in table.column_names:
+            named.setdefault(column, []).append(level)
+    return tuple(
+        Texts.of(column, levels, pc.unique(_texts(table[column], column)).to_pylist())
+        for column, levels in named.items()
+    )
 
 
 def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.bool_]]:

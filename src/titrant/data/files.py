@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +19,14 @@ from titrant.data import wording
 from titrant.data.columns import check_present
 from titrant.data.csv_types import conversion
 from titrant.data.logged import LoggedData
-from titrant.data.paths import ENDINGS, format_of, paths_of, say_other_columns
+from titrant.data.paths import (
+    ENDINGS,
+    check_no_copies,
+    format_of,
+    paths_of,
+    say_other_columns,
+)
+from titrant.data.views import without_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     """The columns of a CSV that are not kept as text; None for all."""
 
 STDIN = "-"
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
 
 
@@ -79,7 +88,9 @@ def read_table(
         return reading.first(first, _format(first)).table
     with wording.naming(first):
         before = reading.first(first, _format(first))
-    return _joined([before, *(reading.like(before, one, _format(one)) for one in rest)])
+    loaded = [before, *(reading.like(before, one, _format(one)) for one in rest)]
+    check_no_copies(path, {one.path: len(one.table) for one in loaded})
+    return _joined(loaded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +114,7 @@ class Reading:
         """Return the first file of several, or the only one."""
         with _opening(path, form):
             opened = form.open(path, self.typed)
-            if self.roles:
-                check_present(self.roles, opened.names)
+            check_present(self.roles, opened.names)
             wanted = None if self.others else [name for _, name in self.roles]
             return Loaded(path, opened.names, opened.load(wanted))
 
@@ -163,7 +173,8 @@ def _format(path: str) -> Format:
 
 
 def _open_csv(delimiter: str, path: str, typed: Typed) -> Opened:
-    with pa.input_stream(path) as stream:  # decompresses by the ending
+    compression = _COMPRESSIONS.get(Path(path).suffix.lower())
+    with pa.input_stream(path, compression=compression) as stream:
         return _csv(path, stream.read(), delimiter, typed)
 
 
@@ -217,16 +228,16 @@ def _check_texts(path: str, table: pa.Table) -> None:
 
 def _open_parquet(path: str, _: Typed) -> Opened:
     file = pq.ParquetFile(path)
-    return Opened(file.schema_arrow.names, file.read)
+    return Opened(file.schema_arrow.names, lambda names: without_views(file.read(names)))
 
 
 def _open_arrow(path: str, _: Typed) -> Opened:
     with pa.OSFile(path) as source:
         try:
-            table = pa.ipc.open_file(source).read_all()
+            table = without_views(pa.ipc.open_file(source).read_all())
         except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe
             source.seek(0)
-            table = pa.ipc.open_stream(source).read_all()
+            table = without_views(pa.ipc.open_stream(source).read_all())
     return Opened(table.column_names, lambda names: table if names is None else table.select(names))
 
 

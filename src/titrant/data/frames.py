@@ -62,7 +62,8 @@ def read(frame: object, columns: Columns) -> tuple[Parts, Labels]:
 def read_context(frame: object, names: Sequence[str]) -> Array:
     """Return the contexts (n, p) of a table that holds nothing else, such as new patients."""
     by_name = _context_columns(frame, names)
-    validate.check_finite({_context_label(name): by_name[name] for name in names})
+    labeled = {_context_label(name): by_name[name] for name in names}
+    validate.check_finite(labeled, "the contexts of a policy")
     return _stacked([by_name[name] for name in names], len(by_name[names[0]]))
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.data.texts import Texts
     from titrant.data.validate import Bounds, Labels
 
 Selection: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | Sequence[int]"
@@ -49,7 +50,8 @@ class LoggedData:
     Attributes
     ----------
     context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
-    bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from)
+    bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
+    texts (what the columns hold of which a batch of files made indicators; else empty)
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -62,6 +64,7 @@ class LoggedData:
     names: tuple[str, ...]
     bounded: bool
     first_row: int
+    texts: tuple[Texts, ...]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -235,7 +238,7 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        return _assembled, (self._parts, self.names, self._limits, self.first_row)
+        return _assembled, (self._parts, self.names, self._limits, self.first_row, self.texts)
 
     @property
     def _parts(self) -> Parts:
@@ -268,13 +271,15 @@ def checked_batch(
     limits: tuple[Array, Array],
     labels: Labels,
     first_row: int,
+    *,
+    texts: tuple[Texts, ...] = (),
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
     validate.check_finite(validate.by_label(parts, labels))
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row)
+    return _assembled(parts, names, limits, first_row, texts)
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:
@@ -317,11 +322,15 @@ def _fill_checked(
 
 
 def _assembled(
-    parts: Parts, names: tuple[str, ...], limits: tuple[Array, Array], first_row: int
+    parts: Parts,
+    names: tuple[str, ...],
+    limits: tuple[Array, Array],
+    first_row: int,
+    texts: tuple[Texts, ...] = (),
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
-    _fill(log, parts, names, limits, first_row)
+    _fill(log, parts, names, limits, first_row, texts=texts)
     return log
 
 
@@ -331,6 +340,8 @@ def _fill(
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
+    *,
+    texts: tuple[Texts, ...] = (),
 ) -> None:
     store = object.__setattr__  # the class is frozen
     store(log, "context", frozen(parts.context))
@@ -340,6 +351,7 @@ def _fill(
     store(log, "names", names)
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)
+    store(log, "texts", texts)
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))
 

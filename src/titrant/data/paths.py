@@ -12,13 +12,14 @@ import warnings
 from collections import defaultdict
 from contextlib import suppress
 from fnmatch import fnmatch
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from titrant.data import wording
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _COMPRESSED = ("", ".gz", ".bz2", ".zst")
 ENDINGS = {
@@ -28,6 +29,10 @@ ENDINGS = {
     "Arrow": (".arrow", ".feather", ".ipc", ".arrows"),
 }
 """How the names of files of each format end."""
+_OTHER_COMPRESSIONS = (".xz", ".lzma", ".lz4", ".zip", ".7z", ".br", ".z", ".sz", ".snappy")
+"""Endings of compressed files that cannot be read."""
+_ENDS = 1 << 16
+"""Bytes at both ends of a file that are compared before all of it."""
 _OWN = (".", "_")
 """How names begin that programs keep for themselves."""
 _DEEP = 3
@@ -74,6 +79,42 @@ def say_other_columns(columns: Mapping[str, Sequence[str]]) -> None:
         _warn(wording.columns_of_some_files(first, some[first], len(some), len(columns)))
 
 
+def check_no_copies(path: str, rows: Mapping[str, int]) -> None:
+    """Refuse files of one content, whose rows would count twice; ``rows`` gives those of each.
+
+    Files without rows are often alike, and do no harm.
+    """
+    groups: list[list[str]] = [[one for one, n in rows.items() if n > 0]]
+    for key in (_size, _ends, _content):  # each is read only of files that were alike so far
+        groups = [alike for group in groups for alike in _alike(group, key)]
+    for one, other, *_ in groups:
+        raise wording.table_twice(path, one, other)
+
+
+def _alike(files: Sequence[str], key: Callable[[str], object]) -> list[list[str]]:
+    """Return the groups of several files with the same key."""
+    groups: dict[object, list[str]] = defaultdict(list)
+    for one in files:
+        groups[key(one)].append(one)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _size(path: str) -> int:
+    return Path(path).stat().st_size
+
+
+def _ends(path: str) -> tuple[bytes, bytes]:
+    with Path(path).open("rb") as file:
+        first = file.read(_ENDS)
+        file.seek(max(_size(path) - _ENDS, 0))
+        return blake2b(first).digest(), blake2b(file.read()).digest()
+
+
+def _content(path: str) -> bytes:
+    with Path(path).open("rb") as file:
+        return file_digest(file, blake2b).digest()
+
+
 def _warn(sentence: str) -> None:
     warnings.warn(sentence, FilesWarning, stacklevel=4)
 
@@ -104,6 +145,9 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
         raise wording.no_table(str(folder), deeper)
     if deeper:
         _warn(wording.folders_not_read(str(folder), deeper))
+    compressed = sorted(str(one) for one in folder.iterdir() if _is_unreadable_table(one))
+    if compressed:
+        _warn(wording.compressed_not_read(str(folder), compressed))
     if only is not None and {format_of(one) for one in found}.isdisjoint({only}):
         raise wording.other_format(str(folder), found[0], only)
     return found
@@ -114,18 +158,30 @@ def _is_table(one: Path) -> bool:
     return not one.name.startswith(_OWN) and format_of(one.name) is not None and not one.is_dir()
 
 
+def _is_unreadable_table(one: Path) -> bool:
+    """Return whether a name is that of a table in a compression that is not read."""
+    compressed = one.suffix.lower() in (*_OTHER_COMPRESSIONS, *_COMPRESSED[1:])
+    table = compressed and format_of(one.name) is None and format_of(one.stem) is not None
+    return table and not one.name.startswith(_OWN)
+
+
 def _is_visible_folder(one: Path) -> bool:
     return one.is_dir() and not one.name.startswith(_OWN)
 
 
 def _holds_tables(folder: Path, levels: int) -> bool:
+    return any(True for _ in _tables_in(folder, levels))
+
+
+def _tables_in(folder: Path, levels: int) -> Iterator[Path]:
+    """Yield the tables in a folder and so many levels of folders, itself the first."""
+    inside: list[Path] = []
     with suppress(OSError):  # a folder that may not be looked into says nothing
         inside = list(folder.iterdir())
-        return any(_is_table(one) for one in inside) or (
-            levels > 1
-            and any(_holds_tables(one, levels - 1) for one in inside if _is_visible_folder(one))
-        )
-    return False
+    yield from filter(_is_table, inside)
+    if levels > 1:
+        for one in filter(_is_visible_folder, inside):
+            yield from _tables_in(one, levels - 1)
 
 
 # A pattern
@@ -133,6 +189,9 @@ def _holds_tables(folder: Path, levels: int) -> bool:
 
 def _matching(pattern: str) -> list[str]:
     """Return the files that match a pattern; ``**`` stands for folders at any depth."""
+    for part in Path(pattern).parts:
+        if "**" in part and part != "**":
+            raise wording.half_of_a_part(pattern, part)
     # A pattern may be absolute, which Path.glob refuses.
     every = glob.glob(pattern, recursive=True)  # noqa: PTH207
     meant = sorted(one for one in every if _is_spelled_out(one, pattern))
@@ -143,6 +202,10 @@ def _matching(pattern: str) -> list[str]:
     found = [one for one in meant if one not in set(folders)]
     if not found:
         raise wording.no_match(pattern)
+    read = set(map(Path, found))
+    dropped = [one for one in folders if not read.issuperset(_tables_in(Path(one), _DEEP))]
+    if dropped:
+        _warn(wording.matched_folders_not_read(pattern, dropped))
     return found
 
 

@@ -16,7 +16,7 @@ from titrant import _check
 from titrant.data import encode, frames, validate, wording
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData, checked_batch
-from titrant.data.paths import paths_of, say_other_columns
+from titrant.data.paths import check_no_copies, paths_of, say_other_columns
 from titrant.data.source import SAMPLE
 from titrant.errors import DataError
 
@@ -147,7 +147,7 @@ def scan_parquet(
         ``logs/**/*.parquet`` for all below, or several files; names that begin with ``.`` or ``_``
         are left out of folders and patterns that do not spell them out
     columns : which column plays which role; a context ``sex=male`` is the 0/1 indicator of the
-        value ``male`` of a text column ``sex``
+        value ``male`` of a text column ``sex``; all values of the column but one need an indicator
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
         number, or d numbers; the same in all rows
     sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
@@ -167,6 +167,8 @@ def scan_parquet(
     paths = _paths(path)
     footers = [_footer(one, columns) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
+    if isinstance(path, str | os.PathLike):  # files that were named one by one are meant
+        check_no_copies(os.fspath(path), {footer.path: sum(footer.sizes) for footer in footers})
     partitions: list[ParquetPartition] = []
     for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
@@ -252,7 +254,8 @@ def batch_of(
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
     parts, labels = frames.read(encode.with_features(table, columns.needed), columns)
-    return checked_batch(parts, columns.features, limits, labels, first_row)
+    texts = encode.texts_of(table, columns.features)
+    return checked_batch(parts, columns.features, limits, labels, first_row, texts=texts)
 
 
 def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -10,7 +10,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from titrant.data import wording
+from titrant.data.columns import check_present
 from titrant.data.csv_types import conversion
+from titrant.data.views import without_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -44,7 +46,9 @@ def _guarded(
     path: str, read: Callable[[str, Typed], Iterator[pa.Table]], typed: Typed
 ) -> Iterator[pa.Table]:
     try:
-        yield from read(path, typed)
+        for table in read(path, typed):
+            check_present((), table.column_names)
+            yield table
     except (pa.ArrowException, OSError) as reason:
         raise wording.unreadable(path, "a table", reason) from None
 
@@ -59,14 +63,14 @@ def _csv(path: str, typed: Typed) -> Iterator[pa.Table]:
 def _parquet(path: str, _: Typed) -> Iterator[pa.Table]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(ROWS):
-            yield pa.Table.from_batches([batch])
+            yield without_views(pa.Table.from_batches([batch]))
 
 
 def _arrow(path: str, _: Typed) -> Iterator[pa.Table]:
     with pa.memory_map(path) as source:
         reader = pa.ipc.open_file(source)
         for i in range(reader.num_record_batches):
-            yield pa.Table.from_batches([reader.get_batch(i)])
+            yield without_views(pa.Table.from_batches([reader.get_batch(i)]))
 
 
 _READERS: dict[tuple[str, ...], Callable[[str, Typed], Iterator[pa.Table]]] = {

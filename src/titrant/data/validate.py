@@ -129,11 +129,11 @@ def check_rows(n: int) -> None:
         raise wording.too_few_rows(n)
 
 
-def check_finite(parts: dict[str, Array]) -> None:
+def check_finite(parts: dict[str, Array], of: str = "a log") -> None:
     """Refuse NaN, infinity and numbers whose squares overflow in any labeled column (n,)."""
     bad = {label: ~np.isfinite(column) for label, column in parts.items() if not _finite(column)}
     if bad:
-        raise wording.not_finite(bad)
+        raise wording.not_finite(bad, of)
     for label, column in parts.items():
         if len(column) and max(column.max(), -column.min()) >= LARGEST:
             raise wording.too_large(label, column, LARGEST)

@@ -202,6 +202,26 @@ def too_many_levels(name: str, count: int, most: int) -> DataError:
     )
 
 
+def no_such_level(column: str, text: str, levels: Sequence[str]) -> DataError:
+    """Refuse an indicator that would be 0 in all rows."""
+    close = _closest(text, levels)
+    hint = f"; did you mean `{column}={close}`?" if close else "."
+    return DataError(
+        f"The context `{column}={text}` would be 0 in all rows: none has the text `{text}` in the "
+        f"column `{column}`{hint} Its texts are {listed(levels)}."
+    )
+
+
+def levels_without_indicator(column: str, named: Sequence[str], others: Sequence[str]) -> DataError:
+    """Refuse texts that would all be 0, as if they were one category."""
+    indicators = listed(f"{column}={text}" for text in named)
+    return DataError(
+        f"The column `{column}` must have one text beside those of the indicators {indicators}; "
+        f"got {listed(others)}, which would all count as one category. Spell each category in one "
+        "way, and name an indicator for all but one of them."
+    )
+
+
 # The rows
 
 
@@ -222,12 +242,12 @@ def too_few_rows(n: int) -> DataError:
     )
 
 
-def not_finite(masks: Mapping[str, NDArray[np.bool_]]) -> DataError:
+def not_finite(masks: Mapping[str, NDArray[np.bool_]], of: str = "a log") -> DataError:
     """Refuse missing and infinite numbers; `masks` gives the bad rows (n,) of each column."""
     bad = np.logical_or.reduce(list(masks.values()))
     each = ", ".join(f"{label}: {np.count_nonzero(mask):,}" for label, mask in masks.items())
     return DataError(
-        f"All numbers of a log must be present and finite; got a missing or infinite one in "
+        f"All numbers of {of} must be present and finite; got a missing or infinite one in "
         f"{of_rows(bad)} ({each}; {first_rows(bad)}). Drop these rows or impute their values."
     )
 
@@ -418,6 +438,33 @@ def folder_matches(pattern: str, folder: str) -> DataError:
     return DataError(
         f"A pattern must match files; got `{pattern}`, which matches the folder `{folder}`. Add "
         "`/*` to read the files in such folders, or narrow the pattern."
+    )
+
+
+def matched_folders_not_read(pattern: str, folders: Sequence[str]) -> str:
+    """Say that a pattern matches folders, whose tables are not read."""
+    return (
+        f"`{pattern}` matches {_count(len(folders), 'folder')} with tables that are not read, "
+        f"first `{folders[0]}`. Write `**` for folders at any depth, as in `logs/**/*.parquet`, to "
+        "read them, or narrow the pattern to the ending of the files."
+    )
+
+
+def half_of_a_part(pattern: str, part: str) -> DataError:
+    """Refuse ``**`` beside other letters, where it means no more than ``*``."""
+    return DataError(
+        f"`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got `{part}` in "
+        f"`{pattern}`. Write `**/{part.replace('**', '*')}` to read files at any depth, or a "
+        "single `*`."
+    )
+
+
+def compressed_not_read(folder: str, compressed: Sequence[str]) -> str:
+    """Say that a folder has tables which cannot be read."""
+    return (
+        f"{_count(len(compressed), 'table')} in `{folder}`, first `{compressed[0]}`, "
+        f"{'is' if len(compressed) == 1 else 'are'} not read: only a CSV may be compressed, by "
+        "gzip (.gz), bzip2 (.bz2) or zstd (.zst). Decompress what belongs to the log."
     )
 
 

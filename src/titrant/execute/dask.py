@@ -37,6 +37,7 @@ ASK = 10.0
 _GRACE = 2.0
 """Seconds in which Dask, its time being up, says so itself."""
 _LOOPBACK = "127.0.0.1"
+_ENCRYPTED = ("tls://", "wss://")
 
 
 @contextmanager
@@ -93,11 +94,25 @@ def _connected(distributed: ModuleType, address: str, answer: float) -> Any:  # 
     Thread(target=_connect, args=(found, distributed, address, seconds), daemon=True).start()
     try:
         return found.result(seconds + _GRACE)
-    except (OSError, ValueError, TimeoutError) as reason:  # ValueError: it reads like no address
+    except (ValueError, TypeError) as reason:  # it reads like no address, or lacks certificates
+        raise _no_address(address, reason) from reason
+    except (OSError, TimeoutError) as reason:
         raise ExecutionError(
             f"No Dask scheduler answers at `{address}` within {answer:g} seconds "
             f"({type(reason).__name__}). Check the address and that the scheduler runs."
         ) from reason
+
+
+def _no_address(address: str, reason: Exception) -> ExecutionError:
+    if address.startswith(_ENCRYPTED):
+        return ExecutionError(
+            f"The Dask scheduler at `{address}` wants an encrypted connection, for which Dask has "
+            "no certificates. Name them in Dask's configuration under `distributed.comm.tls`."
+        )
+    return ExecutionError(
+        f"`{address}` is not the address of a Dask scheduler ({str(reason).splitlines()[0]}). Give "
+        "host and port, such as `tcp://scheduler:8786`."
+    )
 
 
 def _connect(found: Future[Any], distributed: ModuleType, address: str, answer: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> object:
     """Return the content of a file that should hold a document."""
     try:
-        content: object = json.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        content: object = json.loads(text, object_pairs_hook=partial(_once, path))
     except OSError as error:
         raise PolicyFileError(
             f"The policy file {path} cannot be opened: {error.strerror}."
@@ -51,6 +53,18 @@ def read(path: str | os.PathLike[str]) -> object:
             f"The file {path} is not JSON ({reason}). Give a file that `policy.save` wrote."
         ) from None
     return content
+
+
+def _once(path: object, entries: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object; of a name that comes twice, Python would keep the last value."""
+    values: dict[str, object] = {}
+    for name, value in entries:
+        if name in values:
+            raise PolicyFileError(
+                f"In the policy file {path}, `{name}` is given twice. Keep the value that is meant."
+            )
+        values[name] = value
+    return values
 
 
 def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401

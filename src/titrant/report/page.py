@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
+from titrant._controls import CONTROL, written_out
 from titrant.inference import Verdict
 from titrant.report import tables, words
 from titrant.report.figures import doses, trust, values
@@ -23,6 +25,8 @@ SOME_STRENGTHS = 2
 """And of so many strengths of a rule."""
 SHORT = 1000
 """Characters of JSON that are set line by line."""
+_NOT_IN_SCRIPT = re.compile(f"[<\u2028\u2029]|{CONTROL.pattern}")
+"""What JSON inside a script element must escape."""
 SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
 """Verdicts are told apart without color, too."""
 
@@ -39,7 +43,7 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters["prose"] = prose
-    return environment.get_template("page.html.j2").render(
+    page = environment.get_template("page.html.j2").render(
         report=report,
         level=percent(report.level),
         signs=SIGNS,
@@ -55,6 +59,7 @@ def render(report: Report) -> str:
         method=_method(report),
         data=embedded(report),
     )
+    return written_out(page)
 
 
 def prose(text: str) -> Markup:
@@ -74,7 +79,7 @@ def prose(text: str) -> Markup:
 def embedded(report: Report) -> str:
     """Return the numbers of the page as JSON that may stand inside a script element."""
     text = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return _NOT_IN_SCRIPT.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def _answer(report: Report) -> dict[str, Any]:
