@@ -273,3 +273,13 @@ def test_wrong_edges_are_refused(call, prices, given, said):
     answer = call("evaluate", *prices, "--policy", "constant:1.09", *given)
     assert answer.code == 2
     assert said in answer.err
+
+
+def test_outcome_models_have_names(call, csv_log, plain):
+    asked = ("evaluate", csv_log, *plain, "--policy", "constant:35", "--json", "-")
+    said = call(*asked, "--estimator", "dr", "--outcome-model", "ridge")
+    assert said.code == 0
+    assert "quadratic" in json.loads(said.out)["method"]["outcome_model"]
+    refused = call(*asked, "--estimator", "sn", "--outcome-model", "ridge")
+    assert refused.code == 2
+    assert "The estimator `sn` has no outcome model" in refused.err

@@ -103,7 +103,8 @@ def method(options: MethodOptions) -> dict[str, Any]:
             options.kernel,
             options.clip,
             options.seed,
-            None if options.edges is None else names.edges(options.edges),
+            edges=None if options.edges is None else names.edges(options.edges),
+            outcome_model=options.outcome_model,
         ),
         "bandwidth": None
         if options.bandwidth is None
@@ -191,10 +192,12 @@ def _check_used(options: MethodOptions) -> None:
         "bandwidth": options.bandwidth,
         "clip": options.clip,
         "edges": options.edges,
+        "outcome_model": options.outcome_model,
     }
     for name, value in given.items():
         if value is not None and name not in taken:
+            said = name.replace("_", " ")
             raise click.BadParameter(
-                f"The estimator `{options.estimator}` has no {name}. Leave the option out.",
-                param_hint=f"'--{name}'",
+                f"The estimator `{options.estimator}` has no {said}. Leave the option out.",
+                param_hint=f"'--{name.replace('_', '-')}'",
             )

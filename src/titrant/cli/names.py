@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthSelector
     from titrant.estimators import Estimator
     from titrant.kernels import Kernel
+    from titrant.outcome import OutcomeModel
     from titrant.propensity import PropensityModel
 
 AUTO = "auto"
@@ -30,13 +31,14 @@ class Choice:
 
 
 _SMOOTHED = ("kernel", "bandwidth", "clip")
+_MODELED = ("outcome_model", "seed")
 
 ESTIMATORS = {
-    "dr": Choice("DoublyRobust", "doubly robust, self-normalized", (*_SMOOTHED, "seed")),
+    "dr": Choice("DoublyRobust", "doubly robust, self-normalized", (*_SMOOTHED, *_MODELED)),
     "dr-unnormalized": Choice(
         "DoublyRobust",
         "doubly robust",
-        (*_SMOOTHED, "seed"),
+        (*_SMOOTHED, *_MODELED),
         (("self_normalized", False),),
     ),
     "sn": Choice("SelfNormalized", "self-normalized weighting", _SMOOTHED),
@@ -44,9 +46,14 @@ ESTIMATORS = {
     "centered-ipw": Choice(
         "IPW", "weighting around the mean outcome", _SMOOTHED, (("centered", True),)
     ),
-    "dm": Choice("DirectMethod", "outcome model alone", ("seed",)),
+    "dm": Choice("DirectMethod", "outcome model alone", _MODELED),
     "discretized": Choice("Discretized", "dose bins, ten or at --edges", ("clip", "edges")),
 }
+OUTCOME_MODELS = {
+    "ridge": "two ridge models that are linear in the contexts",
+    "library": "these, a well and trees",
+}
+"""Stacks of outcome models; the default one follows contexts that act nonlinearly."""
 KERNELS = {
     "epanechnikov": "Epanechnikov",
     "gaussian": "Gaussian",
@@ -152,7 +159,9 @@ def estimator(
     kernel: str | None,
     clip: float | None,
     seed: int,
+    *,
     edges: tuple[float, ...] | None = None,
+    outcome_model: str | None = None,
 ) -> Estimator:
     """Return the estimator called `name`, with what it takes of the rest."""
     from titrant import estimators  # noqa: PLC0415
@@ -165,8 +174,16 @@ def estimator(
         "edges": edges,
     }
     wanted = {k: v for k, v in given.items() if k in choice.takes and v is not None}
+    if outcome_model is not None and "outcome_model" in choice.takes:
+        wanted["outcome"] = _outcome_model(outcome_model, seed)
     made: Estimator = getattr(estimators, choice.cls)(**wanted, **dict(choice.settings))
     return made
+
+
+def _outcome_model(name: str, seed: int) -> OutcomeModel:
+    from titrant.outcome import Stack, library, ridge_pair  # noqa: PLC0415
+
+    return Stack(ridge_pair() if name == "ridge" else library(seed=seed), seed=seed)
 
 
 def propensity_model(name: str | None, seed: int) -> PropensityModel | None:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from titrant.cli import config
-from titrant.cli.names import ESTIMATORS, KERNELS, PROPENSITIES, BandwidthText, EdgesText
+from titrant.cli.names import (
+    ESTIMATORS,
+    KERNELS,
+    OUTCOME_MODELS,
+    PROPENSITIES,
+    BandwidthText,
+    EdgesText,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +66,8 @@ def propensity_model() -> Any:  # noqa: ANN401
     return option(
         "--propensity-model",
         type=click.Choice(list(PROPENSITIES)),
-        help="The model of f(t | x) to fit.  [default: the --propensity column, or else mixture]",
+        help="The model of f(t | x) to fit.  [default: the --propensity column, or else an average "
+        "of four that follow contexts which act nonlinearly]",
     )
 
 
@@ -137,6 +145,12 @@ class MethodOptions:
         help="; ".join(f"{name}: {choice.help}" for name, choice in ESTIMATORS.items()) + ".",
     )
     propensity_model: str | None = propensity_model()
+    outcome_model: str | None = option(
+        "--outcome-model",
+        type=click.Choice(list(OUTCOME_MODELS)),
+        help="; ".join(f"{name}: {what}" for name, what in OUTCOME_MODELS.items())
+        + ".  [default: four models that follow contexts which act nonlinearly]",
+    )
     kernel: str | None = option(
         "--kernel",
         type=click.Choice(list(KERNELS)),
