@@ -13,7 +13,7 @@ from titrant.compiled import statistics as loops
 from titrant.estimators import IPW, DoublyRobust, Question, SelfNormalized, Tally
 from titrant.estimators import fused as fused_module
 from titrant.estimators import fused_weight as fused_weight_module
-from titrant.estimators.fused import fused_statistics, fusible
+from titrant.estimators.fused import fused_statistics, fusible, rows_of_chunk
 from titrant.estimators.fused_weight import fused_weight
 from titrant.estimators.joint import Statistics, joint_estimates, statistics_of
 from titrant.estimators.tally import KEPT
@@ -318,3 +318,10 @@ def test_a_pass_reads_the_rows_once(monkeypatch):
     monkeypatch.setattr(loops, "statistics", lambda *a: (calls.append(len(a[0])), loop(*a))[1])
     fused_module.fused_statistics([question(SelfNormalized())], [rows(700)])
     assert calls == [700]
+
+
+def test_chunks_are_whole_words_of_flags():
+    # 7 questions of 3 terms: 65,536 // 21 = 3,120 rows would end amid eight words.
+    for k in range(3, 200):
+        assert rows_of_chunk(k) % 64 == 0
+        assert 512 <= rows_of_chunk(k) <= 4096

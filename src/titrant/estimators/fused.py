@@ -72,15 +72,25 @@ def _one(arguments: _Arguments) -> tuple[Moments, Tally]:
     return moments, _tally(moments, tally[:, None], [pool])
 
 
-def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
+def rows_of_chunk(k: int) -> int:
+    """Return how many rows with k terms are done at a time: a multiple of eight words of flags.
+
+    Flags are read eight words at once, so that a chunk of another size would be read beyond its
+    end.
+    """
     from titrant.compiled.flags import WORD  # noqa: PLC0415  (numba)
+
+    return int(np.clip(_CELLS // k, *_CHUNKS)) // WORD**2 * WORD**2
+
+
+def _several(arguments: Sequence[_Arguments]) -> tuple[Moments, Tally]:
     from titrant.compiled.largest import tally_weights  # noqa: PLC0415
     from titrant.compiled.moments import add_chunk  # noqa: PLC0415
     from titrant.compiled.terms import write_terms  # noqa: PLC0415
 
     n, m = len(arguments[0].y), len(arguments)
     k = _TERMS * m
-    size = int(np.clip(_CELLS // k, *_CHUNKS)) // WORD * WORD
+    size = rows_of_chunk(k)
     mean, comoment = np.zeros(k), np.zeros((k, k))
     sums, own, terms = np.empty(k), np.zeros((k, k)), np.empty((k, size))
     tally, pools = np.zeros((m, 3)), np.empty((m, size + 2 * KEPT))
