@@ -87,7 +87,7 @@ def evaluate(
     estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
     bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
-        else a mixture of linear-Gaussian models
+        else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
