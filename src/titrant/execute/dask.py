@@ -91,6 +91,10 @@ def _connected(distributed: ModuleType, address: str, answer: float) -> Any:  # 
     found: Future[Any] = Future()
     # Dask waits forever where somebody accepts a connection and then says nothing. Its thread
     # ends with this process.
+    try:
+        _check_address(address)
+    except ValueError as reason:
+        raise _no_address(address, reason) from reason
     Thread(target=_connect, args=(found, distributed, address, seconds), daemon=True).start()
     try:
         return found.result(seconds + _GRACE)
@@ -101,6 +105,19 @@ def _connected(distributed: ModuleType, address: str, answer: float) -> Any:  # 
             f"No Dask scheduler answers at `{address}` within {answer:g} seconds "
             f"({type(reason).__name__}). Check the address and that the scheduler runs."
         ) from reason
+
+
+def _check_address(address: str) -> None:
+    """Raise a ValueError for what reads like no address: a client that fails leaves a loop behind.
+
+    Such a loop may keep the next client of this process from starting.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port  # noqa: PLC0415
+    from distributed.comm.registry import get_backend  # noqa: PLC0415
+
+    scheme, place = parse_address(address)
+    get_backend(scheme)
+    parse_host_port(place)
 
 
 def _no_address(address: str, reason: Exception) -> ExecutionError:
