@@ -35,8 +35,8 @@ CLOSING = """\
   not.
 - Contexts may act by curves, steps, levels of a code, products of two, and all of these together;
   the models find them if there are rows enough. Where overlap is thin a warning says so.
-- A bump in eight contexts at once, seen by 1,000 rows, is found by no learner that was tried, nor
-  does any check see it: the row marked *radial*."""
+- A shape of many contexts at once, such as a bump in eight, may be found by no learner in 1,000
+  rows, and no check sees it. The row marked *radial* is a mild one."""
 
 
 def main() -> None:
