@@ -1,5 +1,5 @@
 # The commands of this project. Each sets up what it needs; a second run reuses it.
-.PHONY: help setup demo test test-spark spark-tests lint docs format lock bench screenshots clean
+.PHONY: help setup demo test test-spark spark-tests lint docs format lock bench house screenshots clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -21,6 +21,7 @@ help:
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make lock    resolve the dependencies anew (needs uv)"
 	@echo "make bench   measure every goal of speed side by side with its contestants"
+	@echo "make house   size of the source, imports between rooms, depth and number of kernel calls"
 	@echo "make screenshots  take the pictures of the README anew (needs chromium)"
 	@echo "make clean   remove .venv, .venv-spark, caches and report.html"
 
@@ -35,10 +36,12 @@ PIP := $(PIP_INTO) $(BIN)/python install --quiet
 	$(PYTHON) -m venv --clear --without-pip .venv
 	@touch $@
 
+# The locks name every package, so nothing is resolved anew: an older pip takes `coverage[toml]` of pytest-cov for a wish
+# for the newest coverage, and stops the day that one is released.
 # .venv/run holds the runtime packages, .venv/dev those of the tests and checks besides.
 .venv/run .venv/dev: .venv/%: requirements/%.lock pyproject.toml | .venv/created
 	@echo "Installing requirements/$*.lock into .venv (a few minutes the first time)"
-	$(PIP) --require-hashes -r requirements/$*.lock
+	$(PIP) --no-deps --require-hashes -r requirements/$*.lock
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -60,7 +63,7 @@ test: setup
 .venv-spark/done: requirements/spark.lock pyproject.toml
 	$(PYTHON) -m venv --clear --without-pip .venv-spark
 	@echo "Installing requirements/spark.lock into .venv-spark (a few minutes the first time)"
-	$(PIP_INTO) .venv-spark/bin/python install --quiet --require-hashes -r requirements/spark.lock
+	$(PIP_INTO) .venv-spark/bin/python install --quiet --no-deps --require-hashes -r requirements/spark.lock
 	$(PIP_INTO) .venv-spark/bin/python install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -104,6 +107,10 @@ lock:
 # Each goal of speed as a ratio; half an hour. `make bench QUICK=--quick` takes three minutes, writes nothing.
 bench: setup
 	$(BIN)/python -m benchmarks $(QUICK)
+
+# Half a minute; compiles nothing.
+house: setup
+	$(BIN)/python scripts/house.py
 
 screenshots: setup
 	$(BIN)/python scripts/screenshots.py

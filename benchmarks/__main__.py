@@ -17,7 +17,15 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import optimize
 from benchmarks.optimize import Line, machine
-from benchmarks.speed import evaluating, imports, intervals, out_of_core, page, plug_in
+from benchmarks.speed import (
+    default_models,
+    evaluating,
+    imports,
+    intervals,
+    out_of_core,
+    page,
+    plug_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +51,7 @@ def steps(*, quick: bool) -> dict[str, Callable[[], list[Line]]]:
         "plug-in": lambda: plug_in.plug_in(1000, 100, few),
         "imports": lambda: imports.imports(repeats if quick else 20),
         "out of core": out_of_core.out_of_core,
+        "default models": lambda: default_models.default_models(1 if quick else 3),
         "growth": lambda: evaluating.growth(sizes, 2 if quick else 4),
     }
 

@@ -21,8 +21,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import titrant as tt
-from titrant.data.dose_laws import DoseLaw, NormalDose, UniformDose
-from titrant.data.simulate import Design, Dosing, Synthetic, TenContexts
+from titrant.data.simulate import (
+    Design,
+    DoseLaw,
+    Dosing,
+    NormalDose,
+    Synthetic,
+    TenContexts,
+    UniformDose,
+)
 from titrant.outcome import Bounded, Trees
 
 if TYPE_CHECKING:

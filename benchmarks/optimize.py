@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,9 @@ import scipy
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from titrant.estimators import IPW, DoublyRobust, Estimator, Rows, SelfNormalized
-from titrant.optimize import LBFGS, PolicyObjective, Second, affine_search, exact_line
+from titrant.estimators import IPW, DoublyRobust, Rows, SelfNormalized, SmoothedEstimator
+from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Second, exact_line
 from titrant.outcome.table import DoseTable
-from titrant.policies import Constant, Linear
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,23 +90,40 @@ class Problem:
         )
 
 
+def searched(estimator: SmoothedEstimator, phi: Array, rows: Rows, h: float) -> AffineSearch:
+    """Return the compiled sums of an estimator for policies φ'β."""
+    if estimator.uses_outcome_model:
+        center, e = rows.center, rows.y - rows.need("r_logged", "searched")
+    else:
+        baseline, e = estimator.baseline(rows)
+        center = float(baseline[0])
+    return AffineSearch(
+        phi=phi,
+        t=rows.t[:, 0],
+        e=e,
+        q=rows.need("q", "searched"),
+        kernel=estimator.kernel,
+        h=h,
+        center=center,
+        weight_slopes=estimator.normalized,
+    )
+
+
 @dataclass(frozen=True)
 class Task:
     """An estimator with its penalties, and the same in plain numpy."""
 
     name: str
-    estimator: Estimator
+    estimator: SmoothedEstimator
     ridge: float
     floor: float = 0.0
 
     def compiled(self, problem: Problem) -> PolicyObjective:
         """Return the objective of titrant."""
-        search = affine_search(
-            self.estimator,
-            Linear(np.zeros(problem.x.shape[1])),
-            problem.rows(),
-            H,
-            table=problem.table if self.estimator.uses_outcome_model else None,
+        rows, modeled = problem.rows(), self.estimator.uses_outcome_model
+        search = replace(
+            searched(self.estimator, problem.phi, rows, H),
+            table=problem.table if modeled else None,
             second=Second.WEIGHTS if self.floor else Second.NONE,
         )
         return PolicyObjective(
@@ -177,6 +193,17 @@ def numpy_self_normalized(problem: Problem, floor: float) -> Callable[[Array], t
     return value
 
 
+def slope_of(table: DoseTable, t: Array) -> Array:
+    """Return ∂r̂/∂t at the dose of each row (n,), 0 beyond the grid."""
+    rows, last, step = np.arange(len(t)), table.values.shape[1] - 1, table.grid[1] - table.grid[0]
+    place = np.clip((t - table.lower) / step, 0.0, last)
+    cell = np.minimum(place.astype(np.intp), last - 1)
+    u, rise = place - cell, table.values[rows, cell + 1] - table.values[rows, cell]
+    left, right = table.slopes[rows, cell], table.slopes[rows, cell + 1]
+    slope = 6 * u * (1 - u) * rise + (1 - u) * (1 - 3 * u) * left + u * (3 * u - 2) * right
+    return np.where((t < table.lower) | (t > table.upper), 0.0, slope / step)
+
+
 def numpy_doubly_robust(problem: Problem) -> Callable[[Array], tuple[float, Array]]:
     phi, t, q, table, n = problem.phi, problem.t, problem.q, problem.table, len(problem.t)
     e = problem.y - table(t)
@@ -186,7 +213,7 @@ def numpy_doubly_robust(problem: Problem) -> Callable[[Array], tuple[float, Arra
         u = (tau - t) / H
         inside = np.abs(u) <= 1
         w = 0.75 * (1 - u * u) * inside / (q * H)
-        slope = table.derivative(tau) - 1.5 * u * inside / (q * H**2) * e
+        slope = slope_of(table, tau) - 1.5 * u * inside / (q * H**2) * e
         return (table(tau).sum() + w @ e) / n, phi.T @ slope / n
 
     return value
@@ -283,11 +310,14 @@ def line_search(slope: str, n: int, repeats: int) -> Line:
         q=np.maximum(q, 0.1),
     )
     h = 0.2
-    single = affine_search(SelfNormalized(), Constant(0.5), rows, h)
+    single = searched(SelfNormalized(), np.ones((n, 1)), rows, h)
+    along = np.ones(n) if slope == "1" else x
+    kinks = np.concatenate([(t - h) / along, (t + h) / along])
+    low, high = kinks.min(), kinks.max()  # wherever any row has weight
     points = np.array([[0.5], [0.6]])  # candidates are computed two at a time
     (mine, one), (solution, _) = in_turn(
         [
-            lambda: exact_line(SelfNormalized(), rows, h, slope=1.0 if slope == "1" else x),
+            lambda: exact_line(SelfNormalized(), rows, h, slope=along, low=low, high=high),
             lambda: [single(points) for _ in range(10)],
         ],
         repeats,

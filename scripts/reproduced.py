@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from titrant.studies.result import HEADINGS, Row, Verdict
+from titrant.paper.result import HEADINGS, Row, Verdict
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

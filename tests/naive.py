@@ -123,6 +123,13 @@ def self_normalized(w, y):
     return value, math.sqrt(squares) / abs(total)
 
 
+def models_share(values):
+    """(K − 1)/K · Σ(Vₖ − V̄)²: what K models add to a variance, all rows judged by each in turn."""
+    folds = len(values)
+    mean = sum(values) / folds
+    return (folds - 1) / folds * sum((v - mean) ** 2 for v in values)
+
+
 def direct_method(r_tau):
     """Σr̂(τ, x)/n."""
     return mean_and_error(r_tau)

@@ -77,13 +77,6 @@ def test_counts():
         _check.count(1, "bins", "Owner", at_least=2)
 
 
-def test_one_of():
-    assert _check.one_of("b", ("a", "b"), "kind", "Owner") == "b"
-    for value in ("c", "", None, 1, ["a"]):
-        with pytest.raises(InvalidArgument, match="must be one of 'a', 'b'; got"):
-            _check.one_of(value, ("a", "b"), "kind", "Owner")
-
-
 def test_finite_array_returns_contiguous_floats():
     strided = np.arange(12, dtype=np.int32).reshape(3, 4)[:, ::2]
     result = _check.finite_array(strided, "coef", "Linear", ndim=2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant._digits import between, brief, digits
+from titrant._text import between, brief, digits
 from titrant.report.numbers import number, span, told
 
 

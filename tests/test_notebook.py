@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.curves import bandwidth_path, curve
 from titrant.data.simulate import DESIGNS
+from titrant.evaluation.curves import bandwidth_path, curve
 from titrant.outcome import ridge_pair
 
 mpl.use("agg")

@@ -48,6 +48,30 @@ def test_one_absurd_cell_counts_as_a_usual_value(column, unit):
     assert others.min() <= seen[3, 0] <= others.max()
 
 
+@pytest.mark.parametrize("column", CLEAN.values(), ids=CLEAN)
+@pytest.mark.parametrize("unit", [1.0, -1.0, 1e-30, 1e30])
+@pytest.mark.parametrize("absurd", [1e60, -1e60])
+def test_an_absurd_cell_that_was_not_seen_before_counts_as_a_usual_value(column, unit, absurd):
+    # The row may be one of a fold that the model did not learn from.
+    x = column[:, None] * unit
+    held = Held.of(x)
+    if np.unique(column).size < 2:
+        return  # beside one value only, any other is a second value
+    # Law: the cell counts as the median of the others, and as one that is held.
+    new = np.array([[absurd]])
+    assert held(new)[0, 0] == held.center[0]
+    assert x.min() <= held.center[0] <= x.max()
+    assert held.strays(new).all()
+    assert not held.passes(new[0], new[0])
+
+
+@pytest.mark.parametrize("column", CLEAN.values(), ids=CLEAN)
+def test_new_values_a_little_beyond_the_others_pass_as_they_are(column):
+    middle = np.median(column)
+    beyond = middle + 3.0 * (np.array([[column.min()], [column.max()]]) - middle)
+    assert Held.of(column[:, None])(beyond) is beyond
+
+
 def test_a_code_becomes_a_column_of_its_own():
     x = np.column_stack([NORMAL, NORMAL])
     x[:80, 0], x[80:100, 0], x[5, 1] = -9999.0, 9999.0, 1e10

@@ -1,95 +1,398 @@
-"""Write the page about confounding from the records."""
+"""Write the page about confounding from the records: `python -m benchmarks.confounding.page`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.confounding.__main__ import DOSES, known_records
-from benchmarks.confounding.designs import HELD_OUT, TUNING, Design
+from benchmarks.confounding import safe, study
+from benchmarks.confounding.contestants import CONTESTANTS
+from benchmarks.confounding.designs import DESIGNS, GROUPS, JUMPS
+from benchmarks.confounding.records import records_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from benchmarks.confounding.designs import AnyDesign
+
+    Array = np.ndarray
+    Record = dict[str, Any]
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "confounding.md"
-INTRODUCTION = """\
+TITLE = """\
 # Where dose and outcome share a cause
 
 In most logs a context moved both the dose and the outcome, and nobody wrote down how: a threshold
 in kidney function, a site's habits, the hour of the day. The default models have to find out. This
 page says how well they do, and what they cannot.
 
-Measured by `python -m benchmarks.confounding`, written by `python -m benchmarks.confounding.page`.
-Each log is evaluated by the very default call, without propensities, at two doses; *plain* is the
-same with `GaussianMixture()` and `Stack(ridge_pair())`. A *silent miss* is an interval that misses
-with the verdict ok. A coverage of .95 from 100 estimates has a Monte-Carlo standard error of .02.
-The designs are in `benchmarks/confounding/designs.py`."""
+Measured by `python -m benchmarks.confounding --plan`, written by
+`python -m benchmarks.confounding.page`; the designs are in `benchmarks/confounding/designs.py`.
+Each log is evaluated by the very default call, without propensities but in the last group, at two
+constant doses and under a rule that follows a context. On the same log and policies:
+
+- *plain* is the same call with `GaussianMixture()` and `Stack(ridge_pair())`;
+- *gam* is the mean prediction of a ridge on splines of each context, of the dose, and their
+  products;
+- *boosted* is doubly robust with boosted trees, cross-fitted, and a Gaussian propensity around a
+  boosted mean."""
+READING = """\
+Coverage is that of the 95 % interval, over estimates with the verdict ok or warn; ± is its
+Monte-Carlo standard error, the policies of one log counted as one draw. A *silent miss* is an
+interval that misses with the verdict ok. RMSE is over the same estimates for all contestants, and
+*of best* divides that of the default by the least of the three others. CPU s is the median of the
+default call for all policies of a log. The last rows are means over designs. The true values are
+averages over a million contexts, exact to about .001 sd of the outcome."""
 HEADS = {
     "tuning": "## Designs that were looked at while the default was put together",
-    "held out": "## Designs that were written down before any of them was run",
+    "held out": "## Designs written before the default was first frozen, seen since",
+    "fresh": "## Designs written before the models and checks changed again, seen since",
+    "attacked": "## Kinds that a reviewer broke; looked at while they were mended",
+    "newest": "## Designs written after that, not seen while anything was chosen",
+    "jumps": "## Kinks and jumps in the dose",
+    "calibration": "## The designs of the calibration page, their propensities estimated",
+    "known": "## The designs of the calibration page, their propensities known",
 }
 CLOSING = """\
 ## What is assumed, what is seen, and what is not
 
-- Every cause that moved both dose and outcome is among the contexts. No table can show one that is
-  not.
-- Contexts may act by curves, steps, levels of a code, products of two, and all of these together;
-  the models find them if there are rows enough. Where overlap is thin a warning says so.
-- A shape of many contexts at once, such as a bump in eight, may be found by no learner in 1,000
-  rows, and no check sees it. The row marked *radial* is a mild one."""
+- **Assumed**: every cause that moved both dose and outcome is among the contexts. No table can
+  show one that is not.
+- **Followed**: contexts that act by curves, steps, products of two (also of a code's levels with
+  another context; of more than 15 contexts, among the 15 along which forests see most), values that
+  are repeated (a clinic, a postal code) and what comes again among whole numbers (a weekday, an
+  hour, a month), if there are rows enough. A note says so where plain models would be off.
+- **Seen**: doses that the fitted law does not describe (`propensity_pit`), contexts that the
+  weights leave out of balance on average or in some of their range (`covariate_balance`,
+  `binned_balance`), an outcome that jumps at the very dose (`dose_jump`), values that rest on cut
+  predictions, on few rows or on doses outside the support. Each is measured above; the [trust
+  report](../how-to/read-the-trust-report.md) tells what to do.
+- **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
+  it in 1,000 rows, and no check sees it. The rows marked *radial* are of this kind, a mild and a
+  hard one.
+- **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
+  Smoothing rounds it off, and among 1,000 rows with ordinary noise the bandwidth path and lines
+  from either side do not always tell it from a gentle one. Where they do, the interval is wider.
+  See the first dose of the kinked designs. A smaller bandwidth helps somewhat.
+- **Half seen**: a code of many values, twenty rows each, that moves the effect of the dose as well
+  as its size. What its values do is shrunk, and a part of it stays in the estimate.
+- **Seen late**: where the outcome is a rare event, few rows decide. With less than 10 % of events
+  in 1,000 rows, do not go on over a warning."""
+ALL_TOGETHER = "All designs and sizes together; refused estimates are those that were asked for."
+FIRES = """\
+The share of estimates, all sizes together, for which a check warns or refuses: where nothing is
+wrong this is a false alarm, where the interval misses the truth it is a detection. *Nonlinear*
+holds the radial designs too."""
+WITHOUT_EFFECT = """\
+The outcome does not depend on the dose, so every deployment by `PolicyLearner(safe=True)` is a
+false one. *Bound above zero* is how often the bound alone, without the verdict, would have
+deployed. Measured by `python -m benchmarks.confounding.safe`."""
+WITH_INTERVALS = ("default", "plain")
+FIRED_AMONG = (
+    (("sound",), ""),
+    (("nonlinear", "radial"), "missed"),
+    (("nonlinear", "radial"), "covered"),
+    (("jump",), "missed"),
+    (("jump",), "covered"),
+)
+"""Kinds of designs, and whether the interval misses, among which checks are counted."""
+COLUMNS = {
+    "refused": ".2f",
+    "ok": ".2f",
+    "coverage if ok": ".3f",
+    "coverage if warned": ".3f",
+    "silent misses": ".3f",
+    "RMSE": ".3f",
+    "of best": ".2f",
+    "RMSE, plain": ".3f",
+    "RMSE, gam": ".3f",
+    "RMSE, boosted": ".3f",
+    "coverage, plain": ".3f",
+    "RMS of error/SE": ".2f",
+    "CPU s": ".1f",
+}
+"""The numbers of a row, after logs and coverage, and how they are written."""
+IN_OWN_UNITS = {"RMSE", *(f"RMSE, {name}" for name in ("plain", *CONTESTANTS))}
+"""Numbers whose mean over designs would say nothing."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What one contestant with intervals said of several logs: arrays over all their estimates."""
+
+    records: list[Record]
+    by: str = "default"
+
+    def number(self, what: str, by: str | None = None) -> Array:
+        """Return a recorded number, NaN where there is none."""
+        return np.array([v for r in self.records for v in r[by or self.by][what]], dtype=float)
+
+    @cached_property
+    def log(self) -> Array:
+        """The number of the log of each estimate."""
+        return np.repeat(np.arange(len(self.records)), [len(r["truth"]) for r in self.records])
+
+    @cached_property
+    def policy(self) -> Array:
+        """The number of the policy of each estimate."""
+        return np.array([i for r in self.records for i, _ in enumerate(r["truth"])], dtype=int)
+
+    @cached_property
+    def error(self) -> Array:
+        """Value less truth."""
+        return self.error_of(self.by)
+
+    def error_of(self, by: str) -> Array:
+        """Return value less truth of any contestant."""
+        return self.number("value", by) - self.truth
+
+    @cached_property
+    def truth(self) -> Array:
+        """The true value."""
+        return np.array([v for r in self.records for v in r["truth"]], dtype=float)
+
+    @cached_property
+    def verdict(self) -> Array:
+        """The verdict of the trust report; refuse also where no row is near the policy."""
+        return np.array([v for r in self.records for v in r[self.by]["verdict"]], dtype=str)
+
+    @cached_property
+    def given(self) -> Array:
+        """Where the call gives an estimate."""
+        return self.verdict != "refuse"
+
+    @cached_property
+    def covers(self) -> Array:
+        """Where the interval holds the truth."""
+        return (self.number("low") <= self.truth) & (self.truth <= self.number("high"))
+
+    def fires(self, check: str) -> Array:
+        """Return where a check warns or refuses."""
+        return np.array(
+            [check in c for r in self.records for c in r[self.by]["checks"]], dtype=bool
+        )
+
+    def coverage(self, among: Array) -> tuple[float, float]:
+        """Return the coverage among some estimates and its Monte-Carlo standard error."""
+        return share(self.covers, among), share_se(self.covers, among, self.log)
 
 
 def main() -> None:
-    records = known_records()
-    sizes = sorted({r["n"] for r in records})
-    parts = [INTRODUCTION]
-    for half, designs in (("tuning", TUNING), ("held out", HELD_OUT)):
-        parts.append(HEADS[half])
-        parts += [table(records, designs, n) for n in sizes]
-    PAGE.write_text("\n\n".join([*parts, CLOSING]) + "\n", encoding="utf-8")
+    PAGE.write_text(page(records_in(study.RECORDS), records_in(safe.RECORDS)), encoding="utf-8")
 
 
-def table(records: list[dict[str, Any]], designs: dict[str, Design], n: int) -> str:
-    """Return the table of one half of the designs at one size."""
-    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+def page(every: list[Record], safe_runs: list[Record]) -> str:
+    """Return the page of the records."""
+    known = [r for r in every if "failed" not in r]
+    parts = [TITLE, READING, origin(every)]
+    sizes = sorted({r["n"] for r in known})
+    for group, designs in GROUPS.items():
+        tables = [t for n in sizes for t in group_tables(known, designs, n)]
+        parts += [HEADS[group], *tables] if tables else []
+    if known:
+        parts += [verdicts(known), checks(known)]
+    if safe_runs:
+        parts.append(deployments(safe_runs))
+    return "\n\n".join([*parts, CLOSING]) + "\n"
+
+
+def origin(records: list[Record]) -> str:
+    """Return of how many logs the page is made."""
+    if not records:
+        return "There is no record yet."
+    said = f"These tables rest on {len(records):,} logs."
+    failed = [r for r in records if "failed" in r]
+    if failed:
+        first = failed[0]
+        said += f" {len(failed):,} failed, the first in {first['design']}: {first['failed']}"
+    return said
+
+
+# Tables of designs
+
+
+def group_tables(records: list[Record], designs: Mapping[str, AnyDesign], n: int) -> list[str]:
+    """Return the table of some designs at one size, and what follows from it; or nothing."""
+    of_size = grouped((r for r in records if r["n"] == n), "design")
+    logs = {name: of_size[name,] for name in designs if (name,) in of_size}
+    if not logs:
+        return []
+    rows = {name: numbers(Estimates(found)) for name, found in logs.items()}
+    kinds = {name: designs[name].kind for name in rows}
+    lines = [cells(name, kinds[name], row) for name, row in rows.items()]
+    for kind in dict.fromkeys(kinds.values()):
+        chosen = [row for name, row in rows.items() if kinds[name] == kind]
+        lines += [cells("*mean*", kind, mean_row(chosen))] if len(chosen) > 1 else []
+    if len(set(kinds.values())) > 1:
+        lines.append(cells("*mean*", "all", mean_row(list(rows.values()))))
+    heads = ["design", "kind", "logs", "coverage", *COLUMNS, "best other"]
+    ratio = [max(row["of best"], 1.0) for row in rows.values()]
+    after = (
+        "With the default itself among the contestants, its RMSE is on average "
+        f"{np.mean(ratio):.2f} times the best's, {max(ratio):.2f} times at most."
+    )
+    found = [f"n = {n:,}", table(heads, lines), after]
+    return [*found, by_policy(logs)] if designs is JUMPS else found
+
+
+def numbers(found: Estimates) -> dict[str, Any]:
+    """Return the numbers of one row."""
+    plain = Estimates(found.records, "plain")
+    errors = {name: found.error_of(name) for name in ("default", "plain", *CONTESTANTS)}
+    compared = found.given & np.all(np.isfinite(list(errors.values())), axis=0)
+    rmse = {name: root_mean_square(error[compared]) for name, error in errors.items()}
+    best = min(("plain", *CONTESTANTS), key=rmse.__getitem__)
+    coverage, se = found.coverage(found.given)
+    ok = found.verdict == "ok"
+    return {
+        "logs": len(found.records),
+        "coverage": coverage,
+        "coverage se": se,
+        "refused": np.mean(~found.given),
+        "ok": np.mean(ok),
+        "coverage if ok": share(found.covers, ok),
+        "coverage if warned": share(found.covers, found.verdict == "warn"),
+        "silent misses": share(ok & ~found.covers, found.given),
+        "RMSE": rmse["default"],
+        "of best": rmse["default"] / rmse[best],
+        **{f"RMSE, {name}": rmse[name] for name in ("plain", *CONTESTANTS)},
+        "coverage, plain": share(plain.covers, plain.given),
+        "RMS of error/SE": root_mean_square((found.error / found.number("se"))[found.given]),
+        "CPU s": np.median([r["default"]["cpu"] for r in found.records]),
+        "best other": best,
+    }
+
+
+def mean_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return means over designs; a number that some designs lack is a mean over the others."""
+    found: dict[str, Any] = {"logs": sum(row["logs"] for row in rows), "best other": ""}
+    for name in ("coverage", *COLUMNS):
+        known = [row[name] for row in rows if np.isfinite(row[name])]
+        found[name] = np.mean(known) if known and name not in IN_OWN_UNITS else np.nan
+    found["coverage se"] = np.sqrt(np.sum([row["coverage se"] ** 2 for row in rows])) / len(rows)
+    return found
+
+
+def cells(name: str, kind: str, row: dict[str, Any]) -> list[str]:
+    """Return one line of the table."""
+    each = [written(row[column], form) for column, form in COLUMNS.items()]
+    coverage = with_error(row["coverage"], row["coverage se"])
+    return [name, kind, f"{row['logs']:,}", coverage, *each, row["best other"]]
+
+
+def by_policy(logs: dict[str, list[Record]]) -> str:
+    """Return the coverage of each policy: the kink or jump is at the first dose, or near it."""
+    lines = []
+    for name, records in logs.items():
+        found = Estimates(records)
+        each = [found.given & (found.policy == i) for i, _ in enumerate(DESIGNS[name].policies)]
+        lines.append([name, *(with_error(*found.coverage(chosen)) for chosen in each)])
+    heads = ["design", *(f"coverage, {name}" for name in DESIGNS[lines[0][0]].policies)]
+    return table(heads, lines)
+
+
+# Tables over all designs
+
+
+def verdicts(records: list[Record]) -> str:
+    """Return how often intervals cover among each verdict, over everything."""
+    lines = []
+    for verdict in ("ok", "warn", "refuse"):
+        line = [verdict]
+        for by in WITH_INTERVALS:
+            found = Estimates(records, by)
+            chosen = (found.verdict == verdict) & np.isfinite(found.error)
+            line += [f"{chosen.sum():,}", with_error(*found.coverage(chosen))]
+        lines.append(line)
+    heads = ["verdict", "estimates", "coverage", "estimates, plain", "coverage, plain"]
+    return f"## What a verdict is worth\n\n{ALL_TOGETHER}\n\n{table(heads, lines)}"
+
+
+def checks(records: list[Record]) -> str:
+    """Return how often each check fires, by the kind of design and whether the interval misses."""
+    heads, columns = ["check"], []
+    for by in WITH_INTERVALS:
+        for kinds, outcome in FIRED_AMONG:
+            found = Estimates([r for r in records if DESIGNS[r["design"]].kind in kinds], by)
+            missed = {"missed": ~found.covers, "covered": found.covers}
+            chosen = np.isfinite(found.error) & missed.get(outcome, True)
+            heads.append(f"{by}: {kinds[0]} {outcome}".rstrip())
+            columns.append((found, chosen))
+    names = dict.fromkeys(
+        name for r in records for by in WITH_INTERVALS for c in r[by]["checks"] for name in c
+    )
+    shares = [("any", [share(f.verdict != "ok", chosen) for f, chosen in columns])]
+    shares += [(f"`{k}`", [share(f.fires(k), chosen) for f, chosen in columns]) for k in names]
+    lines = [[name, *(written(v, ".3f") for v in values)] for name, values in shares]
+    lines.append(["*estimates*", *(f"{chosen.sum():,}" for _, chosen in columns)])
+    return f"## What the checks see\n\n{FIRES}\n\n{table(heads, lines)}"
+
+
+def deployments(runs: list[Record]) -> str:
+    """Return how often a safe learner deployed without any effect."""
+    done = [r for r in runs if "failed" not in r]
+    lines = []
+    for (name, n), found in grouped(done, "design", "n").items():
+        line = [name, f"{n:,}", f"{len(found):,}"]
+        for what in ("deployed", "improves"):
+            true = np.array([r.get(what, False) for r in found], dtype=bool)
+            every = np.ones(len(true), dtype=bool)
+            line.append(with_error(true.mean(), share_se(true, every, np.arange(len(true)))))
+        lines.append([*line, f"{np.median([r['cpu'] for r in found]):.1f}"])
+    heads = ["confounding", "rows", "logs", "deployed", "bound above zero", "CPU s"]
+    failed = len(runs) - len(done)
+    said = f"{WITHOUT_EFFECT} {failed:,} runs failed." if failed else WITHOUT_EFFECT
+    return f"## Safe deployments without any effect\n\n{said}\n\n{table(heads, lines)}"
+
+
+# Small parts
+
+
+def grouped(records: Iterable[Record], *keys: str) -> dict[Any, list[Record]]:
+    """Return the records with the same values under some keys."""
+    found: dict[Any, list[Record]] = defaultdict(list)
     for r in records:
-        if r["n"] == n and r["design"] in designs:
-            groups[r["design"]].append(r)
-    heads = ["kind", "estimates", "coverage", "ok", "coverage if ok", "silent misses"]
-    heads += ["RMSE", "RMSE, plain", "coverage, plain", "CPU s"]
-    lines = [f"n = {n:,}", "", f"| design | {' | '.join(heads)} |", "| --- " * 11 + "|"]
-    lines += [row(name, designs[name].kind, groups[name]) for name in designs if groups[name]]
-    every = [r for rs in groups.values() for r in rs]
-    return "\n".join([*lines, row("all", "", every)] if every else [])
+        found[tuple(r[key] for key in keys)].append(r)
+    return dict(found)
 
 
-def row(name: str, kind: str, records: list[dict[str, Any]]) -> str:
-    rich, plain = of(records, "default"), of(records, "plain")
-    ok = np.array([e["verdict"] == "ok" for e in rich])
-    covers = np.array([e["covers"] for e in rich])
-    cells = [
-        kind,
-        f"{len(rich):,}",
-        f"{covers.mean():.2f}",
-        f"{ok.mean():.2f}",
-        f"{covers[ok].mean():.2f}" if ok.any() else "–",
-        f"{np.mean(ok & ~covers):.3f}",
-        f"{rmse(rich):.3f}",
-        f"{rmse(plain):.3f}",
-        f"{np.mean([e['covers'] for e in plain]):.2f}",
-        f"{np.mean([r['default']['cpu'] for r in records]):.1f}",
-    ]
-    return f"| {name} | {' | '.join(cells)} |"
+def share(true: Array, among: Array) -> float:
+    """Return the share of true ones among some estimates, NaN if there are none."""
+    return float(np.mean(true[among])) if np.any(among) else np.nan
 
 
-def of(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Return the estimates that are there, by the default or the plain models."""
-    found = [r[kind][str(dose)] for r in records for dose in DOSES]
-    return [e for e in found if "error" in e]
+def share_se(true: Array, among: Array, log: Array) -> float:
+    """Return the Monte-Carlo standard error of a share, the estimates of a log being one draw.
+
+    Half a log is taken to be off, so that a share of 0 or 1 is not said to be exact.
+    """
+    if not np.any(among):
+        return np.nan
+    off = np.bincount(log[among], true[among] - share(true, among))
+    half = 0.5 * np.sum(among) / len(np.unique(log[among]))
+    return float(np.sqrt(np.sum(off**2) + half**2) / np.sum(among))
 
 
-def rmse(estimates: list[dict[str, Any]]) -> float:
-    return float(np.sqrt(np.mean([e["error"] ** 2 for e in estimates])))
+def root_mean_square(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2))) if len(values) else np.nan
+
+
+def with_error(number: float, se: float) -> str:
+    return f"{number:.3f} ± {se:.3f}" if np.isfinite(number) else "–"
+
+
+def written(number: float, form: str) -> str:
+    return f"{number:{form}}" if np.isfinite(number) else "–"
+
+
+def table(heads: list[str], lines: list[list[str]]) -> str:
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from titrant.bandwidth import (
 from titrant.bandwidth.path import path_statistics
 from titrant.errors import UntrustedEstimate
 from titrant.estimators import Question, ask
-from titrant.evaluation import Evaluation
+from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import EmpiricalBernstein, Normal, PoissonBootstrap, RobustBiasCorrected
 from titrant.kernels import Scale
 from titrant.outcome import Stack, ridge_pair

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.optimize import machine
 
 if TYPE_CHECKING:
-    from titrant.data.warfarin import Cohort
+    from titrant.paper.warfarin_table import Cohort
 
 HERE = Path(__file__).parents[2]
 OUT = HERE / "benchmarks" / "results" / "profiles.json"
@@ -108,7 +108,7 @@ def write_log(path: Path) -> None:
 
 def patients() -> Cohort:
     """Return the patients of $TITRANT_WARFARIN, or made-up ones."""
-    from titrant.data.warfarin import load_warfarin, simulated_cohort  # noqa: PLC0415
+    from titrant.paper.warfarin_table import load_warfarin, simulated_cohort  # noqa: PLC0415
 
     table = os.environ.get("TITRANT_WARFARIN")
     return load_warfarin(table) if table else simulated_cohort()

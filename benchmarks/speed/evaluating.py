@@ -14,14 +14,7 @@ import titrant as tt
 from benchmarks.optimize import Line, in_turn
 from benchmarks.speed.log import CLIP, Array, H, Log, blocks, problem
 from titrant.bandwidth import binned, path_of
-from titrant.estimators import (
-    DoublyRobust,
-    Question,
-    Rows,
-    SelfNormalized,
-    ask,
-    fused_weight,
-)
+from titrant.estimators import DoublyRobust, Question, Rows, SelfNormalized, ask, weight
 from titrant.kernels import Scale
 
 if TYPE_CHECKING:
@@ -115,12 +108,12 @@ def whole_call(n: int, repeats: int) -> list[Line]:
 
 def without_loops(call: Callable[[], Any]) -> Any:
     """Return what a call returns when every row goes through numpy."""
-    kept = fused_weight.MANY
-    fused_weight.MANY = binned.MANY = sys.maxsize
+    kept = weight.MANY
+    weight.MANY = binned.MANY = sys.maxsize
     try:
         return call()
     finally:
-        fused_weight.MANY = binned.MANY = kept
+        weight.MANY = binned.MANY = kept
 
 
 def paths(n: int, repeats: int) -> list[Line]:

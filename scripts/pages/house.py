@@ -23,7 +23,7 @@ ROOMS = {
     "execute": (5.2, 5.2, "meet", "passes over blocks:\nhere, threads, cluster"),
     "evaluation": (10.4, 4.4, "meet", "evaluate, compare,\ncurves, trust"),
     "learning": (10.4, 1.6, "meet", "PolicyLearner,\nhonest halves"),
-    "studies": (13.0, 1.6, "out", "the paper again"),
+    "paper": (13.0, 1.6, "out", "the paper again"),
     "report": (13.0, 3.2, "out", "one HTML page"),
     "cli": (13.0, 4.4, "out", "parse, call, print"),
 }
@@ -40,7 +40,7 @@ WAYS = {
     "inference": ("evaluation",),
     "optimize": ("learning",),
     "evaluation": ("learning", "report", "cli"),
-    "learning": ("studies", "report"),
+    "learning": ("paper", "report"),
 }
 """Who hands over to whom."""
 WIDTH, HEIGHT = 2.1, 0.85

@@ -13,9 +13,9 @@ from typing import Any
 
 from titrant.inference import Verdict
 from titrant.optimize import Status
+from titrant.policies.constant import StatusQuo
 from titrant.policies.loading import POLICIES
 from titrant.policies.saving import FORMAT, VERSION
-from titrant.policies.status_quo import StatusQuo
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -141,7 +141,13 @@ DEFINITIONS: dict[str, Schema] = {
         bound=nullable(NUMBER),
     ),
     "learned": closed(policy=ref("policy"), search=ref("search"), report={"type": "object"}),
-    "learning": closed(deployed=FLAG, decision=TEXT, honest=ref("honest"), learned=ref("learned")),
+    "learning": closed(
+        deployed=FLAG,
+        stopped_by=listed(TEXT),
+        decision=TEXT,
+        honest=ref("honest"),
+        learned=ref("learned"),
+    ),
 }
 
 FIELDS: dict[str, Schema] = {

@@ -16,8 +16,6 @@ import numpy as np
 from titrant.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -57,13 +55,6 @@ def count(value: object, name: str, owner: str, *, at_least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
         raise invalid(name, owner, rule, value)
     return int(value)
-
-
-def one_of(value: object, choices: Sequence[str], name: str, owner: str) -> str:
-    """Return `value` if it is one of `choices`."""
-    if not isinstance(value, str) or value not in choices:
-        raise invalid(name, owner, "one of " + ", ".join(map(repr, choices)), value)
-    return value
 
 
 def finite_array(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant._controls import written_out
+from titrant._text import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

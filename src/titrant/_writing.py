@@ -82,11 +82,6 @@ def append_text(path: AnyPath, text: str) -> None:
         stream.write(text.encode())
 
 
-def is_draft(name: str) -> bool:
-    """Return whether a file of this name is a draft, perhaps one that a crash left behind."""
-    return name.startswith(DRAFT_PREFIX) and name.endswith(DRAFT_SUFFIX)
-
-
 def is_of_the_system(path: AnyPath) -> bool:
     """Return whether a path leads through the folders of devices and processes.
 

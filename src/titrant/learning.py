@@ -14,22 +14,20 @@ from titrant import _check, _drawing
 from titrant.data import LoggedData
 from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
-from titrant.evaluation import compare
+from titrant.evaluation.evaluation import compare
+from titrant.evaluation.nuisance import check_work, takes_default_outcome, takes_default_propensity
+from titrant.evaluation.survey import HeldSurvey, StreamSurvey, check_log, survey_of
 from titrant.execute import as_engine
 from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
-from titrant.learn.densities import propensities
-from titrant.learn.halves import Half
-from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
-from titrant.learn.procedure import Procedure, silent
-from titrant.learn.setting import dose_sd
+from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, Half, HonestValue
+from titrant.learn.search import propensities
+from titrant.learn.setting import Procedure, dose_sd, silent
 from titrant.learn.stacked import StackedDR
 from titrant.learn.streamed import Stream, learn_streamed
-from titrant.nuisance import check_work, takes_default_outcome, takes_default_propensity
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
 from titrant.policies.calling import check_features, recommended
-from titrant.survey import HeldSurvey, StreamSurvey, check_log, survey_of
 
 if TYPE_CHECKING:
     import os
@@ -39,11 +37,11 @@ if TYPE_CHECKING:
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.data.source import Source
-    from titrant.evaluation import AnyPolicy
+    from titrant.evaluation.evaluation import AnyPolicy
     from titrant.execute import Engine
     from titrant.inference.results import Comparison, Estimate
     from titrant.learn.classes import PolicyClass
-    from titrant.learn.procedure import Learned, Progress
+    from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
 
@@ -71,6 +69,7 @@ class PolicyLearner(BaseEstimator):
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
     safe_level : how good: "ok", or "warn" to deploy in spite of warnings; never when it is refused
+        or a warning bears on confounding, see `titrant.inference.rules.CONFOUNDING`
     against : policies by name to compare the learned one with, besides status quo and mean dose
     grade : the estimator of the honest value: `DoublyRobust()` unless given
     honest : whether to compute the honest value, which learns twice more on halves of the log
@@ -87,6 +86,8 @@ class PolicyLearner(BaseEstimator):
     estimate_ : the `HonestValue`, or None without ``honest``
     solution_ : the search behind the policy
     deployed_ : whether ``policy_`` is the learned policy
+    stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
+        the improvement excludes zero
     decision_ : why, in a sentence
     """
 
@@ -133,6 +134,7 @@ class PolicyLearner(BaseEstimator):
         self.learned_ = self._learn(whole, whole, "all rows")
         self.estimate_ = self._honest_value(whole) if self.honest else None
         self.deployed_ = not self.safe or self._is_safe()
+        self.stopped_by_ = self._stopped_by()
         self.decision_ = self._decision()
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
@@ -286,6 +288,13 @@ class PolicyLearner(BaseEstimator):
         worst = Verdict(self.safe_level)
         honest = self.estimate_
         return honest is not None and honest.improves() and honest.objection(worst) is None
+
+    def _stopped_by(self) -> tuple[str, ...]:
+        """Return the checks without which the learned policy would have been deployed."""
+        if self.deployed_ or self.estimate_ is None or self.estimate_.gain()[1] <= 0.0:
+            return ()
+        found = self.estimate_.objections(Verdict(self.safe_level))
+        return tuple(check.name for check in found)
 
     def _decision(self) -> str:
         """Return whether to deploy the learned policy, and why, in a sentence."""

@@ -2,9 +2,10 @@
 
 A mean and an sd are the work of all values, and one of 1e10 makes all others look alike: the
 column is still there, and says nothing. So models see columns *held*: a value far beyond the
-others, with a gap between, counts as the last before the gap, and one that stands for something
-else, such as −9999 for "missing", as the median; if there are several, a column more says which
-rows these are. Columns without such values, heavy tails too, pass as they are, to the last bit.
+others, with a gap between, is most likely a slip and counts as the median, and so does one that
+stands for something else, such as −9999 for "missing". Several far values count as the last before
+the gap, and a column more says which rows these are. Columns without such values, heavy tails too,
+pass as they are, to the last bit.
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ class Held:
     """The columns of a table (n, p) with far values and codes held."""
 
     low: Array
-    """The least value that is not far off (p,), as which those below it count."""
+    """The least value that is not far off (p,), as which several far below count."""
     high: Array
+    least: Array
+    """Below it a value is far off (p,): `low`, or what would lie beyond a gap from it."""
+    most: Array
     center: Array
-    """The medians (p,), as which codes count."""
+    """The medians (p,), as which codes and single far values count."""
     codes: tuple[Code, ...]
     strayed: tuple[int, ...]
     """Columns with several far values that are not codes."""
@@ -64,7 +68,7 @@ class Held:
         """Return how to hold the columns of x (n, p)."""
         some = x[:: max(1, -(-len(x) // MOST_ROWS))]
         found, strayed = list[Code](), list[int]()
-        marks = np.empty((3, x.shape[1]))
+        marks = np.empty((5, x.shape[1]))
         for j, column in enumerate(some.T):
             values = codes_of(column)
             rest = _without(column, values)
@@ -73,8 +77,8 @@ class Held:
             far = (rest < marks[0, j]) | (rest > marks[-1, j])
             if np.count_nonzero(far) >= fewest(len(some)):
                 strayed.append(j)
-        low, center, high = marks
-        return cls(low, high, center, tuple(found), tuple(strayed))
+        least, low, center, high, most = marks
+        return cls(low, high, least, most, center, tuple(found), tuple(strayed))
 
     def __call__(self, x: Array) -> Array:
         """Return the columns of x (n, p) held, then 0/1 columns for what was several times held.
@@ -93,21 +97,25 @@ class Held:
         """Return the columns of x (n, p) held (n, p); x itself where nothing is to be done."""
         if not self.codes and not self.strays(x).any():
             return x
-        held = np.clip(x, self.low, self.high)
+        # A single far value is most likely a slip, and counts as the median: held at an end, it
+        # would be an extreme case. Several have a column of their own that says so.
+        alone = ~np.isin(np.arange(x.shape[1]), self.strayed)
+        low, high = (np.where(alone, self.center, end) for end in (self.low, self.high))
+        held = np.where(x < self.least, low, np.where(x > self.most, high, x))
         for code, rows in zip(self.codes, self._coded(x), strict=True):
             held[rows, code.column] = self.center[code.column]
         return held
 
     def strays(self, x: Array) -> NDArray[np.bool_]:
         """Return which values of x (n, p) lie far beyond the others, codes aside."""
-        strays = (x < self.low) | (x > self.high)
+        strays = (x < self.least) | (x > self.most)
         for code, rows in zip(self.codes, self._coded(x), strict=True):
             strays[rows, code.column] = False
         return strays
 
     def passes(self, low: Array, high: Array) -> bool:
         """Whether columns that run from low to high (p,) pass as they are."""
-        within = bool(np.all(low >= self.low) and np.all(high <= self.high))
+        within = bool(np.all(low >= self.least) and np.all(high <= self.most))
         return within and not (self.codes or self.strayed)
 
     def _coded(self, x: Array) -> list[NDArray[np.bool_]]:
@@ -171,15 +179,42 @@ def _is_code(end: float, column: Array, others: Array, least: float) -> bool:
     return bool(gap > APART * robust_sd(others) > 0.0)
 
 
-def _marks(column: Array) -> tuple[float, float, float]:
-    """Return the least value of a column (n,) that is not far off, its median, and the greatest."""
+def _marks(column: Array) -> tuple[float, float, float, float, float]:
+    """Return where the values of a column (n,) end: far below, below, median, above, far above.
+
+    Far off begins at the last value before a gap. Without a gap it begins where one would be, so
+    that a new row is held as if it had been among these.
+    """
     if not len(column):
-        return -np.inf, 0.0, np.inf
+        return -np.inf, -np.inf, 0.0, np.inf, np.inf
     middle = float(np.median(column))
     below, above = np.sort(column[column < middle])[::-1], np.sort(column[column > middle])
     low = _last(below, middle - below, middle, above)
     high = _last(above, above - middle, middle, below)
-    return (-np.inf if low is None else low), middle, (np.inf if high is None else high)
+    least = middle - _reach(middle - below, above - middle) if low is None else low
+    most = middle + _reach(above - middle, middle - below) if high is None else high
+    return (
+        least,
+        _outermost(below, middle) if low is None else low,
+        middle,
+        _outermost(above, middle) if high is None else high,
+        most,
+    )
+
+
+def _reach(distances: Array, other: Array) -> float:
+    """Return the distance from the median beyond which one more value would lie past a gap.
+
+    The distances are those of a side without a gap, outward; without any, the ``other`` side's
+    count.
+    """
+    if len(distances):
+        return float(distances[-1]) * (GAP if len(distances) >= _MANY else GAP_OF_FEW)
+    return float(other[-1]) * GAP_OF_FEW if len(other) else np.inf
+
+
+def _outermost(values: Array, middle: float) -> float:
+    return float(values[-1]) if len(values) else middle
 
 
 def _last(values: Array, distances: Array, middle: float, other: Array) -> float | None:

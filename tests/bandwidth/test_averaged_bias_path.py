@@ -43,8 +43,11 @@ def covariance(b, r, w):
     return b.mean() + m, result
 
 
-def specification(b, r, rows):
-    """Return h/sd(T), squared bias and variance at it, and the weight of p = 1, by spec."""
+def specification(b, r, rows, least):
+    """Return h/sd(T), squared bias and variance at it, and the weight of p = 1, by spec.
+
+    ``least`` is the share of its envelope that a variance counts as at least.
+    """
     g = DEFAULT_FACTORS
     w = np.stack([epanechnikov_weights(rows, gj) for gj in g])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -57,10 +60,8 @@ def specification(b, r, rows):
     # Step 3: the kernel part of the variance, smoothed; the diagonal replaced; a nugget of 2 %.
     rest = np.minimum(b.var() / len(r), 0.95 * np.diag(c))
     p = np.diag(c) - rest
-    s2 = np.array(
-        [np.sqrt(p[j] * max(p[k] * g[k] for k in range(j, size)) / g[j]) for j in range(size)]
-    )
-    s2 = s2 + rest
+    envelope = np.array([max(p[k] * g[k] for k in range(j, size)) / g[j] for j in range(size)])
+    s2 = np.maximum(np.sqrt(p * envelope), least * envelope) + rest
     d = np.sqrt(s2 / np.diag(c))
     c = c * np.outer(d, d) + 0.02 * np.diag(s2)
     # Steps 4 and 5.
@@ -90,13 +91,13 @@ def specification(b, r, rows):
 def test_it_is_the_specification(seed, d, n):
     rows = logged(n, d, seed=seed)
     cases = [
-        (SelfNormalized(), np.zeros(n), rows.y - 3.0),
-        (DoublyRobust(), rows.r_tau, rows.y - rows.r_logged),
+        (SelfNormalized(), np.zeros(n), rows.y - 3.0, 0.0),
+        (DoublyRobust(), rows.r_tau, rows.y - rows.r_logged, 0.5),
     ]
-    for estimator, b, r in cases:
+    for estimator, b, r, least in cases:
         task = problem(estimator, rows)
         choice = AveragedBiasPath().select(task)
-        g, squared_bias, s2, linear = specification(b, r, rows)
+        g, squared_bias, s2, linear = specification(b, r, rows, least)
         np.testing.assert_allclose(choice.h / task.spread, g, rtol=1e-12)
         assert choice.bias**2 == pytest.approx(squared_bias, rel=NAIVE)
         assert choice.se**2 == pytest.approx(s2, rel=NAIVE)

@@ -28,11 +28,9 @@ from titrant.bandwidth import (
     leave_one_out,
     path_of,
 )
-from titrant.bandwidth.path_fit import parabola_slope
-from titrant.bandwidth.sample import sample
-from titrant.bandwidth.slope import last_in_agreement
-from titrant.bandwidth.subsampled import subproblem
-from titrant.bandwidth.tradeoff import best_factor
+from titrant.bandwidth.base import best_factor
+from titrant.bandwidth.leave_one_out import sample, subproblem
+from titrant.bandwidth.path_fits import last_in_agreement, parabola_slope
 from titrant.bandwidth.usable import usable
 from titrant.errors import InvalidArgument
 from titrant.estimators import IPW, DoublyRobust, SelfNormalized

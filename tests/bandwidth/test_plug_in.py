@@ -13,7 +13,7 @@ from statsmodels.nonparametric.kernel_density import KDEMultivariateConditional
 from bandwidth.problems import affine, logged, problem
 from titrant.bandwidth import PlugIn
 from titrant.bandwidth import conditional_kde as kde
-from titrant.bandwidth.sample import sample
+from titrant.bandwidth.leave_one_out import sample
 from titrant.errors import InvalidArgument
 from titrant.estimators import IPW, DoublyRobust, Rows, SelfNormalized
 from titrant.kernels import Gaussian

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import titrant as tt
-from titrant.cli.clashes import identity
+from titrant.cli.writing import identity
 
 COLUMNS = ("--treatment", "dose", "--outcome", "loss", "--propensity", "propensity")
 POLICY = ("--policy", "constant:35")

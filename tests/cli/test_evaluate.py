@@ -283,3 +283,31 @@ def test_outcome_models_have_names(call, csv_log, plain):
     refused = call(*asked, "--estimator", "sn", "--outcome-model", "ridge")
     assert refused.code == 2
     assert "The estimator `sn` has no outcome model" in refused.err
+
+
+def test_outcome_models_of_a_vector_of_doses(call):
+    # The library has a well for one dose only.
+    assert call("simulate", "quadratic-2d", "-n", 200, "-o", "log.parquet").code == 0
+    said = call(
+        *("evaluate", "log.parquet", "--treatment", "dose_0,dose_1", "--outcome", "loss"),
+        *("--propensity", "propensity", "--outcome-model", "library", "--bandwidth", "0.9"),
+        *("--policy", "constant:0.4,0.9", "--allow-untrusted", "--json", "-"),
+    )
+    assert said.code == 0, said.err
+    assert "trees" in json.loads(said.out)["method"]["outcome_model"]
+
+
+def test_the_default_models_have_a_name(call, csv_log):
+    roles = ("--treatment", "dose", "--outcome", "loss", "--context", "weight,age")
+    asked = ("evaluate", csv_log, *roles, "--policy", "constant:35", "--json", "-")
+    named = ("--propensity-model", "smooth", "--outcome-model", "smooth")
+    said, usual = call(*asked, *named), call(*asked)
+    assert said.code == usual.code == 0
+    assert json.loads(said.out) == json.loads(usual.out)
+
+
+def test_the_default_propensity_beside_a_column_is_refused(call, csv_log, plain):
+    asked = ("evaluate", csv_log, *plain, "--policy", "constant:35")
+    refused = call(*asked, "--propensity-model", "smooth")
+    assert refused.code == 2
+    assert "`propensity` has them" in refused.err

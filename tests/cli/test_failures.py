@@ -11,7 +11,7 @@ import pytest
 
 from titrant._writing import draft, write_text
 from titrant.cli import simulate, terminal
-from titrant.cli.failures import explain
+from titrant.cli.app import explain
 from titrant.errors import DataError, NoOverlap, PolicyFileError, UntrustedEstimate
 from titrant.policies import load_training
 from titrant.report.numbers import number

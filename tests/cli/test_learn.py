@@ -18,7 +18,7 @@ import titrant as tt
 from titrant import learning
 from titrant.cli import recommend
 from titrant.cli.learn import CLASSES, MODELS, SAFE_LEVELS
-from titrant.data import scan, streams
+from titrant.data import files, scan
 from titrant.data.files import read_table
 from titrant.outcome import ridge_pair
 
@@ -137,22 +137,38 @@ def doubtful(csv_log, tmp_path):
     return write
 
 
+@pytest.mark.parametrize("level", SAFE_LEVELS)
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_safe_deploys_on_ok_alone_unless_warnings_are_accepted(call, doubtful, ending):
+def test_safe_deploys_at_no_level_with_a_warning_that_bears_on_confounding(
+    call, doubtful, ending, level
+):
     warned = doubtful(1.3, ending)
-    said = call("learn", warned, *COLUMNS, "--safe", "--html", "page.html")
+    outputs = ("--html", "page.html", "--json", "out.json")
+    said = call("learn", warned, *COLUMNS, "--safe", "--safe-level", level, *outputs)
     assert said.code == 0, said.err
     assert "Keep the status quo." in said.out
-    assert "the honest estimate carries a warning:" in " ".join(said.out.split())
+    told = "the honest estimate carries a warning that bears on confounding (mean_weight"
+    assert told in " ".join(said.out.split())
     assert "Apply it with" not in said.err
     assert "Wrote policy.json, which keeps the status quo" in said.err
     assert tt.load_policy("policy.json") == tt.StatusQuo()
     page = Path("page.html").read_text(encoding="utf-8")
     assert "To be safe, the status quo is kept. Although it looks better, the honest" in page
-    accepted = call("learn", warned, *COLUMNS, "--safe", "--safe-level", "warn")
+    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert result["deployed"] is False
+    assert "mean_weight" in result["stopped_by"]
+
+
+def test_safe_deploys_on_ok_alone_unless_warnings_are_accepted(call, rewritten):
+    few = rewritten(lambda lines: [lines[0], *lines[71:141]])
+    said = call("learn", few, *COLUMNS, "--safe")
+    assert "Keep the status quo." in said.out
+    assert "carries a warning (effective_sample_size" in " ".join(said.out.split())
+    accepted = call("learn", few, *COLUMNS, "--safe", "--safe-level", "warn", "--json", "out.json")
     assert "Deploy the learned policy." in accepted.out
     assert "Apply it with" in accepted.err
     assert isinstance(tt.load_policy("policy.json"), tt.Clipped)
+    assert json.loads(Path("out.json").read_text(encoding="utf-8"))["stopped_by"] == []
 
 
 @pytest.mark.parametrize("level", SAFE_LEVELS)
@@ -340,8 +356,8 @@ def test_a_large_file_passes_in_parts_to_the_same_result(
     source = "new.csv" if ending == "csv" else "new.parquet"
     assert call("recommend", policy_file, source, "-o", f"whole.{ending}").code == 0
     monkeypatch.setattr(recommend, "LARGE", 1000)
-    monkeypatch.setattr(streams, "BLOCK", 20_000)
-    monkeypatch.setattr(streams, "ROWS", 700)
+    monkeypatch.setattr(files, "BLOCK", 20_000)
+    monkeypatch.setattr(files, "ROWS", 700)
     assert call("recommend", policy_file, source, "-o", f"parts.{ending}").code == 0
     assert Path(f"parts.{ending}").stat().st_size > 100_000
     read = {"csv": pa_csv.read_csv, "parquet": pq.read_table, "arrow": _read_arrow}[ending]
@@ -358,7 +374,7 @@ def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, 
     rows = ["80,50,0"] * 2000 + ["80.5,50.5,0"]
     Path("new.csv").write_text("weight,age,carrier\n" + "\n".join(rows) + "\n")
     monkeypatch.setattr(recommend, "LARGE", 1000)
-    monkeypatch.setattr(streams, "BLOCK", 4000)
+    monkeypatch.setattr(files, "BLOCK", 4000)
     said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
     assert said.code == 0, said.err
     assert len(pa_csv.read_csv("doses.csv")) == 2001

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.cli.specs import named, policies, policy
+from titrant.cli.inputs import named, policies, policy
 from titrant.errors import PolicyFileError
 from titrant.policies import doses, load_policy
 

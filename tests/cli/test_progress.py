@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from titrant.cli.drawn_bar import time_left
-from titrant.cli.progress import (
+from titrant.cli.terminal import (
     COSTS,
     ESTIMATING,
     FITTING,

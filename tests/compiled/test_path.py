@@ -14,11 +14,11 @@ from compiled.rows import BOUNDS, rows
 from titrant.bandwidth import binned as binned_module
 from titrant.bandwidth import path_of
 from titrant.bandwidth.binned import Grid, binned
-from titrant.compiled import chain, near
+from titrant.compiled import near, path
 from titrant.compiled import path as loops
 from titrant.estimators import IPW, DoublyRobust, Problem, SelfNormalized
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Triangular, Uniform
-from titrant.kernels.power import power_form
+from titrant.kernels.polynomial import power_form
 
 SAME = 1e-12  # relative: the same sums in another order
 ADVERSARIAL = 1e-10  # relative: rows at the edges, offsets of 1e8, weights over 12 decades
@@ -178,7 +178,7 @@ def test_sums_at_every_bandwidth_from_bins(gamma):
     bins = np.zeros((3, 1, 5))
     for row, k in enumerate(first):
         bins[k, 0] += g[row] * r[row, k] ** np.arange(5)
-    sums = chain.chained(bins, h, gamma)[:, 0]
+    sums = path.chained(bins, h, gamma)[:, 0]
     inside = a[:, None] < h
     expected = [[(g * inside[:, j] * r[:, j] ** s).sum() for s in range(5)] for j in range(3)]
     np.testing.assert_allclose(sums, expected, rtol=1e-14)
@@ -186,7 +186,7 @@ def test_sums_at_every_bandwidth_from_bins(gamma):
     kappa, weights = np.array([0.0, 2.0, 1.0]), (2 * r + r * r) / h
     twice = np.stack([sums] * 3, axis=1)
     expected = (weights * g[:, None]).T @ weights
-    for found in chain.products(twice, kappa, h, gamma):
+    for found in path.products(twice, kappa, h, gamma):
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
@@ -202,9 +202,9 @@ def test_a_bound_out_of_reach_does_not_matter(kernel, degree):
     rng, form = np.random.default_rng(0), power_form(kernel)
     v, left, g = rng.uniform(-0.4, 0.4, 50), rng.uniform(0, 0.8, 50), rng.uniform(1, 2, 50)
     one, two = np.empty(50), np.empty(50)
-    settings = (0.5, form.kappa, form.gamma - 1.0, degree, form.areas)
-    near.one_sided(v, left, g, *settings, one)
-    near.two_sided(v, left, np.full(50, 0.5), g, *settings, two)
+    h, settings = 0.5, (form.kappa, form.gamma - 1.0, degree, form.areas)
+    near.one_sided(v, left, g, h, settings, one)
+    near.two_sided(v, left, np.full(50, 0.5), g, h, settings, two)
     np.testing.assert_allclose(one, two, rtol=SAME)
 
 
@@ -285,7 +285,7 @@ def test_outcomes_far_from_zero(estimator, bounds, from_bins):
 
 def test_more_bandwidths_are_no_more_passes_and_enter_no_row_twice(monkeypatch, from_bins):
     calls, loop = [], loops.add_rows
-    monkeypatch.setattr(loops, "add_rows", lambda *a: (calls.append(len(a[0])), loop(*a))[1])
+    monkeypatch.setattr(loops, "add_rows", lambda *a: (calls.append(len(a[0][0])), loop(*a))[1])
     for count in (3, 60):
         calls.clear()
         path = from_bins(problem(SelfNormalized(), rows(600)), np.geomspace(0.05, 2, count))
@@ -306,3 +306,15 @@ def test_kernels_without_bins_and_unordered_grids_go_term_by_term(monkeypatch):
     assert binned_module.has_bins(problem(SelfNormalized(), some), ordered)
     back, forth = (path_of(problem(SelfNormalized(), some), ordered[::k]) for k in (-1, 1))
     np.testing.assert_allclose(back.values[::-1], forth.values, rtol=SAME)
+
+
+@pytest.mark.parametrize("estimator", [SelfNormalized(), DoublyRobust()], ids=repr)
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_no_rows_add_nothing_to_bins(estimator, bounds):
+    some = rows(600, bounds=bounds)
+    grid = Grid(estimator.kernel, FACTORS)
+    whole, none = binned(estimator, grid, some), binned(estimator, grid, some.take(np.arange(0)))
+    for both in (whole + none, none + whole):
+        np.testing.assert_array_equal(both.bins, whole.bins)
+        np.testing.assert_array_equal(both.first, whole.first)
+        np.testing.assert_array_equal(both.finish().e, whole.finish().e)

@@ -11,8 +11,16 @@ from compiled.rows import BOUNDS, rows
 from titrant.compiled import poisson as loops
 from titrant.estimators import DoublyRobust, Question, SelfNormalized
 from titrant.inference import bootstrap
-from titrant.inference.bootstrap import fused_sums, plain_sums, resampled_sums
-from titrant.inference.poisson import EDGES, REST, UNTOLD, poisson_counts, row_keys
+from titrant.inference.bootstrap import (
+    EDGES,
+    REST,
+    UNTOLD,
+    fused_sums,
+    plain_sums,
+    poisson_counts,
+    resampled_sums,
+    row_keys,
+)
 from titrant.kernels import Biweight, Boundary, Gaussian, Scale
 
 SAME = 1e-12  # relative: the same sums in another order

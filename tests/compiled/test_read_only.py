@@ -24,7 +24,7 @@ print(tt.__file__, found.value)
 """
 LIST = """
 import numpy as np, titrant as tt
-from titrant.compiled.flags import listed
+from titrant.compiled.decorators import listed
 flags, which = np.zeros(64, np.uint8), np.zeros(64, np.int64)
 flags[5] = 1
 print(tt.__file__, listed(flags, 64, which))

@@ -11,16 +11,21 @@ import pytest
 from compiled.rows import BOUNDS, rows
 from titrant.compiled import statistics as loops
 from titrant.estimators import IPW, DoublyRobust, Question, SelfNormalized, Tally
-from titrant.estimators import fused as fused_module
-from titrant.estimators import fused_weight as fused_weight_module
-from titrant.estimators.fused import fused_statistics, fusible, rows_of_chunk
-from titrant.estimators.fused_weight import fused_weight
-from titrant.estimators.joint import Statistics, joint_estimates, statistics_of
-from titrant.estimators.tally import KEPT
-from titrant.estimators.weight import weight
+from titrant.estimators import joint as fused_module
+from titrant.estimators import weight as fused_weight_module
+from titrant.estimators.joint import (
+    KEPT,
+    Statistics,
+    fused_statistics,
+    fusible,
+    joint_estimates,
+    rows_of_chunk,
+    statistics_of,
+)
+from titrant.estimators.weight import fused_weight, weight
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Scale, Triangular, Uniform
 from titrant.kernels.base import CompactKernel
-from titrant.kernels.power import power_form
+from titrant.kernels.polynomial import power_form
 
 SAME = 1e-12  # relative: the same sums in another order
 ADVERSARIAL = 1e-10  # relative: rows at the kernel's edge, offsets of 1e8, weights over 12 decades
@@ -287,6 +292,34 @@ def test_many_rows_give_what_few_do(kernel, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
+@each_kernel
+@each_boundary
+@each_bounds
+def test_no_rows_have_no_weights(kernel, boundary, bounds, many, monkeypatch):
+    monkeypatch.setattr(fused_weight_module, "MANY", many)
+    # A side of the policy's dose in a late block of a long log may be empty.
+    none = replace(rows(bounds=bounds).take(np.arange(0)), first_row=100_000)
+    assert weight(none, kernel, boundary, Scale.of(H, 1)).shape == (0,)
+    assert fused_weight(none, kernel, boundary, Scale.of(H, 1)).shape == (0,)
+
+
+@pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("questions", [1, 2])
+@each_bounds
+def test_no_rows_add_nothing(estimator, questions, bounds, many, monkeypatch):
+    monkeypatch.setattr(fused_weight_module, "MANY", many)
+    asked, some = [question(estimator)] * questions, rows(bounds=bounds)
+    none = replace(some.take(np.arange(0)), first_row=100_000)
+    whole, empty = statistics_of(asked, [some]), statistics_of(asked, [none])
+    for both in (whole + empty, empty + whole):
+        np.testing.assert_array_equal(both.moments.mean, whole.moments.mean)
+        np.testing.assert_array_equal(both.moments.comoment, whole.moments.comoment)
+        np.testing.assert_array_equal(both.tally.largest, whole.tally.largest)
+        np.testing.assert_array_equal(both.tally.total, whole.tally.total)
+
+
 def test_estimators_with_weights_of_their_own_go_through_numpy(monkeypatch):
     monkeypatch.setattr(fused_weight_module, "MANY", 1)
 
@@ -315,7 +348,7 @@ def test_threads_change_no_bit():
 def test_a_pass_reads_the_rows_once(monkeypatch):
     # One call of the loop for one question, however many statistics it returns.
     calls, loop = [], loops.statistics
-    monkeypatch.setattr(loops, "statistics", lambda *a: (calls.append(len(a[0])), loop(*a))[1])
+    monkeypatch.setattr(loops, "statistics", lambda *a: (calls.append(len(a[0][0])), loop(*a))[1])
     fused_module.fused_statistics([question(SelfNormalized())], [rows(700)])
     assert calls == [700]
 

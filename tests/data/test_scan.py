@@ -17,8 +17,8 @@ from titrant.data.logged import joined
 from titrant.data.scan import scan_parquet
 from titrant.data.texts import Texts
 from titrant.errors import DataError, InvalidArgument
+from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
-from titrant.survey import survey_of
 
 COLUMNS = Columns(treatment="dose", outcome="loss", context=["age", "bmi"], propensity="q")
 N = 50

@@ -13,19 +13,22 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import foldnorm, kstest
 
-from titrant.data import load_warfarin, simulated_cohort
-from titrant.data.warfarin import KNOWN_SHA256, UnknownTable
-from titrant.data.warfarin_recipe import (
+from titrant.errors import DataError, InvalidArgument
+from titrant.paper.warfarin_table import (
     AGES,
     COLUMNS,
+    KNOWN_SHA256,
     VKORC1,
     YES_NO,
+    UnknownTable,
+    _Patients,
+    _root_dose,
     bmi,
     features,
+    load_warfarin,
+    simulated_cohort,
     usable,
 )
-from titrant.data.warfarin_simulated import _Patients, _root_dose
-from titrant.errors import DataError, InvalidArgument
 
 PUBLISHED = 5e-4  # facts of the table's description have three or four decimals
 ROUNDING = 1e-12  # sums of a few numbers of ordinary size

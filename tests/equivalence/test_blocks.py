@@ -19,10 +19,10 @@ from titrant import (
     compare,
     curve,
     evaluate,
-    evaluation,
 )
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Dosing, Quadratic
+from titrant.evaluation import evaluation
 from titrant.execute import BLOCK, add_up
 from titrant.inference import INTERVALS, PoissonBootstrap
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import titrant as tt
 from equivalence.test_sources import Chunks
 from titrant.data.simulate import Quadratic
+from titrant.evaluation.survey import digest_of, sums_of, survey_of
 from titrant.execute import Engine
-from titrant.survey import digest_of, sums_of, survey_of
 
 N, PART = 256, 64
 LOG = Quadratic().draw(N, 1)

@@ -11,12 +11,11 @@ import pytest
 import titrant as tt
 from equivalence.test_sources import Chunks, in_files
 from titrant.data.simulate import Dosing, Quadratic
+from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import Engine
-from titrant.learn.halves import Half
+from titrant.learn.honest import Half
 from titrant.outcome import Quadratic as Shape
 from titrant.outcome import RidgeModel, fold_of
-from titrant.quantiles import quantiles
-from titrant.survey import survey_of
 
 REACHED = 1e-8  # a search stops when its steps are this small; rounding moves it no further
 CLOSE = 1e-10  # sums added in another order
@@ -226,8 +225,8 @@ def columns(log):
 @pytest.mark.parametrize("width", [6.0, 1e-9])
 def test_quantiles_are_exact(width, monkeypatch):
     # Also of rounded numbers, which repeat; and when the first neighborhood is too small.
-    monkeypatch.setattr("titrant.quantiles.WIDTH", width)
-    monkeypatch.setattr("titrant.quantiles.FEWEST", 2.0 if width > 1 else 0.0)
+    monkeypatch.setattr("titrant.evaluation.survey.WIDTH", width)
+    monkeypatch.setattr("titrant.evaluation.survey.FEWEST", 2.0 if width > 1 else 0.0)
     log = Quadratic().draw(3_000, 5)
     source = Chunks(log, 700, sample_rows=300)
     sample = survey_of(source, Engine()).sample

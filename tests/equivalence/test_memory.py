@@ -10,8 +10,8 @@ import pytest
 
 import titrant as tt
 from evaluation.logs import NEAR
-from titrant import evaluation, quantiles, survey
 from titrant.data.simulate import Quadratic
+from titrant.evaluation import evaluation, survey
 from titrant.execute import Engine
 from titrant.learn import streamed
 
@@ -59,7 +59,7 @@ class DrawnSource:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(evaluation, "BLOCK", ROWS)
-    for module in (survey, quantiles, streamed):
+    for module in (survey, streamed):
         monkeypatch.setattr(module, "BATCH", ROWS)
 
 

@@ -17,11 +17,12 @@ import pytest
 
 import titrant as tt
 from evaluation.logs import FAR, NEAR, smooth_log
-from titrant import evaluation
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Dosing, Quadratic
 from titrant.data.source import SAMPLE
-from titrant.inference import INTERVALS
+from titrant.evaluation import evaluation
+from titrant.inference import INTERVALS, Verdict
+from titrant.outcome import Stack, ridge_pair
 
 CLOSE = 1e-10  # sums added in another order
 DERIVED = 1e-8  # functions of small differences of such sums, such as a check in standard errors
@@ -114,6 +115,8 @@ def assert_same(a, b):
         other = b.diagnostics[check.name]
         assert other.verdict == check.verdict
         assert other.value == pytest.approx(check.value, rel=DERIVED, abs=DERIVED)
+    assert b.diagnostics.names == a.diagnostics.names
+    assert b.diagnostics.notes == a.diagnostics.notes
 
 
 # The same rows
@@ -143,6 +146,39 @@ def test_compare(estimator, propensity, cut):
 def test_chunks_of_any_size(size):
     a, b = (tt.evaluate(log, NEAR, bandwidth=0.5) for log in (LOG, Chunks(LOG, size)))
     assert_same(a, b)
+
+
+def steps_by_site(n=1000):
+    """A log in which a site's number moves dose and outcome, by no line."""
+    rng = np.random.default_rng(0)
+    site = rng.integers(0, 6, n)
+    level = np.array([0.0, 1.5, -1.0, 0.5, 2.0, -1.5])[site]
+    t = 0.8 * level + rng.normal(size=n)
+    y = 0.5 * (t - 0.5) ** 2 + 2.0 * (t > 1) + 1.2 * level + 0.7 * rng.normal(size=n)
+    return tt.LoggedData(np.column_stack([site, rng.normal(size=n)]), t, y, names=("site", "age"))
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "default"])
+def test_every_check_of_models_and_bins(plain, cut):
+    models = {
+        "estimator": tt.DoublyRobust(outcome=Stack(ridge_pair())),
+        "propensity": tt.GaussianMixture(),
+    }
+    log = steps_by_site()
+    a, b = (
+        tt.evaluate(rows, tt.Constant(1.0), allow_untrusted=True, **(models if plain else {}))
+        for rows in (log, cut(log))
+    )
+    assert_same(a, b)
+    wanted = {"binned_balance", "dose_jump", "propensity_pit", "cut_predictions"}
+    assert wanted <= set(a.diagnostics.names)
+    # The means of both contexts stay, and plain models follow no steps: only bins show it.
+    assert a.diagnostics["covariate_balance"].verdict is Verdict.OK
+    found = a.diagnostics["binned_balance"]
+    assert (found.verdict is Verdict.WARN) == plain
+    assert ("share of 'site' = " in found.message) or not plain
+    assert a.diagnostics["dose_jump"].verdict is Verdict.WARN
+    assert any("act nonlinearly" in note for note in a.diagnostics.notes) != plain
 
 
 def test_many_files(tmp_path):
@@ -397,7 +433,7 @@ def test_a_selector_of_pairs_of_rows_looks_at_some_of_them():
 
 
 def test_folds_of_a_sample_are_those_of_the_whole_log():
-    from titrant.outcome.folds import fold_at, fold_of  # noqa: PLC0415
+    from titrant.outcome.crossfit import fold_at, fold_of  # noqa: PLC0415
 
     rows = np.array([3, 0, 17, 999, 12_345_678_901])
     whole = fold_of(0, 1_000, 5, 3)
@@ -406,8 +442,8 @@ def test_folds_of_a_sample_are_those_of_the_whole_log():
 
 
 def test_the_sample_is_drawn_evenly_and_apart_from_the_folds():
-    from titrant.outcome.folds import fold_at  # noqa: PLC0415
-    from titrant.survey import drawn_rows  # noqa: PLC0415
+    from titrant.evaluation.survey import drawn_rows  # noqa: PLC0415
+    from titrant.outcome.crossfit import fold_at  # noqa: PLC0415
 
     numbers = np.arange(200_000)
     drawn = numbers[drawn_rows(numbers, 0.1)]

@@ -7,10 +7,11 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from laws.designs import CASES, name, ready
 from titrant.errors import InvalidArgument
-from titrant.estimators import ESTIMATORS, IPW, SmoothedEstimator
+from titrant.estimators import ESTIMATORS, IPW, DirectMethod, DoublyRobust, SmoothedEstimator
 from titrant.kernels import Boundary, Epanechnikov, Gaussian
 
 REFUSED = {
@@ -93,7 +94,7 @@ def test_uses_what_it_says_and_nothing_else(estimator):
     terms = ready(estimator, rows).terms(bare, case.scale)
     np.testing.assert_array_equal(terms, ready(estimator, rows).terms(rows, case.scale))
     wider = ready(estimator, rows).terms(rows, case.scale.times(1.5))
-    assert np.array_equal(terms, wider) is not estimator.uses_bandwidth
+    assert np.array_equal(terms, wider) is not isinstance(estimator, SmoothedEstimator)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=name)
@@ -120,3 +121,10 @@ def test_a_full_matrix_cannot_be_corrected_at_bounds():
     np.testing.assert_array_equal(
         uncorrected.terms(bounded, case.scale), uncorrected.terms(free, case.scale)
     )
+
+
+@pytest.mark.parametrize("estimator", [DoublyRobust, DirectMethod])
+def test_one_fold_is_for_models_of_ones_own(estimator):
+    with pytest.raises(InvalidArgument, match="at least 2 for the default outcome model"):
+        estimator(folds=1)
+    assert estimator(outcome=LinearRegression(), folds=1).folds == 1

@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 
 from titrant.estimators import Tally
-from titrant.estimators.tally import KEPT
+from titrant.estimators.joint import KEPT
 
 EXACT = 1e-12  # sums in another order
 
 
 def test_known_answer():
     # w = 1, 3, 0, −1: Σw = 3, Σ|w| = 5, Σw² = 11, Σw⁴ = 83; ESS 9/11, ν = 121/83 − 1 < 1 → 1,
-    # largest share 3/5, purity 3/5, mean ¾, its SE √(11/4 − 9/16)/2.
+    # purity 3/5, mean ¾, its SE √(11/4 − 9/16)/2.
     tally = Tally.of(np.array([[1.0], [3.0], [0.0], [-1.0]]))
     assert tally.n == 4
     assert tally.count.tolist() == [3]
     assert tally.ess == pytest.approx([9 / 11])
     assert tally.degrees_of_freedom == pytest.approx([1])
-    assert tally.largest_share == pytest.approx([3 / 5])
     assert tally.purity == pytest.approx([3 / 5])
     assert tally.mean == pytest.approx([3 / 4])
     assert tally.mean_se == pytest.approx([np.sqrt(11 / 4 - 9 / 16) / 2])
@@ -33,14 +32,13 @@ def test_equal_weights_count_in_full():
     tally = Tally.of(np.full((50, 1), 0.7))
     assert tally.ess == pytest.approx([50])
     assert tally.degrees_of_freedom == pytest.approx([49])
-    assert tally.largest_share == pytest.approx([1 / 50])
     assert tally.purity == pytest.approx([1])
     assert tally.mean_se == pytest.approx([0], abs=1e-8)
 
 
 def test_no_weights_are_no_overlap():
     tally = Tally.of(np.zeros((5, 1)))
-    for zero in (tally.ess, tally.largest_share, tally.purity, tally.mean, tally.count):
+    for zero in (tally.ess, tally.purity, tally.mean, tally.count):
         assert zero.tolist() == [0]
 
 
@@ -65,5 +63,5 @@ def test_the_largest_weights_are_kept_in_order():
 def test_scale_does_not_matter():
     w = np.random.default_rng(2).lognormal(size=(200, 1))
     small, large = Tally.of(w * 1e-6), Tally.of(w * 1e6)
-    for field in ("ess", "degrees_of_freedom", "largest_share", "purity"):
+    for field in ("ess", "degrees_of_freedom", "purity"):
         np.testing.assert_allclose(getattr(small, field), getattr(large, field), rtol=1e-10)

@@ -26,9 +26,10 @@ from titrant import (
     evaluate,
 )
 from titrant.bandwidth import RuleOfThumb
-from titrant.curves import curve_on
 from titrant.data.simulate import Quadratic
-from titrant.evaluation import Evaluation
+from titrant.estimators import SmoothedEstimator
+from titrant.evaluation.curves import curve_on
+from titrant.evaluation.evaluation import Evaluation
 
 EXACT = 1e-10
 
@@ -155,7 +156,7 @@ def test_the_curve_finds_the_best_dose():
 
 # ── over bandwidths ──────────────────────────────────────────────────────────────────────────────
 
-SMOOTHED = [k for k in KINDS if k.uses_bandwidth]
+SMOOTHED = [k for k in KINDS if isinstance(k, SmoothedEstimator)]
 
 
 @pytest.mark.parametrize("estimator", SMOOTHED, ids=kind_name)

@@ -32,11 +32,13 @@ from titrant import (
 )
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Quadratic
+from titrant.estimators import SmoothedEstimator
 from titrant.inference import INTERVALS
+from titrant.propensity import CrossPropensity
 
 LOG = smooth_log()
 SN = SelfNormalized()
-SMOOTHED = [k for k in KINDS if k.uses_bandwidth]
+SMOOTHED = [k for k in KINDS if isinstance(k, SmoothedEstimator)]
 
 
 def refused(error, sentence, log=LOG, policy=NEAR, **settings):
@@ -437,10 +439,19 @@ def test_an_error_of_one_policy_among_several_names_it(policy, sentence, selecto
 
 def test_too_few_rows_for_the_folds():
     log = LoggedData([[1.0], [2], [3]], [0.1, 0.5, 0.7], [1.0, 2, 3], [1.0, 1, 1])
-    with pytest.raises(DataError, match="with 5 folds needs at least 10 rows; got 3"):
+    with pytest.raises(DataError, match="with 5 folds needs at least 10 rows to learn from; got 3"):
         evaluate(
             log,
             Linear(coef=[0.2]),
             estimator=DoublyRobust(outcome=LinearRegression()),
             bandwidth=1.0,
         )
+
+
+@pytest.mark.parametrize("estimator", [DoublyRobust(), SelfNormalized(), IPW()], ids=repr)
+def test_a_cross_fitted_propensity_of_ones_own_is_refused(estimator):
+    log = smooth_log()
+    unknown = LoggedData(log.context, log.treatment, log.outcome)
+    crossed = CrossPropensity({"line": LinearGaussian()})
+    with pytest.raises(InvalidArgument, match=r"Leave `propensity` out .* `DensityAverage"):
+        evaluate(unknown, Constant(0.4), estimator=estimator, propensity=crossed)

@@ -22,12 +22,15 @@ from titrant import (
     Constant,
     Discretized,
     DoublyRobust,
+    Linear,
     LinearGaussian,
+    LoggedData,
     SelfNormalized,
     compare,
     evaluate,
 )
-from titrant.inference import INTERVALS, Normal, PoissonBootstrap, RobustBiasCorrected
+from titrant.inference import INTERVALS, Normal, RobustBiasCorrected
+from titrant.learn.honest import HonestValue
 
 ROUNDING = 1e-9  # the same sums, rounded elsewhere
 FAR_ROUNDING = 2e-6  # outcomes and predictions near 1e8 are rounded to 1.5e-8, 3e-7 of an SE of .05
@@ -176,8 +179,8 @@ def test_asking_twice_gives_the_same_answer_and_leaves_the_log_alone(estimator):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_value_lies_in_its_interval(interval, seed):
     # Law: whatever the level, estimates, differences and simultaneous bands hold their own value.
-    # Not so around the corrected fit, nor for quantiles of draws.
-    if interval == RobustBiasCorrected(recentered=True) or isinstance(interval, PoissonBootstrap):
+    # Not so around the corrected fit.
+    if interval == RobustBiasCorrected(recentered=True):
         return
     log = DESIGN.draw(300, seed, propensity=False)
     policies = {"near": NEAR, "far": FAR, "constant": Constant(0.4)}
@@ -188,3 +191,90 @@ def test_a_value_lies_in_its_interval(interval, seed):
             for one in (*found.estimates.values(), *pairs):
                 low, high = one.interval(level)
                 assert low <= (one.difference if one in pairs else one.value) <= high
+
+
+def holds(one, value, level):
+    low, high = one.interval(level)
+    return low <= value <= high
+
+
+@pytest.mark.parametrize("interval", INTERVALS, ids=repr)
+@pytest.mark.parametrize("kind", ["bounded", "vector"])
+def test_a_value_lies_in_its_interval_at_bounds_and_of_several_doses(interval, kind):
+    if interval == RobustBiasCorrected(recentered=True):
+        return
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(300, 2))
+    if kind == "bounded":
+        t = rng.beta(1.0, 2.0, size=300)
+        log = LoggedData(x, t, np.exp(2 * t) + x[:, 0] + rng.normal(size=300), bounds=(0.0, 1.0))
+        policies = {"edge": Constant(0.0), "inside": Constant(0.5)}
+    else:
+        t = rng.normal(size=(300, 2)) + 0.3 * x
+        log = LoggedData(x, t, np.sum(t**2, axis=1) + rng.normal(size=300))
+        policies = {"edge": Constant([1.0, 1.0]), "inside": Constant([0.0, 0.0])}
+    found = compare(log, policies, interval=interval, allow_untrusted=True)
+    pair = found.contrast("edge", "inside")
+    for level in (0.5, 0.95):
+        assert all(holds(one, one.value, level) for one in found.estimates.values())
+        assert holds(pair, pair.difference, level)
+
+
+def test_simultaneous_bands_and_one_sided_bounds_hold_their_values():
+    policies = {"near": NEAR, "far": FAR, "constant": Constant(0.4)}
+    found = compare(LOG, policies, allow_untrusted=True)
+    for level in (0.5, 0.95):
+        for name, (low, high) in found.simultaneous(level).items():
+            assert low <= found[name].value <= high
+        for name, (low, high) in found.simultaneous_contrasts("near", level).items():
+            assert low <= found.contrast(name, "near").difference <= high
+
+
+def test_pooled_halves_hold_their_value_and_bounds_lie_below_their_gain():
+    parts = [
+        compare(DESIGN.draw(300, seed), {"learned": NEAR, "status quo": FAR}, allow_untrusted=True)
+        for seed in (0, 1)
+    ]
+    honest = HonestValue(tuple(parts), maximize=False)
+    pair = honest.comparison.contrast("learned", "status quo")
+    for level in (0.5, 0.95):
+        assert holds(honest, honest.value, level)
+        assert holds(pair, pair.difference, level)
+        gain, bound = honest.gain(level=level)
+        assert gain == -pair.difference
+        assert bound <= gain
+
+
+def twins(seed):
+    """A log and two rules that are one but for the last bit of a dose."""
+    log = DESIGN.draw(200, seed, propensity=False)
+    p = log.context.shape[1]
+    return log, {"a": Constant(0.4), "b": Linear([1e-17] + [0.0] * (p - 1), 0.4 + 1e-16)}
+
+
+@pytest.mark.parametrize("interval", INTERVALS, ids=repr)
+@pytest.mark.parametrize("seed", range(4))
+def test_two_rules_that_are_one_do_not_differ(interval, seed):
+    log, rules = twins(seed)
+    options = {"estimator": SelfNormalized(), "propensity": LinearGaussian()}
+    found = compare(log, rules, interval=interval, bandwidth=0.5, allow_untrusted=True, **options)
+    pair = found.contrast("a", "b")
+    # Their values differ by rounding, and that is no difference.
+    low, high = pair.interval()
+    assert low <= 0.0 <= high
+    assert pair.difference == 0.0
+    assert pair.confidence.center == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_halves_of_two_rules_that_are_one_show_no_improvement(seed):
+    (first, rules), (second, _) = twins(seed), twins(seed + 10)
+    options = {"estimator": SelfNormalized(), "propensity": LinearGaussian(), "bandwidth": 0.5}
+    named = {"learned": rules["b"], "status quo": rules["a"]}
+    parts = [compare(log, named, allow_untrusted=True, **options) for log in (first, second)]
+    honest = HonestValue(tuple(parts), maximize=False)
+    assert honest.contrast().center == 0.0
+    assert honest.comparison.contrast("learned", "status quo").difference == 0.0
+    assert not honest.improves()
+    low, high = honest.contrast().at(0.95)
+    assert low <= 0.0 <= high

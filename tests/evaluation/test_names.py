@@ -9,7 +9,7 @@ import pytest
 
 import titrant as tt
 from titrant.data.simulate import DESIGNS
-from titrant.evaluation import Evaluation
+from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import RBF, Clipped, Function, Linear, Rounded
 from titrant.report import gather
 

@@ -190,22 +190,28 @@ def test_bins_are_those_of_the_loop(self_normalized):
 @pytest.mark.parametrize("folds", [1, 2, 5])
 def test_cross_fitting_is_least_squares_on_the_other_folds(folds):
     # Each row is predicted by a regression on the rows of all other folds; one fold sees them all.
+    # The models' share in the error comes of all rows, predicted by each regression in turn.
     log, policy, h = one_dose(80)
     tau, n = policy(log.context), len(log)
     fold = fold_of(0, n, folds, 11)
     ones = np.ones((n, 1))
     design = np.hstack([ones, log.context, log.doses])
     target = np.hstack([ones, log.context, tau[:, None]])
-    r_tau, r_logged = np.empty(n), np.empty(n)
-    for i in range(n):
-        others = [j for j in range(n) if fold[j] != fold[i] or folds == 1]
-        beta, *_ = np.linalg.lstsq(design[others], log.outcome[others], rcond=None)
-        r_tau[i], r_logged[i] = target[i] @ beta, design[i] @ beta
     w = loop_weights(log, tau[:, None], h, floor=default_floor(log))
-    expected = naive.doubly_robust_self_normalized(w, log.outcome, r_tau, r_logged)
+    r_tau, r_logged, values = np.empty(n), np.empty(n), []
+    for k in range(folds):
+        others = [j for j in range(n) if fold[j] != k or folds == 1]
+        beta, *_ = np.linalg.lstsq(design[others], log.outcome[others], rcond=None)
+        for i in range(n):
+            if fold[i] == k:
+                r_tau[i], r_logged[i] = target[i] @ beta, design[i] @ beta
+        by_one = naive.doubly_robust_self_normalized(w, log.outcome, target @ beta, design @ beta)
+        values.append(by_one[0])
+    value, se = naive.doubly_robust_self_normalized(w, log.outcome, r_tau, r_logged)
+    se = math.sqrt(se**2 + naive.models_share(values))
     estimator = DoublyRobust(outcome=LinearRegression(), folds=folds, seed=11)
     found = evaluate(log, policy, estimator=estimator, bandwidth=h, allow_untrusted=True)
-    assert (found.value, found.se) == pytest.approx(expected, rel=1e-10)
+    assert (found.value, found.se) == pytest.approx((value, se), rel=1e-10)
 
 
 STAND_INS = (
@@ -259,8 +265,13 @@ def test_the_default_interval_is_the_leave_one_out_loop(estimator, case):
     tolerance = 1e-9 if log.bounded else 1e-10  # three moments more, and a quantile
     corrected = evaluate(log, policy, interval=RobustBiasCorrected(recentered=True), **asked)
     assert corrected.interval() == pytest.approx(expected, rel=tolerance, abs=tolerance)
-    # By default the same width stands around the value.
-    around = found.value - (high - low) / 2, found.value + (high - low) / 2
+    # By default the same width stands around the value, and more where the two differ by more than
+    # chance: s² = max(se_R², se² + max(0, (v − c)² − (se_R² − se²))).
+    se, se_r = found.se, corrected.confidence.se
+    gap = found.value - (low + high) / 2
+    s = math.sqrt(max(se_r**2, se**2 + max(0.0, gap**2 - max(se_r**2 - se**2, 0.0))))
+    half = (high - low) / 2 * (s / se_r if se_r > 0 else 1.0)
+    around = found.value - half, found.value + half
     assert found.interval() == pytest.approx(around, rel=tolerance, abs=tolerance)
     assert found.confidence.note == note
     assert (note is None) == (case not in (corner, empty_corner))

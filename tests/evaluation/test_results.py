@@ -22,7 +22,8 @@ from titrant import (
     evaluate,
 )
 from titrant.data.simulate import Quadratic
-from titrant.evaluation import Evaluation
+from titrant.estimators import SmoothedEstimator
+from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import INTERVALS, Normal, RobustBiasCorrected
 from titrant.policies import StatusQuo
 
@@ -54,7 +55,7 @@ def test_estimates_survive_json(estimator, interval):
     assert plain["effective_sample_size"] == found.ess
     assert (plain["interval"]["low"], plain["interval"]["high"]) == found.interval(0.95)
     assert plain["diagnostics"]["verdict"] in {"ok", "warn", "refuse"}
-    if estimator.uses_bandwidth:
+    if isinstance(estimator, SmoothedEstimator):
         assert plain["bandwidth"]["h"] == float(found.bandwidth.h)
         assert plain["bandwidth"]["reason"].endswith(".")
     else:
@@ -111,7 +112,7 @@ def test_estimates_that_are_refused_survive_json_too():
 def test_one_readable_line(estimator):
     found = run(estimator)
     low, high = found.interval()
-    h = "  h 0.5" if estimator.uses_bandwidth else ""
+    h = "  h 0.5" if isinstance(estimator, SmoothedEstimator) else ""
     verdict = found.diagnostics.verdict.value
     assert str(found) == (
         f"value {found.value:.4g}  95% CI {low:.4g} … {high:.4g}{h}  "

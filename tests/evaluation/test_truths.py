@@ -38,13 +38,13 @@ from titrant import (
 )
 from titrant.bandwidth import RuleOfThumb
 from titrant.data.simulate import Quadratic
-from titrant.estimators import Observed
+from titrant.estimators import Observed, SmoothedEstimator
 from titrant.kernels import Boundary
 
 SIGMAS = 4  # a seeded sample may be this many of its own standard errors off
 EXACT = 1e-12  # no noise and nothing to estimate: only rounding remains
 
-SMOOTHED = [k for k in KINDS if k.uses_bandwidth]
+SMOOTHED = [k for k in KINDS if isinstance(k, SmoothedEstimator)]
 
 
 def uniform_log(n):

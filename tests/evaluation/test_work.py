@@ -9,8 +9,9 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import titrant as tt
-from titrant import learning, nuisance
-from titrant.nuisance import MOST_MINUTES, check_work, outcome_work, propensity_work
+from titrant import learning
+from titrant.evaluation import nuisance
+from titrant.evaluation.nuisance import MOST_MINUTES, check_work, outcome_work, propensity_work
 from titrant.outcome import Spline
 
 OWN = {
@@ -113,7 +114,7 @@ def test_work_grows_with_rows_and_contexts():
     assert propensity_work(1_000, 20) < propensity_work(2_000, 20) < propensity_work(2_000, 21)
 
 
-@pytest.mark.parametrize(("times", "most"), [(1.0, 434), (learning.FITS, 204)])
+@pytest.mark.parametrize(("times", "most"), [(1.0, 427), (learning.FITS, 250)])
 def test_the_numbers_that_the_pages_name(widest, times, most):
     with pytest.raises(tt.DataError, match=f"up to {most} for so many rows"):
         check_work(widest, outcome=True, propensity=True, times=times)

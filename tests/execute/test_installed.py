@@ -39,8 +39,8 @@ def test_it_is_the_version_and_a_hash_of_the_source(tmp_path):
 def test_a_package_in_a_zip_file_is_the_same(tmp_path):
     here = Path(titrant.__file__).parent
     with zipfile.ZipFile(tmp_path / "titrant.zip", "w") as archive:
-        for module in here.rglob("*.py"):
-            archive.write(module, module.relative_to(here.parent))
+        for file in (*here.rglob("*.py"), *here.rglob("*.pyi")):
+            archive.write(file, file.relative_to(here.parent))
     assert asked_in(tmp_path / "titrant.zip") == installed()
 
 

@@ -123,13 +123,27 @@ def test_an_absurd_dose_is_named():
     assert found.diagnostics.verdict.value == "refuse"
 
 
+def test_a_single_absurd_outcome_is_named():
+    _, x, t, y = drawn()
+    y[3] = 9999.0
+    found = tt.evaluate(tt.LoggedData(x[:, None], t, y), POLICY, allow_untrusted=True)
+    assert "such as 9999" in found.diagnostics["stray_outcomes"].message
+    assert found.diagnostics.verdict.value == "warn"
+
+
+@pytest.mark.parametrize("rare", [0.002, 0.03])
+def test_rare_events_are_no_strays(rare):
+    rng, x, t, _ = drawn()
+    report = tt.check(tt.LoggedData(x[:, None], t, (rng.random(N) < rare) * 1.0))
+    assert "stray_outcomes" not in report.names
+
+
 def test_sound_columns_raise_nothing():
     rng, x, t, y = drawn()
     contexts = [x, rng.lognormal(size=N), (rng.random(N) < 0.01) * 1.0, rng.integers(0, 5, N)]
     report = tt.check(tt.LoggedData(np.column_stack(contexts), t, np.exp(y / 3)))
-    assert not {"coded_contexts", "coded_outcomes", "silent_contexts", "stray_doses"} & set(
-        report.names
-    )
+    named = {"coded_contexts", "coded_outcomes", "silent_contexts", "stray_doses", "stray_outcomes"}
+    assert not named & set(report.names)
 
 
 @pytest.mark.parametrize("part", ["context", "treatment", "outcome"])

@@ -16,8 +16,9 @@ import pytest
 
 import titrant as tt
 from faults import logs
+from optimize.functions import Numerical
 from titrant.cli import run
-from titrant.optimize import LBFGS, Checkpoint, NumericalObjective
+from titrant.optimize import LBFGS, Checkpoint
 
 HOW = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
 POLICY = tt.Constant(0.1)
@@ -162,7 +163,7 @@ def test_a_full_disk_keeps_the_state_before(tmp_path):
         if count == 3:
             limits.enter_context(room_for(100))
 
-    objective = NumericalObjective(lambda x: float(np.sum(np.cosh(x))))
+    objective = Numerical(lambda x: float(np.sum(np.cosh(x))))
     with ExitStack() as limits, pytest.raises(tt.ExecutionError) as caught:
         replace(search, progress=fill).minimize(objective, starts)
     (file,) = tmp_path.iterdir()

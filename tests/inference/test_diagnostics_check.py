@@ -8,14 +8,14 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
 import titrant as tt
-from titrant import trust
 from titrant.data.simulate import Quadratic
 from titrant.estimators import DoublyRobust
+from titrant.evaluation import trust
+from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.inference import Verdict
-from titrant.nuisance import Nuisances
 from titrant.propensity import calibration
-from titrant.survey import survey_of
 
 DESIGN = Quadratic()
 POLICY = tt.Linear(coef=[1.0, -0.5], intercept=0.3)
@@ -84,7 +84,15 @@ def test_with_a_policy_the_report_is_the_estimates_and_the_calibration():
     model = tt.LinearGaussian()
     found = tt.check(log, POLICY, estimator=DR, propensity=model)
     estimate = tt.evaluate(log, POLICY, estimator=DR, propensity=model)
-    assert found == estimate.diagnostics + tt.check(log, propensity=model)
+    # The ranks of the estimate are of doses that the model was fitted to, those of the report held
+    # out: the second take the place of the first.
+    held_out = tt.check(log, propensity=model)
+    own = estimate.diagnostics["propensity_pit"]
+    assert "of the doses that the model was fitted to are" in own.message
+    assert own.value != held_out["propensity_pit"].value
+    kept = tuple(c for c in estimate.diagnostics if c is not own)
+    assert found.checks == kept + held_out.checks
+    assert found.notes == estimate.diagnostics.notes + held_out.notes
 
 
 def test_the_direct_method_needs_no_propensity():
@@ -124,16 +132,24 @@ def test_there_must_be_something_to_calibrate():
 
 
 def test_a_long_log_is_calibrated_on_a_sample(monkeypatch):
-    log = DESIGN.draw(500, 0)
-    rows = sampled(log)
-    assert trust.some_rows(rows, 0) is rows
+    log, seen = DESIGN.draw(500, 0), []
+
+    def looked_at(nuisances, rows, folds, seed):
+        seen.append(rows)
+        return calibrated(nuisances, rows, folds, seed)
+
+    calibrated = trust.calibrated
+    monkeypatch.setattr(trust, "calibrated", looked_at)
+    tt.check(log, estimator=tt.SelfNormalized())
     monkeypatch.setattr(trust, "CALIBRATION_ROWS", 200)
-    drawn = trust.some_rows(rows, 0)
-    assert len(drawn.log) == 200
-    assert len(set(drawn.log.outcome)) == 200
+    tt.check(log, estimator=tt.SelfNormalized())
+    tt.check(log, estimator=tt.SelfNormalized(), seed=1)  # draws the folds, not the rows
+    whole, drawn, again = seen
+    assert whole.whole
+    assert len(drawn.log) == pytest.approx(200, abs=44)  # four sd of 500 draws with p = .4
+    assert len(set(drawn.log.outcome)) == len(drawn.log)
     assert drawn.log.outcome.tolist() == log.outcome[drawn.numbers].tolist()
-    assert drawn.numbers.tolist() == trust.some_rows(rows, 0).numbers.tolist()
-    assert drawn.numbers.tolist() != trust.some_rows(rows, 1).numbers.tolist()
+    assert drawn.numbers.tolist() == again.numbers.tolist()
 
 
 def test_the_report_follows_its_seed():

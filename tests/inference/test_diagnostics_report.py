@@ -11,14 +11,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+import naive
 import titrant as tt
-from titrant import evaluation
-from titrant.data.dose_laws import NormalDose, UniformDose
-from titrant.data.simulate import Quadratic, Synthetic
+from titrant.data.simulate import NormalDose, Quadratic, Synthetic, UniformDose
 from titrant.errors import NoOverlap, UntrustedEstimate
 from titrant.estimators import DoublyRobust
-from titrant.inference import Normal, Verdict, trust_support
-from titrant.inference.trust_support import LinearSurrogate, Support, extended_range
+from titrant.evaluation import evaluation
+from titrant.inference import Normal, Verdict, support
+from titrant.inference.support import LinearSurrogate, Support, extended_range
 from titrant.kernels import Boundary
 from titrant.propensity import truncated_density
 
@@ -37,9 +37,12 @@ NAMES = {
     "effective_sample_size",
     "largest_weight_share",
     "mean_weight",
-    "weight_tail",
+    "influence_tail",
     "floor_share",
     "covariate_balance",
+    "binned_balance",
+    "dose_jump",
+    "value_range",
     "support",
     "bandwidth_sensitivity",
     "smoothing_gap",
@@ -84,6 +87,14 @@ def test_weights_by_loops():
     assert report["covariate_balance"] == pytest.approx(moved.max(), rel=LOOP)
 
 
+def delta_se(estimate, estimator, log):
+    """The standard error of models that are given: the checks compare values by the same models."""
+    ready = evaluation.Evaluation.of(log, {"p": POLICY}, estimator, None)
+    rows, scale = ready._held_blocks[0][0], ready.question(0, estimate.bandwidth).scale
+    w = estimator.weight(rows, scale)
+    return naive.doubly_robust_self_normalized(w, rows.y, rows.r_tau, rows.r_logged)[1]
+
+
 def test_other_bandwidths_by_other_evaluations():
     log, h = log_of(), 0.4
     found = tt.evaluate(log, POLICY, estimator=DR, bandwidth=h)
@@ -91,7 +102,7 @@ def test_other_bandwidths_by_other_evaluations():
         tt.evaluate(log, POLICY, estimator=DR, bandwidth=f * h).value
         for f in (0.5, 0.5**0.5, 1.0, 2.0**0.5, 2.0)
     ]
-    expected = (max(values) - min(values)) / found.se
+    expected = (max(values) - min(values)) / delta_se(found, DR, log)
     assert numbers(found)["bandwidth_sensitivity"] == pytest.approx(expected, rel=LOOP)
 
 
@@ -101,13 +112,13 @@ def test_gaps_by_other_evaluations_and_influence_functions():
     corrected = replace(DR, boundary=Boundary.QUADRATIC)
     center = tt.evaluate(log, POLICY, estimator=corrected, bandwidth=0.84 * h)
     own = tt.evaluate(log, POLICY, estimator=DR, bandwidth=h)
-    gap = abs(own.value - center.value) / center.se
+    gap = abs(own.value - center.value) / delta_se(center, corrected, log)
     assert report["smoothing_gap"] == pytest.approx(gap, rel=LOOP)
 
     without = tt.SelfNormalized(boundary=Boundary.QUADRATIC)
     plain = tt.evaluate(log, POLICY, estimator=without, bandwidth=0.84 * h)
     ready = evaluation.Evaluation.of(log, {"p": POLICY}, corrected, None)
-    rows = ready.blocks[0][0]
+    rows = ready._held_blocks[0][0]
     w = without.weight(rows, ready.question(0, own.bandwidth).scale.times(0.84))
     w = w / w.mean()
     e = rows.y - rows.r_logged
@@ -275,10 +286,12 @@ def test_each_estimator_has_the_checks_that_apply():
         found = tt.evaluate(log, POLICY, estimator=estimator, propensity=model).diagnostics
         return set(found.names), found.notes
 
-    assert names(DR) == (NAMES, ())
-    assert names(tt.SelfNormalized()) == (NAMES - {"outcome_model_gap"}, ())
+    modeled = NAMES | {"propensity_pit"}
+    assert names(DR) == (modeled, ())
+    assert names(tt.SelfNormalized()) == (modeled - {"outcome_model_gap"}, ())
     smoothing = {"bandwidth_sensitivity", "smoothing_gap", "outcome_model_gap", "floor_share"}
-    assert names(tt.Discretized())[0] >= NAMES - smoothing - {"weight_tail"}
+    smoothing |= {"dose_jump"}
+    assert names(tt.Discretized())[0] >= NAMES - smoothing - {"influence_tail"}
     assert not names(tt.Discretized())[0] & smoothing
     direct, notes = names(tt.DirectMethod(outcome=MODEL))
     assert direct == {
@@ -286,6 +299,7 @@ def test_each_estimator_has_the_checks_that_apply():
         "largest_weight_share",
         "mean_weight",
         "support",
+        "value_range",
     }
     assert "uses no propensities" in notes[0]
 
@@ -340,7 +354,7 @@ def test_doses_without_a_density_leave_the_support_unchecked():
 
 def test_a_long_log_has_a_surrogate_of_some_of_its_rows(monkeypatch):
     log = DESIGN.draw(4000, 0)
-    monkeypatch.setattr(trust_support, "SURROGATE_ROWS", 1000)
+    monkeypatch.setattr(support, "SURROGATE_ROWS", 1000)
     part = Support.of(log, 0.1, modeled=False)
     assert part.model.coef.tolist() == Support.of(log, 0.1, modeled=False).model.coef.tolist()
     # Four standard errors, .6/√1000 over sd(x) = .29, of coefficients of order 1.
@@ -415,7 +429,7 @@ def test_heavy_tailed_weights_are_found_out():
     log = tt.LoggedData(x, t, t**2, norm.pdf(t, x, 0.35))
     wide = tt.SelfNormalized(kernel=tt.Gaussian(), clip=0.0)
     found = tt.evaluate(log, tt.Constant(0.0), estimator=wide, bandwidth=2.0, allow_untrusted=True)
-    assert found.diagnostics["weight_tail"].verdict is Verdict.WARN
+    assert found.diagnostics["influence_tail"].verdict is Verdict.WARN
 
 
 def test_without_overlap_there_is_a_refusal_and_no_nan():
@@ -433,7 +447,7 @@ def test_hardly_any_overlap_is_refused_with_numbers_or_marked():
     with pytest.raises(UntrustedEstimate) as refusal:
         tt.evaluate(log, far, estimator=DR, bandwidth=0.5)
     sentence = str(refusal.value)
-    assert "of 300 rows (30 wanted, 10 needed)" in sentence
+    assert "of 300 rows (20 wanted, 10 needed)" in sentence
     assert "Ask about a policy closer to the log" in sentence
     assert sentence.endswith("Pass `allow_untrusted=True` to see the number all the same.")
     marked = tt.evaluate(log, far, estimator=DR, bandwidth=0.5, allow_untrusted=True)

@@ -4,91 +4,133 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from titrant.errors import InvalidArgument, UntrustedEstimate
-from titrant.inference import Check, Diagnostics, Verdict, trust_rules
-from titrant.inference.balance import Imbalance
+from titrant.inference import Check, Diagnostics, Verdict, rules
+from titrant.inference.balance import BinnedImbalance, Bins, Cut, Imbalance
+from titrant.scaling import Held
 
 OK, WARN, REFUSE = Verdict.OK, Verdict.WARN, Verdict.REFUSE
 TINY = 1e-9  # a step across a limit
 
 
 def share(one: float) -> Check:
-    return trust_rules.largest_weight_share((one, one, one))
+    return rules.largest_weight_share((one, one, one))
 
 
 def outside(part: float) -> Check:
-    return trust_rules.support(part, 0.02, surrogate=False)
+    return rules.support(part, 0.02, surrogate=False)
 
 
 def raised(part: float) -> Check:
-    return trust_rules.floor_share(part, 0.02, 0.5)
+    return rules.floor_share(part, 0.02, 0.5, 1.01)
+
+
+def harmlessly_raised(part: float) -> Check:
+    return rules.floor_share(part, 0.02, 0.5, 1.0)
+
+
+def tail(index: float) -> Check:
+    return rules.influence_tail(index, 0.71)
+
+
+def tail_of_many(index: float) -> Check:
+    return rules.influence_tail(index, 0.7)
+
+
+def jump(in_se: float) -> Check:
+    return rules.dose_jump(-1.0, in_se, -0.71)
+
+
+def bend(in_se: float) -> Check:
+    return rules.dose_jump(-1.0, in_se, -0.7)
+
+
+def turn(in_se: float) -> Check:
+    return rules.dose_jump(-1.0, in_se, 2.0)
 
 
 def near_bound(part: float) -> Check:
-    return trust_rules.boundary_mass(part, corrected=False)
+    return rules.boundary_mass(part, corrected=False)
 
 
 def near_corrected_bound(part: float) -> Check:
-    return trust_rules.boundary_mass(part, corrected=True)
+    return rules.boundary_mass(part, corrected=True)
 
 
 def ess(value: float) -> Check:
-    return trust_rules.effective_sample_size(value, 1000)
+    return rules.effective_sample_size(value, 1000)
 
 
 def mean_weight(mean: float) -> Check:
-    return trust_rules.mean_weight(mean, 0.1)
+    return rules.mean_weight(mean, 0.1)
 
 
 def sure_mean_weight(mean: float) -> Check:
-    return trust_rules.mean_weight(mean, 0.01)
+    return rules.mean_weight(mean, 0.01)
+
+
+def robust_mean_weight(mean: float) -> Check:
+    return rules.mean_weight(mean, 0.01, rules.MEAN_WEIGHT_GAP_DR)
+
+
+def share_of_events(value: float) -> Check:
+    return rules.value_range(value, 0.0, 1.0)
 
 
 def unsure_mean_weight(mean: float) -> Check:
-    return trust_rules.mean_weight(mean, 0.3)
+    return rules.mean_weight(mean, 0.3)
 
 
 def stabilized(mean: float) -> Check:
-    return trust_rules.stabilized_weight(mean, 0.05)
+    return rules.stabilized_weight(mean, 0.05)
 
 
 def sure_stabilized(mean: float) -> Check:
-    return trust_rules.stabilized_weight(mean, 0.001)
+    return rules.stabilized_weight(mean, 0.001)
 
 
 def pit(distance: float) -> Check:
-    return trust_rules.propensity_pit(distance, 1e-4)
+    return rules.propensity_pit(distance, 1e-4)
 
 
 def pit_by_chance(distance: float) -> Check:
-    return trust_rules.propensity_pit(distance, 1e-3)
+    return rules.propensity_pit(distance, 1e-3)
 
 
 @pytest.mark.parametrize(
     ("rule", "value", "verdict"),
     [
-        (ess, 30.0, OK),
-        (ess, 30.0 - TINY, WARN),
+        (robust_mean_weight, 0.75, OK),
+        (robust_mean_weight, 0.75 - TINY, WARN),
+        (robust_mean_weight, 0.5 - TINY, REFUSE),
+        (share_of_events, 0.0, OK),
+        (share_of_events, -TINY, WARN),
+        (share_of_events, 1.0 + TINY, WARN),
+        (ess, 20.0, OK),
+        (ess, 20.0 - TINY, WARN),
         (ess, 10.0, WARN),
         (ess, 10.0 - TINY, REFUSE),
         (ess, 0.0, REFUSE),
         (ess, math.nan, REFUSE),
-        (share, 0.1, OK),
-        (share, 0.1 + TINY, WARN),
+        (share, 0.2, OK),
+        (share, 0.2 + TINY, WARN),
         (share, 0.3, WARN),
         (share, 0.3 + TINY, REFUSE),
-        (trust_rules.weight_tail, 0.7, OK),
-        (trust_rules.weight_tail, 0.7 + TINY, WARN),
-        (trust_rules.weight_tail, -0.5, OK),
+        (tail, 0.8, OK),
+        (tail, 0.8 + TINY, WARN),
+        (tail, -0.5, OK),
+        (tail_of_many, 2.0, OK),
         (mean_weight, 1.0 + 0.3 - TINY, OK),
         (mean_weight, 1.0 + 0.3 + TINY, WARN),
         (mean_weight, 1.0 - 0.3 - TINY, WARN),
-        (sure_mean_weight, 1.0 + 0.03 - TINY, OK),
-        (sure_mean_weight, 1.0 - 0.03 - TINY, WARN),
+        (sure_mean_weight, 1.0 + 0.05 - TINY, OK),
+        (sure_mean_weight, 1.0 - 0.05 - TINY, WARN),
         # Refused when it is both far from 1 in its own standard errors and off by a factor of 2.
         (sure_mean_weight, 0.5, WARN),
         (sure_mean_weight, 0.5 - TINY, REFUSE),
@@ -97,6 +139,13 @@ def pit_by_chance(distance: float) -> Check:
         (unsure_mean_weight, 0.3, OK),
         (raised, 0.05, OK),
         (raised, 0.05 + TINY, WARN),
+        (harmlessly_raised, 0.9, OK),
+        (jump, 3.0, OK),
+        (jump, 3.0 + TINY, WARN),
+        (bend, 9.0, OK),
+        (turn, 9.0, OK),
+        (rules.cut_predictions, 1.0, OK),
+        (rules.cut_predictions, 1.0 + TINY, WARN),
         (outside, 0.1, OK),
         (outside, 0.1 + TINY, WARN),
         (outside, 0.5, WARN),
@@ -104,13 +153,13 @@ def pit_by_chance(distance: float) -> Check:
         (near_bound, 0.0, OK),
         (near_bound, TINY, WARN),
         (near_corrected_bound, 1.0, OK),
-        (trust_rules.smoothing_gap, 1.5, OK),
-        (trust_rules.smoothing_gap, 1.5 + TINY, WARN),
-        (trust_rules.outcome_model_gap, 2.58, OK),
-        (trust_rules.outcome_model_gap, 2.58 + TINY, WARN),
-        (trust_rules.outcome_model_gap, math.inf, WARN),
-        (trust_rules.bandwidth_sensitivity, 4.0, OK),
-        (trust_rules.bandwidth_sensitivity, 4.0 + TINY, WARN),
+        (rules.smoothing_gap, 1.5, OK),
+        (rules.smoothing_gap, 1.5 + TINY, WARN),
+        (rules.outcome_model_gap, 4.0, OK),
+        (rules.outcome_model_gap, 4.0 + TINY, WARN),
+        (rules.outcome_model_gap, math.inf, WARN),
+        (rules.bandwidth_sensitivity, 4.0, OK),
+        (rules.bandwidth_sensitivity, 4.0 + TINY, WARN),
         (pit, 0.05, OK),
         (pit, 0.05 + TINY, WARN),
         (pit_by_chance, 0.9, OK),
@@ -133,14 +182,14 @@ def test_each_rule_on_both_sides_of_its_limits(rule, value, verdict):
 
 def test_an_infinite_stabilized_weight_warns():
     # A held-out density of 0 makes mean and standard error infinite: inf > 3·inf is False.
-    assert trust_rules.stabilized_weight(math.inf, math.inf).verdict is WARN
+    assert rules.stabilized_weight(math.inf, math.inf).verdict is WARN
 
 
 def test_one_huge_weight_is_not_excused_by_the_se_it_makes():
-    found = trust_rules.stabilized_weight(2.8e18, 2.8e18)
+    found = rules.stabilized_weight(2.8e18, 2.8e18)
     assert found.verdict is WARN
     assert "is 2.8e+18 ± 2.8e+18 and" in found.message
-    assert trust_rules.stabilized_weight(1.9, 0.5).verdict is OK
+    assert rules.stabilized_weight(1.9, 0.5).verdict is OK
 
 
 @pytest.mark.parametrize(
@@ -159,22 +208,67 @@ def test_one_huge_weight_is_not_excused_by_the_se_it_makes():
 )
 def test_balance_must_be_off_both_materially_and_beyond_chance(in_sd, in_se, named, verdict):
     names = ("age", "bmi")[: len(in_sd)]
-    found = trust_rules.covariate_balance(Imbalance(np.array(in_sd), np.array(in_se)), names)
+    found = rules.covariate_balance(Imbalance(np.array(in_sd), np.array(in_se)), names)
     assert found.verdict is verdict
     assert f"'{named}'" in found.message
     assert found.value == in_sd[names.index(named)]
 
 
+def binned(in_sd, in_se, leveled, se=1.0) -> Check:
+    """Return the check of two contexts, the first with two levels, the second in three parts."""
+    bins = Bins(
+        (Cut("sex", np.array([0.5]), np.array([0.0, 1.0])), Cut("age", np.array([40.0, 60.0]))),
+        Held.of(np.zeros((9, 2))),
+    )
+    share, weighted = np.array([0.5, 0.5, 0.3, 0.3, 0.4]), np.array([0.6, 0.4, 0.2, 0.3, 0.5])
+    moved = None if leveled is None else np.array(leveled)
+    found = BinnedImbalance(share, weighted, np.array(in_sd), np.array(in_se), 5, moved)
+    return rules.binned_balance(found, bins, se)
+
+
+FIVE = 3.46  # Φ⁻¹(1 − .0027/10), the limit of five bins
+
+
+@pytest.mark.parametrize(
+    ("in_sd", "in_se", "leveled", "named", "verdict"),
+    [
+        # Off by more than .1 sd, beyond chance, and with more than .3 SE of the value in it.
+        ([0, 0, 0.11, 0, 0], [0, 0, FIVE + 0.01, 0, 0], [0, 0.31], "'age' up to 40", WARN),
+        ([0, 0, 0.11, 0, 0], [0, 0, FIVE + 0.01, 0, 0], [0, -0.31], "'age' up to 40", WARN),
+        ([0, 0, 0.09, 0, 0], [0, 0, 9.0, 0, 0], [0, 0.9], "'age' up to 40", OK),
+        ([0, 0, 0.11, 0, 0], [0, 0, FIVE - 0.01, 0, 0], [0, 0.9], "'age' up to 40", OK),
+        ([0, 0, 0, 0.5, 0], [0, 0, 0, 9.0, 0], [0, 0.3], "'age' from 40 to 60", OK),
+        # A value that moves by a whole SE is too much, whatever the bins show.
+        ([0, 0, 0, 0, 0.01], [0, 0, 0, 0, 0.1], [0, 1.01], "'age' above 60", WARN),
+        # The context that moves the value is named, not the one that is off most.
+        ([0.9, 0.9, 0, 0.2, 0], [9, 9, 0, 9, 0], [0.1, 0.5], "'age' from 40 to 60", WARN),
+        ([0.9, 0.9, 0, 0.2, 0], [9, 9, 0, 9, 0], [0.6, 0.5], "'sex' = 0", WARN),
+        # Without residuals, material imbalance beyond chance is enough.
+        ([0.2, 0.2, 0, 0, 0], [9, 9, 0, 0, 0], None, "'sex' = 0", WARN),
+        ([0.2, 0.2, 0, 0, 0], [3, 3, 0, 0, 0], None, "'sex' = 0", OK),
+    ],
+)
+def test_bins_are_off_where_that_moves_the_value(in_sd, in_se, leveled, named, verdict):
+    found = binned(in_sd, in_se, leveled)
+    assert found.verdict is verdict
+    assert f"share of {named} goes from" in found.message
+    assert found.message.endswith(".")
+
+
+def test_an_estimate_without_error_cannot_be_moved():
+    assert binned([0.5] * 5, [9] * 5, [0.0, 0.0], se=0.0).verdict is OK
+
+
 def test_messages_carry_the_numbers_the_rule_and_the_remedy():
     assert ess(8.0).message == (
-        "The effective sample size is 8 of 1,000 rows (30 wanted, 10 needed). "
+        "The effective sample size is 8 of 1,000 rows (20 wanted, 10 needed). "
         "Ask about a policy closer to the log, widen the bandwidth, or collect more rows."
     )
-    assert trust_rules.largest_weight_share((0.02, 0.08, 0.14)).message == (
-        "The largest weight holds 2 % of all weight (10 % is much, 30 % too much), "
+    assert rules.largest_weight_share((0.02, 0.08, 0.14)).message == (
+        "The largest weight holds 2 % of all weight (20 % is much, 30 % too much), "
         "the largest 5 8 %, the largest 10 14 %."
     )
-    surrogate = trust_rules.support(0.25, 0.017, surrogate=True).message
+    surrogate = rules.support(0.25, 0.017, surrogate=True).message
     assert "25 %" in surrogate
     assert "0.017" in surrogate
     assert "linear-Gaussian model fitted for this check alone" in surrogate
@@ -185,32 +279,32 @@ def test_messages_carry_the_numbers_the_rule_and_the_remedy():
 
 
 def report() -> Diagnostics:
-    return Diagnostics.of([ess(200.0), share(0.2), "The tail was not fitted.", ess(5.0)])
+    return Diagnostics.of([ess(200.0), share(0.25), "The tail was not fitted.", ess(5.0)])
 
 
 def test_the_worst_check_is_the_verdict():
     assert Diagnostics(()).verdict is OK
-    assert Diagnostics((ess(50.0), share(0.2))).verdict is WARN
+    assert Diagnostics((ess(50.0), share(0.25))).verdict is WARN
     assert report().verdict is REFUSE
 
 
 def test_a_refusal_raises_with_numbers_and_remedy_and_nothing_else_does():
-    Diagnostics((share(0.2),)).require_trust()
+    Diagnostics((share(0.25),)).require_trust()
     with pytest.raises(UntrustedEstimate, match=r"size is 5 of 1,000 rows .* `allow_untrusted="):
         report().require_trust()
 
 
 def test_checks_by_name():
-    found = Diagnostics((ess(50.0), share(0.2)))
+    found = Diagnostics((ess(50.0), share(0.25)))
     assert found.names == ("effective_sample_size", "largest_weight_share")
-    assert found["largest_weight_share"].value == 0.2
+    assert found["largest_weight_share"].value == 0.25
     assert [c.name for c in found] == list(found.names)
     with pytest.raises(InvalidArgument, match=r"no check 'ess'.* 'effective_sample_size', "):
         found["ess"]
 
 
 def test_a_report_is_plain_when_asked_and_readable_otherwise():
-    found = Diagnostics.of([ess(8.0), trust_rules.outcome_model_gap(math.inf), "A <note>."])
+    found = Diagnostics.of([ess(8.0), rules.outcome_model_gap(math.inf), "A <note>."])
     plain = found.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert plain["verdict"] == "refuse"
@@ -225,6 +319,12 @@ def test_a_report_is_plain_when_asked_and_readable_otherwise():
 
 
 def test_reports_add_up():
-    a, b = Diagnostics.of([ess(50.0), "One."]), Diagnostics.of([share(0.2), "Two."])
+    a, b = Diagnostics.of([ess(50.0), "One."]), Diagnostics.of([share(0.25), "Two."])
     assert (a + b).names == ("effective_sample_size", "largest_weight_share")
     assert (a + b).notes == ("One.", "Two.")
+
+
+def test_the_page_names_the_warnings_that_bear_on_confounding():
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "read-the-trust-report.md"
+    told = page.read_text(encoding="utf-8").split("bear on confounding?")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(\w+)`", told)) == rules.CONFOUNDING

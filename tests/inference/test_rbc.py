@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -27,9 +28,10 @@ from titrant.estimators import (
     Rows,
     ask,
 )
+from titrant.estimators.joint import answered
 from titrant.inference import Normal, RobustBiasCorrected
 from titrant.inference.base import StudentInterval, quantile
-from titrant.inference.rbc import corrected_answers, corrected_question, influence
+from titrant.inference.rbc import corrected_answers, corrected_question, influence, widening
 from titrant.kernels import Boundary, Scale, Uniform
 
 EXACT = 1e-12
@@ -169,7 +171,7 @@ def test_joint_covariance_is_that_of_the_influences():
     questions = [Question(e, p, H) for e in (SelfNormalized(), DoublyRobust()) for p in (0, 1)]
     over_rows = in_one_block(near, far)
     inference = CORRECTED.infer(ask(questions, over_rows), over_rows)
-    answers = corrected_answers(ask(questions, over_rows), over_rows)
+    answers = answered(corrected_answers(ask(questions, over_rows)), over_rows)
     phi = np.array(
         [influence(a.question, a.mean, 60, (near, far)[a.question.policy]) for a in answers]
     )
@@ -368,3 +370,35 @@ def test_more_degrees_narrow_the_interval_of_a_contrast():
     few, many = (result[name].confidence.degrees for name in ("few", "many"))
     assert few < 0.5 * many
     assert result.contrast("many", "few").confidence.degrees == few
+
+
+# ── what the interval reaches over ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("gap", "se", "corrected_se", "expected"),
+    [
+        (0.0, 1.0, 1.25, 1.25),
+        # Chance explains a squared gap of 1.25² − 1² = .5625.
+        (0.75, 1.0, 1.25, 1.25),
+        # Beyond it: 1² + (2² − .5625) = 4.4375.
+        (2.0, 1.0, 1.25, math.sqrt(4.4375)),
+        # A corrected fit that is surer than the value explains no gap at all.
+        (0.5, 1.0, 0.9, math.sqrt(1.25)),
+    ],
+)
+def test_an_interval_reaches_over_what_chance_does_not_explain(gap, se, corrected_se, expected):
+    rows = some_rows(60)
+    point = ask([Question(SelfNormalized(), 0, H)], in_one_block(rows))
+    point = dataclasses.replace(point, values=np.array([1.0]), covariance=np.array([[se**2]]))
+    variance = np.array([corrected_se**2])
+    factor = widening(point, np.array([1.0 - gap]), variance)
+    assert factor[0] * corrected_se == pytest.approx(expected, rel=EXACT)
+
+
+def test_equal_policies_still_differ_by_nothing():
+    rows = some_rows(60)
+    questions = [Question(SelfNormalized(), 0, H), Question(SelfNormalized(), 0, H)]
+    point = ask(questions, in_one_block(rows))
+    contrast = RobustBiasCorrected().infer(point, in_one_block(rows)).contrast(0, 1)
+    assert contrast.se == pytest.approx(0.0, abs=1e-7)

@@ -8,7 +8,7 @@ from scipy import integrate
 from scipy.stats import norm
 
 from titrant import InvalidArgument
-from titrant.inference.simultaneous import DRAWS, simultaneous_probability
+from titrant.inference.base import DRAWS, simultaneous_probability
 
 # The level is estimated from DRAWS draws of the largest |t|; four of its standard errors.
 MONTE_CARLO = 4 * np.sqrt(0.95 * 0.05 / DRAWS)

@@ -15,13 +15,14 @@ import pytest
 import titrant as tt
 from equivalence.test_sources import Chunks, in_files
 from laws.own import CONSTRAINTS, ESTIMATORS, Along, HalfSpace, Negative, Quotient, Tilted, Tricube
+from optimize.functions import Numerical
 from titrant.bandwidth import PlugIn, binned
 from titrant.data.simulate import Quadratic
-from titrant.estimators import fused_weight
+from titrant.estimators import weight
 from titrant.inference import INTERVALS, bootstrap
 from titrant.kernels import Epanechnikov
 from titrant.learn import search
-from titrant.optimize import LBFGS, Constraint, NumericalObjective, Status
+from titrant.optimize import LBFGS, Constraint, Status
 from titrant.policies import Policy
 
 CLOSE = 1e-9  # the same sums by other operations
@@ -29,7 +30,7 @@ SEARCHED = 2e-5  # where two searches for one minimum end, in units of the param
 INSIDE = 1e-8  # how far rounding may carry a point out of its set
 
 LOG = Quadratic().draw(500, seed=3)
-MANY = Quadratic().draw(fused_weight.MANY + 1, seed=4)
+MANY = Quadratic().draw(weight.MANY + 1, seed=4)
 POLICY = tt.Linear([0.9, -0.4], 0.2)
 
 each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
@@ -40,7 +41,7 @@ each_constraint = pytest.mark.parametrize("name", CONSTRAINTS)
 def loops(request, monkeypatch):
     """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
     many = 1 if request.param else sys.maxsize
-    monkeypatch.setattr(fused_weight, "MANY", many)
+    monkeypatch.setattr(weight, "MANY", many)
     monkeypatch.setattr(binned, "MANY", many)
     monkeypatch.setattr(bootstrap, "_MANY", many)
     if not request.param:
@@ -248,7 +249,7 @@ def test_the_nearest_point_of_a_half_space(size):
     # Known answer: the least ‖β − c‖² in a set is at the projection of c, here badly scaled.
     rng = np.random.default_rng(size)
     half, c = HalfSpace(tuple(rng.normal(size=size)), -1.0), 3 + rng.normal(size=size)
-    objective = NumericalObjective(lambda b: float(np.sum((b - c) ** 2)))
+    objective = Numerical(lambda b: float(np.sum((b - c) ** 2)))
     found = LBFGS(constraint=half).minimize(objective, rng.normal(size=(4, size)))
     np.testing.assert_allclose(found.params, half.project(c[None])[0], atol=1e-5)
     assert found.status is Status.CONVERGED
@@ -262,7 +263,7 @@ def test_a_narrow_valley_across_a_half_space():
 
     half = HalfSpace((1.0, 0.0), 0.5)
     found = LBFGS(constraint=half).minimize(
-        NumericalObjective(rosenbrock, step=1e-7), np.array([[-1.2, 1.0]])
+        Numerical(rosenbrock, step=1e-7), np.array([[-1.2, 1.0]])
     )
     np.testing.assert_allclose(found.params, [0.5, 0.25], atol=1e-4)
 
@@ -276,7 +277,7 @@ class Halving(Constraint):
 
 
 def test_a_projection_that_is_none_is_refused():
-    objective = NumericalObjective(lambda b: float(np.sum((b - [2.0, 0.3]) ** 2)))
+    objective = Numerical(lambda b: float(np.sum((b - [2.0, 0.3]) ** 2)))
     with pytest.raises(tt.InvalidArgument, match="leaves its own points where they are"):
         LBFGS(constraint=Halving()).minimize(objective, np.array([[-0.5, 2.0], [1.0, 1.0]]))
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import LinearRegression
 import titrant as tt
 from learn.examples import QUADRATIC, changed, quadratic_log
 from titrant.data.simulate import DESIGNS
+from titrant.learn.baselines import least_absolute
 from titrant.learn.bins import BinObjective, bin_doses, softmax
-from titrant.learn.median import least_absolute
 from titrant.outcome import Quadratic, RidgeModel
 
 ROUNDING = 1e-9

@@ -8,7 +8,7 @@ import pytest
 import titrant as tt
 from learn.examples import CLASSES, QUADRATIC, changed, linear_part, quadratic_log
 from titrant.data.simulate import DESIGNS
-from titrant.learn.procedure import silent
+from titrant.learn.setting import silent
 from titrant.optimize import Ball, Box, Free, paper_box
 from titrant.outcome import Quadratic, RidgeModel
 

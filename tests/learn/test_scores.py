@@ -8,11 +8,17 @@ from scipy.stats import sem
 
 import titrant as tt
 from learn.examples import quadratic_log
-from titrant.learn.candidates import Candidate
+from titrant.learn.candidates import (
+    BANDWIDTH,
+    SCORE_FLOOR,
+    Candidate,
+    HeldOut,
+    paired,
+    scores,
+    weights_of,
+)
 from titrant.learn.classes import LinearClass
-from titrant.learn.combine import HeldOut, paired, weights_of
 from titrant.learn.rows import LearningRows
-from titrant.learn.score import BANDWIDTH, FLOOR, scores
 from titrant.learn.setting import Units
 from titrant.learn.tables import Curves
 from titrant.outcome import DoseTable
@@ -41,7 +47,7 @@ def test_scores_are_those_of_a_loop(bounds):
             tau = min(max(rows.phi[i] @ beta, units.low), units.high)
             u = (tau - log.treatment[i]) / h
             assert bounds is None or (-3 + h < tau < 3 - h)  # where the boundary changes nothing
-            w = 0.75 * max(1 - u * u, 0) / (h * max(log.propensity[i], FLOOR / s))
+            w = 0.75 * max(1 - u * u, 0) / (h * max(log.propensity[i], SCORE_FLOOR / s))
             expected[j, i] = 1 + tau**2 + w * (log.outcome[i] - 1 - log.treatment[i] ** 2)
     np.testing.assert_allclose(scores(params, rows, units), expected, rtol=1e-9)
 

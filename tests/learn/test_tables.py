@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from learn.examples import SEEN, Memorizing, numbered, quadratic_log
-from titrant.learn.procedure import silent
+from titrant.learn.setting import silent
 from titrant.learn.tables import CrossTables, Predictions, predict
 from titrant.outcome import Quadratic, RidgeModel, Spline, fold_of
 

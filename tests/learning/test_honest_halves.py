@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import titrant as tt
 from learn.examples import FAST, GRADE, SEEN, Memorizing, numbered, quadratic_log
-from titrant.learn.honest import LEARNED
-from titrant.learn.pooling import pooled, student
+from titrant.inference.diagnostics import Check, Diagnostics, Verdict
+from titrant.inference.rules import CONFOUNDING
+from titrant.learn.honest import LEARNED, HonestValue
+from titrant.learn.stacked import pooled, student
 from titrant.learning import SAFE_LEVELS
 from titrant.outcome import fold_of
+from titrant.propensity import LinearGaussian
 
 ROUNDING = 1e-12
 
 
-def test_no_model_meets_a_row_that_it_has_seen():
+def no_share(shown, questions, sample):  # noqa: ARG001
+    """Stand in for `models_share`: nothing is added to the error."""
+    return np.zeros((len(questions), len(questions)))
+
+
+def test_no_model_meets_a_row_that_it_has_seen(monkeypatch):
     # The memorizing model raises if it is asked about a row of its own fit. Its diaries show who
-    # was fitted on what: learners on all rows and on each half, graders on each half only.
+    # was fitted on what: learners on all rows and on each half, graders on each half only. Only the
+    # jackknife judges all rows by each model, and only errors come of it: it is left out.
+    monkeypatch.setattr("titrant.evaluation.evaluation.models_share", no_share)
     SEEN.pop("learning", None)
     SEEN.pop("grading", None)
     log = numbered(80)
@@ -91,6 +103,7 @@ def test_policies_of_the_user_are_compared_as_they_are():
 def test_an_effect_is_deployed_and_says_so():
     found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True).fit(quadratic_log(400))
     assert found.deployed_
+    assert found.stopped_by_ == ()
     assert isinstance(found.policy_, tt.Clipped)
     assert found.decision_.startswith("Deploy the learned policy. The improvement")
 
@@ -102,23 +115,106 @@ def warned() -> tt.LoggedData:
     return tt.LoggedData(log.context, log.treatment, log.outcome, 1.3 * log.propensity)
 
 
-def test_a_warning_keeps_the_status_quo_and_says_so(warned):
-    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True).fit(warned)
+@pytest.fixture(scope="module")
+def small() -> tt.LoggedData:
+    """A clear effect in so few rows that the effective sample size is warned about."""
+    return quadratic_log(80)
+
+
+def assert_kept(found: tt.PolicyLearner, why: str) -> None:
+    """Assert that a clear improvement was not deployed, and that the decision says why."""
     assert found.estimate_.verdict.value == "warn"
     assert found.estimate_.improves()
     assert not found.deployed_
     assert found.policy_ == tt.StatusQuo()
     assert found.decision_.startswith("Keep the status quo. The improvement")
-    assert "excludes zero, but the honest estimate carries a warning: The mean" in found.decision_
+    assert f"excludes zero, but the honest estimate carries a warning{why}" in found.decision_
     assert found.decision_.endswith(".")
     assert not found.decision_.endswith("..")
 
 
-def test_a_warning_is_no_obstacle_where_it_is_accepted(warned):
-    made = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True, safe_level="warn").fit(warned)
+def test_a_warning_keeps_the_status_quo_and_says_so(small):
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True).fit(small)
+    assert_kept(found, " (effective_sample_size): The effective sample size is")
+    assert found.stopped_by_ == ("effective_sample_size",)
+
+
+def test_a_warning_is_no_obstacle_where_it_is_accepted(small):
+    made = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True, safe_level="warn").fit(small)
+    assert made.estimate_.verdict.value == "warn"
     assert made.deployed_
+    assert made.stopped_by_ == ()
     assert made.decision_.startswith("Deploy the learned policy. The improvement")
     assert made.decision_.endswith("which excludes zero.")
+
+
+@pytest.mark.parametrize("level", SAFE_LEVELS)
+def test_a_warning_that_bears_on_confounding_is_never_accepted(warned, level):
+    found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True, safe_level=level).fit(warned)
+    assert_kept(found, " that bears on confounding (mean_weight): The mean weight is")
+    assert found.stopped_by_ == ("mean_weight",)
+
+
+@pytest.mark.parametrize("level", SAFE_LEVELS)
+@pytest.mark.parametrize("seed", range(3))
+def test_confounding_that_plain_models_cannot_follow_is_not_deployed(seed, level):
+    # No dose does anything: contexts that raise the dose raise the loss, both exponentially.
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(1000, 2))
+    shared = np.exp(x[:, 0])
+    log = tt.LoggedData(x, shared + rng.normal(size=1000), shared + 0.5 * rng.normal(size=1000))
+    found = tt.PolicyLearner(
+        policy=tt.Constant(0.0),
+        procedure=FAST,
+        grade=GRADE,
+        propensity=LinearGaussian(),
+        safe=True,
+        safe_level=level,
+    ).fit(log)
+    assert_kept(found, " that bears on confounding")
+    assert set(found.stopped_by_) <= CONFOUNDING
+
+
+def with_warning(honest: HonestValue, name: str) -> HonestValue:
+    """The same grades, but this check of the learned policy warns in the first half."""
+    first, second = honest.halves
+    graded = first[LEARNED]
+    said = Check(name, 1.0, Verdict.WARN, "Something is off.")
+    others = tuple(check for check in graded.diagnostics if check.name != name)
+    marked = replace(graded, diagnostics=Diagnostics((said, *others)))
+    half = replace(first, estimates={**first.estimates, LEARNED: marked})
+    return replace(honest, halves=(half, second))
+
+
+@pytest.fixture(scope="module")
+def sound() -> HonestValue:
+    return tt.PolicyLearner(procedure=FAST, grade=GRADE).fit(quadratic_log(400)).estimate_
+
+
+def test_without_warnings_nothing_speaks_against_an_improvement(sound):
+    for worst in (Verdict.OK, Verdict.WARN):
+        assert sound.objections(worst) == ()
+        assert sound.objection(worst) is None
+        assert sound.finding(worst=worst).endswith("which excludes zero.")
+
+
+# Law: of all checks, those of the list are objections at every level, the others at "ok" alone.
+@pytest.mark.parametrize(
+    "name", sorted({*CONFOUNDING, "influence_tail", "support", "smoothing_gap"})
+)
+def test_which_warnings_bear_on_confounding_stands_in_one_list(sound, name):
+    doubted = with_warning(sound, name)
+    assert [c.name for c in doubted.objections(Verdict.OK)] == [name]
+    assert [c.name for c in doubted.objections(Verdict.WARN)] == [name] * (name in CONFOUNDING)
+    bears = " that bears on confounding" if name in CONFOUNDING else ""
+    assert doubted.objection() == (
+        f"the honest estimate carries a warning{bears} ({name}): Something is off"
+    )
+
+
+def test_a_warning_that_bears_on_confounding_comes_before_others(sound):
+    doubted = with_warning(with_warning(sound, "influence_tail"), "covariate_balance")
+    assert [c.name for c in doubted.objections()] == ["covariate_balance"]
 
 
 @pytest.mark.parametrize("level", SAFE_LEVELS)
@@ -128,6 +224,7 @@ def test_a_refused_estimate_is_never_deployed(level):
     found = tt.PolicyLearner(procedure=FAST, grade=GRADE, safe=True, safe_level=level).fit(wrong)
     assert found.estimate_.verdict.value == "refuse"
     assert not found.deployed_
+    assert found.stopped_by_ == ("mean_weight",)
     assert "but the trust rules refuse" in found.decision_
 
 
@@ -139,6 +236,7 @@ def test_no_effect_keeps_the_status_quo_and_says_so():
     assert found.policy_ == tt.StatusQuo()
     assert found.decision_.startswith("Keep the status quo. The improvement")
     assert "does not exclude zero" in found.decision_
+    assert found.stopped_by_ == ()  # it was the bound
     assert isinstance(found.learned_.policy, tt.Clipped)  # what was not deployed can be looked at
     with pytest.raises(tt.InvalidArgument, match="keep dosing as before"):
         found.predict(log.context)

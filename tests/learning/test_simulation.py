@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.data.dose_laws import UniformDose
-from titrant.data.simulate import DESIGNS, Synthetic
+from titrant.data.simulate import DESIGNS, Synthetic, UniformDose
 from titrant.outcome import Stack, ridge_pair
 
 SIGMAS = 3  # a seeded simulation may be this many of its own standard errors off

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize, rosen, rosen_der
 
 from titrant.optimize import Objective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,25 @@ class Nowhere(Objective):
     def __call__(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         good = params[:, 0] > 0
         return np.where(good, (params**2).sum(axis=1), np.nan), 2 * params
+
+
+@dataclass(frozen=True)
+class Numerical(Objective):
+    """Any function of the parameters, with central differences for its gradient."""
+
+    function: Callable[[np.ndarray], float]
+    step: float = 1e-5
+    """Step relative to max(1, |β|)."""
+
+    def __call__(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values = np.array([self.function(p) for p in params])
+        return values, np.stack([self._gradient(p) for p in params])
+
+    def _gradient(self, params: np.ndarray) -> np.ndarray:
+        moves = np.diag(self.step * np.maximum(1.0, np.abs(params)))
+        return np.array(
+            [(self.function(params + m) - self.function(params - m)) / (2 * m.max()) for m in moves]
+        )
 
 
 def by_scipy(objective: Objective, start: np.ndarray, method: str = "L-BFGS-B", **settings: object):

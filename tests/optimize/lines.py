@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,17 @@ def design(n: int, seed: int = 0, *, signed: bool = False, shift: float = 0.0):
     )
 
 
+def negated(rows: Rows) -> Rows:
+    """The rows whose least estimate is the largest of the others."""
+    return replace(rows, y=-rows.y, center=-rows.center)
+
+
+def reach(rows: Rows, h: float, slope: np.ndarray | float = 1.0) -> dict[str, float]:
+    """The β between which any row has weight."""
+    kinks = np.concatenate([(rows.t[:, 0] - h) / slope, (rows.t[:, 0] + h) / slope])
+    return {"low": kinks.min(), "high": kinks.max()}
+
+
 @dataclass(frozen=True)
 class Brute:
     """The estimate and the effective sample size at any β, from all rows."""
@@ -39,7 +50,6 @@ class Brute:
     rows: Rows
     h: float
     slope: np.ndarray | float
-    maximize: bool = False
 
     def __call__(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values and effective sample sizes (m,) at β (m,)."""
@@ -51,7 +61,7 @@ class Brute:
             total = w.sum() if self.estimator.normalized else len(w)
             value[i] = b[0] + (w @ e) / total if total > 0 else np.nan
             ess[i] = w.sum() ** 2 / (w @ w) if w.any() else 0.0
-        return (-value if self.maximize else value), ess
+        return value, ess
 
     def least(self, low: float, high: float, count: int, floor: float) -> float:
         """The least value on a grid where the effective sample size reaches the floor."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
+from optimize.affine import affine_search
 from titrant.estimators import (
     ESTIMATORS,
     DirectMethod,
@@ -17,7 +19,6 @@ from titrant.kernels import Boundary, Scale
 from titrant.optimize import (
     PolicyObjective,
     Second,
-    affine_search,
     search_statistics,
     stacked,
 )
@@ -49,6 +50,16 @@ PENALTIES: dict[str, dict[str, object]] = {
 }
 
 
+def slope_of(table: DoseTable, t: np.ndarray) -> np.ndarray:
+    """∂r̂/∂t at the dose of each row (n,), by scipy; 0 beyond the grid."""
+    slopes = np.gradient(table.values, table.grid, axis=1, edge_order=2)
+    found = [
+        CubicHermiteSpline(table.grid, *curve)(dose, 1)
+        for *curve, dose in zip(table.values, slopes, t, strict=True)
+    ]
+    return np.where((t < table.lower) | (t > table.upper), 0.0, found)
+
+
 @dataclass(frozen=True)
 class Log:
     """Rows of one dose and the curves of an outcome model."""
@@ -75,7 +86,7 @@ class Log:
             upper=None if self.upper is None else self.upper[:, None],
             r_tau=self.table(tau),
             r_logged=self.table(self.t),
-            r_slope=self.table.derivative(tau)[:, None],
+            r_slope=slope_of(self.table, tau)[:, None],
         )
 
     def take(self, index: slice) -> Log:
@@ -84,7 +95,9 @@ class Log:
             name: None if (a := getattr(self, name)) is None else a[index]
             for name in ("x", "t", "y", "q", "lower", "upper")
         }
-        return Log(**chosen, table=self.table.rows(index))
+        return Log(
+            **chosen, table=DoseTable(self.table.lower, self.table.upper, self.table.values[index])
+        )
 
 
 def log(n: int = N, *, bounded: bool = False, seed: int = 0, shift: float = 0.0) -> Log:

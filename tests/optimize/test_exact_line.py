@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from laws.designs import name
-from optimize.lines import ESTIMATORS, KERNELS, Brute, H, design
+from optimize.lines import ESTIMATORS, KERNELS, Brute, H, design, negated, reach
 from titrant.estimators import IPW, DoublyRobust, Rows, SelfNormalized
 from titrant.kernels import Boundary, Epanechnikov, Gaussian, Triangular, Uniform
 from titrant.optimize import Status, exact_line
@@ -28,11 +28,10 @@ FORMS = [
 def test_never_above_a_dense_grid(estimator, line, maximize):
     x, rows = design(200, 3, signed="signs" in line)
     slope = 1.0 if line == "τ = β" else x
-    brute = Brute(estimator, rows, H, slope, maximize)
+    rows = negated(rows) if maximize else rows
+    brute = Brute(estimator, rows, H, slope)
     for floor in (15.0, 2.0):
-        solution = exact_line(
-            estimator, rows, H, slope=slope, low=-1.0, high=2.0, ess_floor=floor, maximize=maximize
-        )
+        solution = exact_line(estimator, rows, H, slope=slope, low=-1.0, high=2.0, ess_floor=floor)
         assert solution.status is Status.CONVERGED
         assert solution.value <= brute.least(-1.0, 2.0, 2001, floor) + BELOW
         assert solution.value == pytest.approx(brute(solution.params)[0][0], abs=1e-12)
@@ -93,7 +92,7 @@ def test_three_rows_worked_out():
         center=2.0,
     )
     settings = {"low": 0.5, "high": 1.5, "ess_floor": 0.0}
-    largest = exact_line(SelfNormalized(), rows, 1.5, maximize=True, **settings)
+    largest = exact_line(SelfNormalized(), negated(rows), 1.5, **settings)
     assert largest.params[0] == pytest.approx(1.0, abs=1e-7)
     assert largest.value == pytest.approx(-30 / 19)
     least = exact_line(SelfNormalized(), rows, 1.5, **settings)
@@ -107,13 +106,14 @@ def test_three_rows_worked_out():
 def test_many_rows_agree_with_the_search_over_few_buckets():
     # n = 30,000 goes through bounds over buckets; sorting rows and shifting doses moves them all.
     x, rows = design(30_000, 2)
-    solution = exact_line(SelfNormalized(), rows, 0.2, slope=x)
+    solution = exact_line(SelfNormalized(), rows, 0.2, slope=x, **reach(rows, 0.2, x))
     brute = Brute(SelfNormalized(), rows, 0.2, x)
     assert solution.value <= brute.least(0.5, 1.5, 801, 10.0) + BELOW
     assert 0 <= solution.gap <= CERTIFICATE
     assert solution.evaluations < 6_000  # of 60,000 cells
     order = np.argsort(rows.t[:, 0])
-    again = exact_line(SelfNormalized(), rows.take(order), 0.2, slope=x[order])
+    everywhere = reach(rows, 0.2, x)
+    again = exact_line(SelfNormalized(), rows.take(order), 0.2, slope=x[order], **everywhere)
     assert again.params == pytest.approx(solution.params, abs=1e-9)
     assert again.value == pytest.approx(solution.value, abs=1e-12)
 
@@ -130,28 +130,14 @@ def test_rows_that_do_not_move_with_the_parameter():
         assert solution.value == pytest.approx(brute(solution.params)[0][0], abs=1e-12)
 
 
-def test_an_offset_moves_the_solution():
-    _, rows = design(150, 5)
-    plain = exact_line(SelfNormalized(), rows, H)
-    moved = exact_line(SelfNormalized(), rows, H, offset=np.full(150, 0.4))
-    assert moved.params[0] == pytest.approx(plain.params[0] - 0.4, abs=1e-9)
-    assert moved.value == pytest.approx(plain.value, abs=1e-12)
-
-
-def test_the_range_is_where_rows_have_weight():
-    _, rows = design(60, 6)
-    solution = exact_line(SelfNormalized(), rows, H)
-    t = rows.t[:, 0]
-    np.testing.assert_allclose(solution.starts[:, 0], [t.min() - H, t.max() + H])
-
-
 @pytest.mark.parametrize("shift", [-20.0, 20.0, 1e4])
 def test_a_shift_of_the_outcome_changes_no_policy(shift):
     for estimator in (SelfNormalized(), IPW(centered=True)):
         x, rows = design(200, 7)
         _, shifted = design(200, 7, shift=shift)
-        plain = exact_line(estimator, rows, H, slope=x)
-        moved = exact_line(estimator, shifted, H, slope=x)
+        everywhere = reach(rows, H, x)
+        plain = exact_line(estimator, rows, H, slope=x, **everywhere)
+        moved = exact_line(estimator, shifted, H, slope=x, **everywhere)
         assert moved.params == pytest.approx(plain.params, abs=1e-8)
         assert moved.value == pytest.approx(plain.value + shift, abs=1e-8)
 
@@ -171,7 +157,7 @@ def test_off_the_data_is_never_preferred_but_by_plain_ipw():
 
 def test_no_overlap_is_a_status():
     _, rows = design(40, 0)
-    solution = exact_line(SelfNormalized(), rows, H, ess_floor=39.9)
+    solution = exact_line(SelfNormalized(), rows, H, ess_floor=39.9, **reach(rows, H))
     assert solution.status is Status.INFEASIBLE
     assert "Raise the bandwidth" in solution.to_dict()["advice"]
     assert solution.bound is None
@@ -190,11 +176,10 @@ def test_what_is_not_piecewise_polynomial_is_refused():
         (SelfNormalized(), plane),
     ):
         with pytest.raises(ValueError, match="The exact search needs `IPW` or `SelfNormalized`"):
-            exact_line(estimator, given, H)
-    exact_line(SelfNormalized(boundary=Boundary.NONE), bounded, H, ess_floor=2.0)
-    with pytest.raises(ValueError, match="check that `slope` is not 0"):
-        exact_line(SelfNormalized(), rows, H, slope=0.0)
+            exact_line(estimator, given, H, low=0.0, high=1.0)
+    inside = SelfNormalized(boundary=Boundary.NONE)
+    exact_line(inside, bounded, H, ess_floor=2.0, **reach(rows, H))
     with pytest.raises(ValueError, match=r"low < high; got 2\.0 to 1\.0"):
         exact_line(SelfNormalized(), rows, H, low=2.0, high=1.0)
     with pytest.raises(ValueError, match="The `h` of `exact_line` must be a finite number > 0"):
-        exact_line(SelfNormalized(), rows, 0.0)
+        exact_line(SelfNormalized(), rows, 0.0, low=0.0, high=1.0)

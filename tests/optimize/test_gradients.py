@@ -107,7 +107,7 @@ def test_gaussian_kernel_goes_through_numpy():
     objective = generic(estimator, POLICIES["linear"], log(), se_weight=0.3)
     points = around(POLICIES["linear"])
     assert_close(objective(points)[1], differences(objective, points, STEP), DIFFERENCE)
-    with pytest.raises(ValueError, match="compact kernel"):
+    with pytest.raises(ValueError, match="must be compact"):
         fused(estimator, POLICIES["linear"], log())
 
 

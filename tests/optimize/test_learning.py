@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from laws.designs import name
+from optimize.affine import affine_search
+from optimize.lines import reach
 from optimize.problems import POLICIES, around, fused, log
 from titrant.estimators import IPW, DirectMethod, DoublyRobust, Rows, SelfNormalized
 from titrant.optimize import (
     LBFGS,
     PolicyObjective,
     Second,
-    affine_search,
     exact_line,
-    usual_starts,
 )
 from titrant.policies import Constant, Linear
 
@@ -85,7 +85,9 @@ def objective(estimator, rows, **penalties):
 def searched(estimator, rows, **penalties):
     """The solution of an unbounded linear class, with starts far off the data among others."""
     phi = np.column_stack([np.ones(len(rows.t)), rows.x])
-    starts = usual_starts(phi, rows.t[:, 0], count=12, spread=2.0, seed=1)
+    regression = np.linalg.lstsq(phi, rows.t[:, 0], rcond=None)[0]
+    noise = np.random.default_rng(1).normal(size=(12, phi.shape[1]))
+    starts = regression + 2.0 * rows.t.std() / np.sqrt(phi.shape[1]) * noise
     return LBFGS().minimize(objective(estimator, rows, **penalties), starts)
 
 
@@ -158,7 +160,7 @@ def test_one_parameter_is_the_same_by_both_ways():
     # The constant class: L-BFGS from many starts never ends below the bound, and once on it.
     _, rows = truth(500)
     estimator = IPW(centered=True)
-    exact = exact_line(estimator, rows, 0.8, ess_floor=0.0)
+    exact = exact_line(estimator, rows, 0.8, ess_floor=0.0, **reach(rows, 0.8))
     search = affine_search(estimator, Constant(0.0), rows, 0.8)
     solution = LBFGS().minimize(
         PolicyObjective(statistics=search, estimator=estimator), np.linspace(-3, 5, 60)[:, None]

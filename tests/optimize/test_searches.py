@@ -7,22 +7,21 @@ import numpy as np
 import pytest
 from scipy import optimize as reference
 
+from optimize.functions import Numerical
 from titrant.errors import InvalidArgument
 from titrant.estimators import IPW, Rows, SelfNormalized
 from titrant.kernels import Epanechnikov, Scale, Triangular
 from titrant.optimize import (
-    CCCP,
     LBFGS,
     AffineSearch,
     Ball,
     Box,
-    NumericalObjective,
     Objective,
     PolicyObjective,
     Status,
     exact_line,
 )
-from titrant.optimize.starts import starts_around, usual_starts
+from titrant.paper.cccp import CCCP
 
 EXACT = 1e-9  # rounding of a few hundred sums
 SEARCHED = 1e-6  # a converged search stops within its gradient tolerance of a smooth minimum
@@ -78,7 +77,7 @@ def test_lbfgs_solves_a_convex_quadratic_from_every_start():
 
 
 def test_lbfgs_follows_a_curved_valley():
-    rosenbrock = NumericalObjective(lambda b: float(reference.rosen(b)), step=1e-6)
+    rosenbrock = Numerical(lambda b: float(reference.rosen(b)), step=1e-6)
     solution = LBFGS(steps=500).minimize(rosenbrock, np.array([[-1.2, 1.0]]))
     np.testing.assert_allclose(solution.params, [1.0, 1.0], atol=1e-3)
 
@@ -121,7 +120,7 @@ def test_a_ball_holds_and_reaches_the_boundary_when_the_minimum_is_outside():
 
 
 def test_a_failed_run_is_a_solution_with_advice():
-    nowhere = NumericalObjective(lambda b: float("nan"))  # noqa: ARG005
+    nowhere = Numerical(lambda b: float("nan"))  # noqa: ARG005
     solution = LBFGS().minimize(nowhere, np.zeros((2, 2)))
     assert solution.status is Status.NOT_FINITE
     assert "Check" in solution.status.value
@@ -160,7 +159,7 @@ def test_the_exact_line_does_not_leave_the_data():
 
 def test_the_exact_line_refuses_what_it_cannot_solve():
     with pytest.raises(InvalidArgument):
-        exact_line(SelfNormalized(), rows(), 0.0)
+        exact_line(SelfNormalized(), rows(), 0.0, low=0.0, high=1.0)
 
 
 @pytest.mark.parametrize(
@@ -184,15 +183,3 @@ def test_cccp_keeps_to_its_box():
     found = CCCP(constraint=box).minimize(objective, np.array([[0.0, 0.3]]))
     assert np.all(found.params >= box.lower - INSIDE)
     assert np.all(found.params <= box.upper + INSIDE)
-
-
-def test_starts_are_seeded_and_begin_with_the_usual_doses():
-    rng = np.random.default_rng(0)
-    phi = np.column_stack([np.ones(50), rng.normal(size=50)])
-    t = 2.0 + phi[:, 1] + rng.normal(size=50)
-    starts = usual_starts(phi, t, count=6)
-    assert starts.shape == (6, 2)
-    np.testing.assert_allclose(starts[0], [t.mean(), 0.0], atol=1e-12)
-    np.testing.assert_allclose(starts[1], np.linalg.lstsq(phi, t, rcond=None)[0])
-    np.testing.assert_array_equal(starts, usual_starts(phi, t, count=6))
-    assert len(starts_around(starts[:2], phi, count=1, scale=1.0, seed=0)) == 2

@@ -14,8 +14,9 @@ from numba import config
 from numba.core.registry import CPUDispatcher
 
 from laws.designs import name
+from optimize.affine import affine_search
 from optimize.functions import Absolute, Nowhere, Quadratic, Rosenbrock
-from optimize.lines import KERNELS, H, design
+from optimize.lines import KERNELS, H, design, reach
 from optimize.problems import (
     DIFFERENTIABLE,
     POLICIES,
@@ -34,26 +35,12 @@ from titrant.optimize import (
     Box,
     PolicyObjective,
     Second,
-    affine_search,
-    dose_limits,
     exact_line,
-    features,
     search_statistics,
 )
-from titrant.optimize import fused as fused_module
 from titrant.optimize import objective as objective_module
-from titrant.optimize.compiled import (
-    buckets,
-    chain,
-    line,
-    pieces,
-    polynomial,
-    search,
-    steps,
-    sums,
-    sweep,
-)
-from titrant.policies import Clipped, Constant, Linear, Rounded
+from titrant.optimize import sums as fused_module
+from titrant.optimize.compiled import pieces, search, steps, sums, sweep
 
 SAME = 1e-11  # relative: the same sums in another order
 COMPILED = [
@@ -177,35 +164,14 @@ def test_no_row_near_is_not_finite_and_no_warning():
     assert fused(IPW(), policy, log())(away)[0][0] == 0.0
 
 
-# ── policies as features ─────────────────────────────────────────────────────────────────────────
+# ── refusals ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_features_give_the_doses_of_the_policy(policy):
-    x = log().x
-    low, high = dose_limits(policy)
-    doses = np.clip(features(policy, x) @ policy.params, low, high)
-    np.testing.assert_allclose(doses, policy(x), rtol=1e-12)
-
-
-def test_limits_are_those_that_bind():
-    nested = Clipped(Clipped(Constant(1.0), -1.0, 5.0), 0.0, None)
-    assert dose_limits(nested) == (0.0, 5.0)
-    assert dose_limits(Constant(1.0)) == (-np.inf, np.inf)
-
-
-def test_what_is_not_affine_is_refused():
+def test_what_the_loops_do_not_know_is_refused():
     data = log()
-    for policy in (Constant([1.0, 2.0]), Rounded(Constant(1.0), 0.5), Linear([[1.0, 2.0]] * 3)):
-        with pytest.raises(ValueError, match="not a policy of one dose that is affine"):
-            features(policy, data.x)
     rows = data.rows(POLICIES["linear"])
-    with pytest.raises(ValueError, match="needs the `table` of its model"):
-        affine_search(DoublyRobust(), POLICIES["linear"], rows, 0.9)
     with pytest.raises(ValueError, match="given for the direct method"):
         affine_search(DirectMethod(), POLICIES["linear"], rows, 0.9)
-    with pytest.raises(ValueError, match="or an estimator with a compact kernel"):
-        affine_search(IPW(kernel=Gaussian()), POLICIES["linear"], rows, 0.9)
     with pytest.raises(ValueError, match=r"at most Boundary\.LINEAR"):
         affine_search(IPW(boundary=Boundary.QUADRATIC), POLICIES["linear"], rows, 0.9)
     with pytest.raises(ValueError, match="The `h` of `AffineSearch` must be a finite number > 0"):
@@ -236,7 +202,7 @@ def plain_python(monkeypatch):
 
     def switch():
         monkeypatch.setattr(fused_module, "compiled_sums", lambda: sums)
-        monkeypatch.setattr(objective_module, "compiled_chain", lambda: chain.penalized)
+        monkeypatch.setattr(objective_module, "compiled_chain", lambda: search.penalized)
         monkeypatch.setattr(objective_module, "compiled_evaluate", lambda: search.evaluate)
         for module in COMPILED:
             for key, value in vars(module).copy().items():
@@ -294,16 +260,17 @@ def test_sweeps_in_python(plain_python, monkeypatch, kernel):
     x, rows = design(40, 2, signed=True)
     x[::7] = 0.0
     estimators = (SelfNormalized(kernel=kernel), IPW(kernel=kernel, centered=True))
+    everywhere = reach(rows, 0.01)
     searches = [
         *(lambda e=e: exact_line(e, rows, 2 * H, slope=x, low=-2, high=3) for e in estimators),
         # A bandwidth so small that rows are alone, with nothing between them.
-        *(lambda e=e: exact_line(e, rows, 0.01, ess_floor=0.0) for e in estimators),
+        *(lambda e=e: exact_line(e, rows, 0.01, ess_floor=0.0, **everywhere) for e in estimators),
     ]
     compiled = [once() for once in searches]
     plain_python()
     # As if there were many rows: their sums are carried along, and taken afresh when half left.
-    monkeypatch.setattr(buckets, "SMALL", 0)
-    monkeypatch.setattr(buckets, "FEW", 2)
+    monkeypatch.setattr(sweep, "SMALL", 0)
+    monkeypatch.setattr(sweep, "FEW", 2)
     for again, expected in zip(searches, compiled, strict=True):
         solution = again()
         # A row that is alone has the same value wherever it has weight: β is not compared.
@@ -314,21 +281,21 @@ def test_sweeps_in_python(plain_python, monkeypatch, kernel):
 def test_polynomials():
     # (x − 1)(x − 2)(x − 4) = −8 + 14x − 7x² + x³ changes sign at 1 and 2 within (0, 3).
     c = np.array([-8.0, 14.0, -7.0, 1.0])
-    np.testing.assert_allclose(polynomial.roots(c, 3.0), [1.0, 2.0], atol=1e-12)
-    np.testing.assert_allclose(polynomial.roots(c, 0.5), [])
+    np.testing.assert_allclose(pieces.roots(c, 3.0), [1.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(pieces.roots(c, 0.5), [])
     moved = c.copy()
-    polynomial.shift(moved, 1.5)
+    pieces.shift(moved, 1.5)
     for at in (-1.0, 0.3, 2.0):
-        assert polynomial.at(moved, at) == pytest.approx(polynomial.at(c, at + 1.5))
-    np.testing.assert_allclose(polynomial.derivative(c), [14.0, -14.0, 3.0])
-    np.testing.assert_allclose(polynomial.product(c, c[:2]), np.convolve(c, c[:2]))
+        assert pieces.at(moved, at) == pytest.approx(pieces.at(c, at + 1.5))
+    np.testing.assert_allclose(pieces.derivative(c), [14.0, -14.0, 3.0])
+    np.testing.assert_allclose(pieces.product(c, c[:2]), np.convolve(c, c[:2]))
 
 
 def test_the_next_step_is_where_a_cubic_is_least():
     # f(s) = (s − 1)²: from 0 (f 1, slope −2) and 3 (f 4, slope 4), and beyond ½ (f ¼, slope −1).
-    assert line.between(0.0, 1.0, -2.0, 3.0, 4.0, 4.0) == pytest.approx(1.0)
-    assert line.beyond(0.0, 1.0, -2.0, 0.5, 0.25, -1.0) == pytest.approx(1.0)
-    assert line.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
+    assert pieces.between(0.0, 1.0, -2.0, 3.0, 4.0, 4.0) == pytest.approx(1.0)
+    assert pieces.beyond(0.0, 1.0, -2.0, 0.5, 0.25, -1.0) == pytest.approx(1.0)
+    assert pieces.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="numba is switched off: nothing is compiled")
@@ -337,4 +304,4 @@ def test_compiled_code_is_kept_for_this_state_of_all_files():
     assert len(functions) > 40
     for function in functions:
         assert function._cache._cache_file._source_stamp == SOURCES
-    assert {chain, pieces, search, steps, sums, sweep} <= set(COMPILED)
+    assert {pieces, search, steps, sums, sweep} <= set(COMPILED)

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from titrant.errors import DataError, InvalidArgument
 from titrant.outcome import CrossFit, fold_of
-from titrant.outcome.folds import splitmix64
+from titrant.outcome.crossfit import splitmix64
 
 SEEDS = st.integers(0, 2**64 - 1)
 FOLDS = st.integers(1, 12)
@@ -116,7 +116,7 @@ def test_it_has_the_manners_of_scikit_learn():
 
 def test_what_cannot_work_is_refused():
     X, t, y = log(9)
-    with pytest.raises(DataError, match=r"with 5 folds needs at least 10 rows; got 9. Use fewer"):
+    with pytest.raises(DataError, match=r"at least 10 rows to learn from; got 9. Use fewer"):
         CrossFit(KNeighborsRegressor(1)).fit(X, t, y)
     with pytest.raises(
         InvalidArgument, match="The `folds` of `CrossFit` must be a whole number ≥ 1"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from titrant.errors import DataError, InvalidArgument
 from titrant.outcome import (
@@ -121,7 +123,6 @@ def test_rows_far_down_a_log_and_vector_doses():
     for a, b in zip(learned, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert forests.extend(fold_of(1003, 100, 5, 1), x).shape == (100, 4 + 3)
-    assert forests.extend_new(x[:7]).shape == (5, 7, 4 + 3)
     with pytest.raises(InvalidArgument, match="between 0 and 4"):
         forests.extend(np.full(100, 5), x)
     with pytest.raises(DataError, match="needs at least 10 rows"):
@@ -136,7 +137,7 @@ def test_extended_contexts_find_the_outcome_that_plain_models_miss():
     truth = 2.0 * (x[:, 0] > 0) + (0.75 - 1) ** 2
     forests = FoldForests()
     learned = forests.fit_extend(x, t, y)
-    rich = CrossFit(Stack(smooth_library())).fit(x, t, y, extended=learned)
+    rich = CrossFit(Stack(smooth_library(extra=2))).fit(x, t, y, extended=learned)
     plain = CrossFit(Stack(ridge_pair())).fit(x, t, y)
     error = {
         "rich": np.mean((rich.predict(fold, forests.extend(fold, x), at) - truth) ** 2),
@@ -149,7 +150,7 @@ def test_curves_of_extended_models_are_predictions_along_a_grid():
     x, t, y = step_log(200)
     extended = FoldForests(SMALL).fit_extend(x, t, y)[0]
     rows = fold_of(0, 200, 5, 0) != 0
-    for model in (RidgeModel(SmoothContext(extra=2)), *smooth_library().values()):
+    for model in (RidgeModel(SmoothContext(extra=2)), *smooth_library(extra=2).values()):
         fitted = clone(model).fit(extended, t[rows], y[rows])
         curves = fitted.curve(extended[:9], np.array([-1.0, 0.3, 2.0]))
         for j, dose in enumerate((-1.0, 0.3, 2.0)):
@@ -167,7 +168,40 @@ def test_rich_models_of_few_rows(n, p):
     y = t**2 + 0.1 * rng.normal(size=n)
     forests = FoldForests(SMALL)
     learned = forests.fit_extend(x, t, y)
-    model = CrossFit(Stack(smooth_library(), folds=3)).fit(x, t, y, extended=learned)
+    model = CrossFit(Stack(smooth_library(extra=2), folds=3)).fit(x, t, y, extended=learned)
     fold = fold_of(0, n, 5, 0)
     predicted = model.predict(fold, forests.extend(fold, x), t)
     assert np.all((predicted >= y.min()) & (predicted <= y.max()))
+
+
+def test_forests_take_lists_and_frames_and_refuse_what_is_no_table():
+    x, t, y = step_log(60)
+    targets = np.column_stack([y, t])
+    said = clone(SMALL).fit(x, targets).predict(x)
+    np.testing.assert_array_equal(clone(SMALL).fit(x.tolist(), targets.tolist()).predict(x), said)
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    np.testing.assert_array_equal(clone(SMALL).fit(frame, targets).predict(frame), said)
+    assert clone(SMALL).fit(x, y).predict(x).shape == (60, 1)
+    gap = np.where(np.arange(60)[:, None] == 3, np.nan, x)
+    with pytest.raises(DataError, match="cannot learn from 1 of 60 rows"):
+        clone(SMALL).fit(gap, targets)
+    with pytest.raises(DataError, match=r"arrays of shapes \(60, 4\) and \(59, 2\)"):
+        clone(SMALL).fit(x, targets[1:])
+    with pytest.raises(NotFittedError):
+        clone(SMALL).predict(x)
+    fitted = clone(SMALL).fit(x, targets)
+    with pytest.raises(DataError, match="cannot be asked about 1 of 60 rows"):
+        fitted.predict(gap)
+    with pytest.raises(DataError, match="contexts of 4 columns"):
+        fitted.predict(x[:, :3])
+
+
+def test_forests_of_folds_alone():
+    x, t, y = step_log(60)
+    forests = FoldForests(SMALL)
+    with pytest.raises(NotFittedError):
+        forests.extend(np.zeros(60, dtype=int), x)
+    forests.fit_extend(x.tolist(), t.tolist(), y.tolist())
+    assert forests.extend(np.empty(0, dtype=int), x[:0]).shape == (0, 4 + 2)
+    with pytest.raises(DataError, match="the fold of each of 60 rows"):
+        forests.extend(np.zeros(59, dtype=int), x)

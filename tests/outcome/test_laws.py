@@ -212,3 +212,11 @@ def test_bounded_predictions_stay_within_the_quantiles():
     np.testing.assert_array_equal(model.predict(X_NEW, T_NEW), np.clip(inside, low, high))
     with pytest.raises(ValueError, match="The `share` of `Bounded`"):
         fitted(Bounded(RidgeModel(Quadratic()), share=0.0))
+    with pytest.raises(ValueError, match="`margin` of `Bounded`"):
+        fitted(Bounded(RidgeModel(Quadratic()), margin=-1.0))
+
+
+def test_a_margin_widens_the_limits_by_their_distance():
+    tight, wide = (Bounded(RidgeModel(Quadratic()), margin=m) for m in (0.0, 0.5))
+    (a, b), (c, d) = fitted(tight).limits_, fitted(wide).limits_
+    assert (c, d) == pytest.approx((a - 0.5 * (b - a), b + 0.5 * (b - a)))

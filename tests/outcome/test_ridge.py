@@ -11,8 +11,7 @@ from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
 from titrant.outcome import Quadratic, RidgeModel, Spline, fold_of
-from titrant.outcome.gcv import PENALTIES, SATURATED, ridge_gcv
-from titrant.outcome.spline import cardinal, restricted_cubic
+from titrant.outcome.ridge import PENALTIES, SATURATED, cardinal, restricted_cubic, ridge_gcv
 
 # Normal equations against a direct solver, features of order one.
 SOLVERS = 1e-8

@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from outcome.models import log
 from titrant.errors import DataError, InvalidArgument
-from titrant.outcome import OutcomeModel, Stack, fold_of, ridge_pair
-from titrant.outcome.simplex import bounded_nnls
+from titrant.outcome import OutcomeModel, Stack, fold_of, ridge_pair, smooth_library
+from titrant.outcome.stack import bounded_nnls
 
 # Sums of squares of an active-set method may exceed those of another solver by rounding only.
 OBJECTIVE = 1e-9
@@ -144,7 +144,9 @@ def test_members_without_weight_are_not_fitted_again():
 
 def test_what_cannot_work_is_refused():
     X, t, y = log(9)
-    with pytest.raises(DataError, match="`Stack` with 5 folds needs at least 10 rows; got 9"):
+    with pytest.raises(
+        DataError, match="`Stack` with 5 folds needs at least 10 rows to learn from; got 9"
+    ):
         Stack(ridge_pair()).fit(X, t, y)
     with pytest.raises(InvalidArgument, match="The `folds` of `Stack` must be a whole number ≥ 2"):
         Stack(ridge_pair(), folds=1).fit(X, t, y)
@@ -154,3 +156,13 @@ def test_what_cannot_work_is_refused():
         Stack({"a": "forest"}, folds=2).fit(X, t, y)
     with pytest.raises(InvalidArgument, match="`seed`"):
         Stack(seed=-2).fit(X, t, y)
+
+
+def test_the_smooth_library_alone_takes_all_columns_for_contexts():
+    # y is the sign of the last context: a model that took it for a forest's column would miss it.
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(400, 2)), rng.normal(size=400)
+    y = 3.0 * np.abs(x[:, 1]) + 0.1 * rng.normal(size=400)
+    fitted = Stack(smooth_library()).fit(x, t, y)
+    assert list(smooth_library()) == ["quadratic", "spline", "smooth"]
+    assert np.mean((fitted.predict(x, t) - y) ** 2) < 0.1 * y.var()

@@ -1,4 +1,4 @@
-"""The dose table: an interpolant with its derivative."""
+"""The dose table: an interpolant."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from titrant.errors import InvalidArgument
 from titrant.outcome import CrossFit, DoseTable, Quadratic, RidgeModel
 
 ROUNDING = 1e-12
-# Central differences at step 1e-6 of a piecewise cubic.
-GRADIENT = 1e-7
 
 RNG = np.random.default_rng(0)
 TABLE = DoseTable(-1.0, 3.0, RNG.normal(size=(30, 9)))
@@ -30,31 +28,14 @@ def test_it_is_scipys_hermite_spline():
     for i in range(30):
         reference = CubicHermiteSpline(TABLE.grid, TABLE.values[i], slopes[i])
         np.testing.assert_allclose(TABLE(t)[i], reference(t[i]), rtol=1e-10)
-        np.testing.assert_allclose(TABLE.derivative(t)[i], reference(t[i], 1), rtol=1e-10)
-
-
-def test_derivative_is_that_of_finite_differences():
-    t = RNG.uniform(-2, 4, 30)  # some beyond the grid
-    difference = (TABLE(t + 1e-6) - TABLE(t - 1e-6)) / 2e-6
-    np.testing.assert_allclose(TABLE.derivative(t), difference, atol=GRADIENT)
-
-
-def test_the_derivative_has_no_jumps_inside():
-    inner = TABLE.grid[4]
-    np.testing.assert_allclose(
-        TABLE.derivative(np.full(30, inner - 1e-9)),
-        TABLE.derivative(np.full(30, inner + 1e-9)),
-        atol=1e-6,
-    )
 
 
 def test_a_quadratic_curve_is_exact():
-    # r = (t − c)² + 2t on 7 doses; values and slopes at any dose of the range.
+    # r = (t − c)² + 2t on 7 doses; values at any dose of the range.
     c = RNG.normal(size=30)
     table = DoseTable(0.0, 6.0, (np.arange(7.0) - c[:, None]) ** 2 + 2 * np.arange(7.0))
     t = RNG.uniform(0, 6, 30)
     np.testing.assert_allclose(table(t), (t - c) ** 2 + 2 * t, rtol=1e-10)
-    np.testing.assert_allclose(table.derivative(t), 2 * (t - c) + 2, atol=1e-10)
 
 
 def test_beyond_the_grid_nothing_changes():
@@ -62,21 +43,12 @@ def test_beyond_the_grid_nothing_changes():
     for far in (1e-9, 1.0, 1e9):
         np.testing.assert_allclose(TABLE(np.full(30, -1.0 - far)), ends[:, 0], rtol=ROUNDING)
         np.testing.assert_allclose(TABLE(np.full(30, 3.0 + far)), ends[:, 1], rtol=ROUNDING)
-        assert not TABLE.derivative(np.full(30, 3.0 + far)).any()
-        assert not TABLE.derivative(np.full(30, -1.0 - far)).any()
 
 
 def test_several_doses_of_each_row_at_once():
     t = RNG.uniform(-2, 4, (30, 5))
     for j in range(5):
         np.testing.assert_array_equal(TABLE(t)[:, j], TABLE(t[:, j]))
-        np.testing.assert_array_equal(TABLE.derivative(t)[:, j], TABLE.derivative(t[:, j]))
-
-
-def test_rows_of_a_table():
-    t, some = RNG.uniform(-1, 3, 30), np.array([4, 4, 29])
-    np.testing.assert_array_equal(TABLE.rows(some)(t[some]), TABLE(t)[some])
-    np.testing.assert_array_equal(TABLE.rows(slice(3, 9))(t[3:9]), TABLE(t)[3:9])
 
 
 def test_of_a_cross_fitted_model_each_row_is_tabulated_by_its_own_fold():

@@ -8,8 +8,7 @@ import pytest
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.outcome import Well
-from titrant.outcome.well import DoseUnits
-from titrant.outcome.well_search import Problem, Shape, descend
+from titrant.outcome.well import DoseUnits, Problem, Shape, descend
 
 # Central differences at step 1e-6.
 GRADIENT = 1e-8

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from titrant.errors import DataError, InvalidArgument
+from titrant.errors import InvalidArgument
 from titrant.propensity import (
     Calibration,
     Known,
     LinearGaussian,
     MultivariateGaussian,
     calibration,
-    calibration_of_column,
+    calibration_of,
     held_out,
 )
 
@@ -87,12 +87,12 @@ def test_ks_distance_by_hand():
 def test_a_column_of_propensities(design):
     X, t = design
     q = norm.pdf(t, X[:, 0])
-    found = calibration_of_column(q, t)
+    found = calibration_of(q, None, t)
     assert (found.ks_distance, found.ks_p_value, found.pit_histogram) == (None, None, None)
     assert found.log_score == pytest.approx(np.mean(np.log(q)))
     assert abs(found.mean_weight - 1.0) < 3 * found.mean_weight_se
     # Densities in other units (per half dose) are half as large: weights are doubled.
-    halved = calibration_of_column(q / 2, t)
+    halved = calibration_of(q / 2, None, t)
     assert halved.mean_weight == pytest.approx(2 * found.mean_weight)
     assert halved.mean_weight - 1.0 > 3 * halved.mean_weight_se
     # The same marginal density stands behind both calls.
@@ -125,7 +125,7 @@ def test_a_density_of_zero_is_reported_not_hidden(design):
     X, t = design
     q = norm.pdf(t, X[:, 0])
     q[3] = 0.0
-    found = calibration_of_column(q, t)
+    found = calibration_of(q, None, t)
     assert found.log_score == -np.inf
     assert found.mean_weight == np.inf
 
@@ -138,7 +138,7 @@ def test_results_describe_themselves(design):
     assert repr(found).startswith("Calibration  log score -1.4")
     assert "rows 3,000" in repr(found)
     assert "<code>" in found._repr_html_()
-    assert "PIT" not in repr(calibration_of_column(np.ones(20), np.arange(20.0)))
+    assert "PIT" not in repr(calibration_of(np.ones(20), None, np.arange(20.0)))
 
 
 def test_bad_requests_are_refused(design):
@@ -147,5 +147,3 @@ def test_bad_requests_are_refused(design):
         calibration(LinearGaussian(), X, t, folds=1)
     with pytest.raises(InvalidArgument, match="must be a whole number ≥ 5; got 3"):
         calibration(LinearGaussian(), X[:3], t[:3])
-    with pytest.raises(DataError, match=r"got shapes \(2,\) and \(3000,\)"):
-        calibration_of_column(np.ones(2), t)

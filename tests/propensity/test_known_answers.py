@@ -11,11 +11,9 @@ from titrant.propensity import (
     KernelConditional,
     LinearGaussian,
     MultivariateGaussian,
-    floored,
 )
-from titrant.propensity.em import Regressions
-from titrant.propensity.kde import KernelDensity, binned, silverman
-from titrant.propensity.mixture import criterion
+from titrant.propensity.kernel_conditional import KernelDensity, binned, silverman
+from titrant.propensity.mixture import Regressions, criterion
 
 # A handful of additions and one exponential.
 EXACT = 1e-12
@@ -72,7 +70,11 @@ def test_kernel_conditional_removes_one_of_two_equal_rows():
 def test_kernel_conditional_far_from_all_rows_follows_the_nearest():
     model = KernelConditional(context_bandwidths=[1.0], treatment_bandwidth=1.0)
     model.fit(X, [0.0, 5.0, 1.0])
-    assert model.density([[1e4]], 1.0) == pytest.approx([phi(0.0)], rel=1e-6)
+    # 88 bandwidths from the nearest row every vote underflows.
+    assert model.density([[90.0]], 1.0) == pytest.approx([phi(0.0)], rel=1e-6)
+    # A value a hundred times as far from the median as the last one is a slip: it counts as that.
+    median = [[float(np.median(X))]]
+    assert model.density([[1e4]], 0.5) == pytest.approx(model.density(median, 0.5), rel=EXACT)
 
 
 @pytest.mark.parametrize("bandwidths", [[1.0], [1.0, 0.0], [1.0, np.nan], "wide"])
@@ -119,17 +121,6 @@ def test_binned_density_is_close_to_the_exact_one():
 
     # The kernel is 0.3 % wider (width²/6 = bandwidth²/150 more variance).
     np.testing.assert_allclose(evaluate(short), evaluate(exact), atol=2e-3 * 0.4)
-
-
-def test_floor_raises_small_densities_and_counts_them():
-    q, share = floored(np.array([0.01, 0.1, 0.3, 0.05]), 0.1)
-    np.testing.assert_array_equal(q, [0.1, 0.1, 0.3, 0.1])
-    assert share == 0.5
-    q, share = floored(np.array([0.01, 0.1]), 0.0)
-    np.testing.assert_array_equal(q, [0.01, 0.1])
-    assert share == 0.0
-    with pytest.raises(InvalidArgument, match=r"`floor` of `floored` must be a finite number ≥ 0"):
-        floored(np.ones(2), -0.1)
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])

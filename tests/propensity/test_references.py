@@ -23,9 +23,9 @@ from titrant.propensity import (
     MultivariateGaussian,
 )
 from titrant.propensity import heteroscedastic as scoring
-from titrant.propensity.em import Regressions, climb, extrapolated, memberships, starts, step
-from titrant.propensity.linear import Affine
-from titrant.propensity.normal import log_normal_interval
+from titrant.propensity.base import log_normal_interval
+from titrant.propensity.gaussian import Affine
+from titrant.propensity.mixture import Regressions, climb, extrapolated, guesses, memberships, step
 
 # One direct formula against another.
 EXACT = 1e-9
@@ -162,7 +162,7 @@ def test_expectation_maximization_never_descends(log):
     X, t = log
     ols = Affine.least_squares(X, t)
     Z, r = ols.design(X), t - ols.predict(X)
-    for start in starts(Z, r, 3, number=4, floor=0.01, rng=np.random.default_rng(0)):
+    for start in guesses(Z, r, 3, number=4, floor=0.01, rng=np.random.default_rng(0)):
         np.testing.assert_allclose(memberships(start, Z, r)[0].sum(axis=1), 1.0, rtol=1e-12)
         model, levels = start, []
         for _ in range(40):

@@ -19,7 +19,7 @@ from report.examples import (
     usual,
     usual_learned,
 )
-from titrant.evaluation import Evaluation
+from titrant.evaluation.evaluation import Evaluation
 from titrant.report import gather
 from titrant.report.typeset import number, span
 from titrant.report.words import answer, drawn_note, verdict
@@ -67,7 +67,7 @@ def test_close_rivals_are_named():
 
 def test_the_verdict_counts_warnings_and_refusals():
     # Propensities a fifth too large make a mean weight of 1/1.2, twice too large of 1/2.2.
-    for factor, said in ((1.0, "All 10 checks"), (1.3, "care: 1 of 10"), (2.2, "trusted: 1 of")):
+    for factor, said in ((1.0, "All 13 checks"), (1.3, "care: 1 of 13"), (2.2, "trusted: 1 of")):
         q = factor * LOG.propensity
         log = tt.LoggedData(LOG.context, LOG.treatment, LOG.outcome, q, bounds=(5.0, 75.0))
         assert said in verdict(made(log, {"flat": tt.Constant(35.0)}))

@@ -61,7 +61,7 @@ def test_at_a_wide_bandwidth_only_correction_covers(replications):
     )
     corrected, bootstrap, naive = covered.mean(axis=0)
     assert 0.91 <= corrected <= 0.98
-    assert 0.90 <= bootstrap <= 0.98  # percentiles of 200 draws
+    assert bootstrap >= 0.90  # percentiles of 200 draws, and as far as the biased estimate itself
     assert naive < 0.5
 
 

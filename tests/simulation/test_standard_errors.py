@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from evaluation.logs import DESIGN, NEAR, TrueMean
 from titrant import IPW, DoublyRobust, Epanechnikov, SelfNormalized
 from titrant.estimators import Question, ask
-from titrant.evaluation import Evaluation
+from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.bounds import Expansion
 from titrant.kernels import Scale

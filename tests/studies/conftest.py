@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from titrant.studies import STUDIES
-from titrant.studies.result import contradictions
+from studies.against import contradictions
+from titrant.paper import STUDIES
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from titrant.studies import STUDIES
-from titrant.studies.result import Verdict, command
-from titrant.studies.study import Settings
+from titrant.paper import STUDIES
+from titrant.paper.result import Verdict, command
+from titrant.paper.study import Settings
 
 RESULTS = Path(__file__).parents[2] / "results"
 

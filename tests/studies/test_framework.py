@@ -9,11 +9,11 @@ import re
 import numpy as np
 import pytest
 
+from studies.against import contradictions
 from titrant.errors import InvalidArgument
-from titrant.studies import STUDIES, Findings, Row, Study, Verdict
-from titrant.studies.result import command, contradictions
-from titrant.studies.study import Settings
-from titrant.studies.summaries import mean_row, rmse_row, standard_error
+from titrant.paper import STUDIES, Findings, Row, Study, Verdict
+from titrant.paper.result import command, mean_row, rmse_row, standard_error
+from titrant.paper.study import Settings
 
 CALLS = []
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from titrant.cli import run
-from titrant.studies import STUDIES, Findings, Row, Study
-from titrant.studies.warfarin import VARIABLE
+from titrant.paper import STUDIES, Findings, Row, Study
+from titrant.paper.warfarin import VARIABLE
 
 
 def tasks(settings):

@@ -11,9 +11,9 @@ from sklearn.ensemble import RandomForestRegressor
 
 from naive import KERNELS, bin_weight, ipw, self_normalized
 from titrant.errors import DataError
-from titrant.studies import STUDIES, figure_1, figure_2, figure_4
-from titrant.studies.study import Piece
-from titrant.studies.synthetic import LOGGING, METHODS, ORACLE, drawn, estimates, line
+from titrant.paper import STUDIES, figure_1, figure_2, figure_4
+from titrant.paper.study import Piece
+from titrant.paper.synthetic import LOGGING, METHODS, ORACLE, drawn, estimates, line
 
 CLOSE = 1e-9  # the same sums in another order
 

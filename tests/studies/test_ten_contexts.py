@@ -9,10 +9,10 @@ import pytest
 
 import titrant as tt
 from titrant.data.simulate import TenContexts
-from titrant.studies import Settings, figure_5, ten_contexts
-from titrant.studies.result import Verdict
-from titrant.studies.study import Piece
-from titrant.studies.ten_contexts import METHODS, N, measure
+from titrant.paper import Settings, figure_5, ten_contexts
+from titrant.paper.result import Verdict
+from titrant.paper.study import Piece
+from titrant.paper.ten_contexts import METHODS, N, measure
 
 GRID = 0.02  # of 65,536 evenly spread contexts, against the closed form
 

@@ -9,12 +9,11 @@ import pytest
 from scipy import integrate
 
 import titrant as tt
-from titrant.data.dose_laws import NormalDose
-from titrant.data.simulate import Synthetic
+from titrant.data.simulate import NormalDose, Synthetic
 from titrant.inference.bounds import Expansion
-from titrant.studies import STUDIES
-from titrant.studies.study import Piece, Settings
-from titrant.studies.theory import (
+from titrant.paper import STUDIES
+from titrant.paper.study import Piece, Settings
+from titrant.paper.theory import (
     PARTS,
     boundary,
     consistency,
@@ -23,7 +22,7 @@ from titrant.studies.theory import (
     expansion,
     generalization,
 )
-from titrant.studies.theory.designs import (
+from titrant.paper.theory.designs import (
     BEST,
     CURVATURE,
     DENSITY,
@@ -32,11 +31,11 @@ from titrant.studies.theory.designs import (
     VALUE,
     Bounded,
     Edge,
+    Given,
     Well,
     moments,
     population,
 )
-from titrant.studies.theory.given import Given
 
 GRID = 2e-4  # 2,048 quantiles of the dose, in units of the value
 MINIMUM = 1e-3  # a spline through 26 bandwidths, at its flat minimum

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.data import simulated_cohort
-from titrant.studies import Settings, table_1, warfarin
-from titrant.studies.study import Piece
-from titrant.studies.warfarin import METHODS, Case, find_table, measure
+from titrant.paper import Settings, table_1, warfarin
+from titrant.paper.study import Piece
+from titrant.paper.warfarin import METHODS, Case, find_table, measure
+from titrant.paper.warfarin_table import simulated_cohort
 
 AGREE = 1e-3  # searches end where rounding lets them, which differs between machines
 

@@ -1,16 +1,12 @@
 """Room 7, bandwidth: how far from the policy's dose a logged dose still counts."""
 
 from titrant.bandwidth.averaged_bias_path import AveragedBiasPath
-from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_selector
-from titrant.bandwidth.fixed import Fixed
-from titrant.bandwidth.leave_one_out import LeaveOneOut
-from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of
-from titrant.bandwidth.path_fit import PathFit
+from titrant.bandwidth.base import Bandwidth, BandwidthSelector, Fixed, as_selector
+from titrant.bandwidth.leave_one_out import LeaveOneOut, Subsampled
+from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of, path_search
+from titrant.bandwidth.path_fits import PathFit, Slope, TwoBandwidth
 from titrant.bandwidth.plug_in import PlugIn
 from titrant.bandwidth.rule_of_thumb import RuleOfThumb
-from titrant.bandwidth.slope import Slope
-from titrant.bandwidth.subsampled import Subsampled
-from titrant.bandwidth.two_bandwidth import TwoBandwidth
 
 SELECTORS: tuple[BandwidthSelector, ...] = (
     AveragedBiasPath(),
@@ -42,4 +38,5 @@ __all__ = [
     "TwoBandwidth",
     "as_selector",
     "path_of",
+    "path_search",
 ]

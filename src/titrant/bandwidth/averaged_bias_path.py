@@ -18,7 +18,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.bandwidth.base import CLEAR_KINK, Bandwidth, BandwidthSelector, as_bandwidth
-from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of
+from titrant.bandwidth.path import BandwidthPath, path_search
 from titrant.bandwidth.usable import (
     ESS_FLOOR,
     FEWEST,
@@ -34,9 +34,13 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.estimators import Problem
+    from titrant.estimators.joint import Search
 
 POWERS = (1.0, 1.5, 2.0)
 """p: a kink at the policy's dose bends the path as g or g^1.5, a smooth outcome as g²."""
+LEAST_OF_ENVELOPE = 0.5
+"""The least share of its envelope that the variance of a model's residuals counts as; outcomes
+themselves vary more in a wide window because doses differ there."""
 _KINKED = " The bias grows like h, as it does at a kink of the outcome."
 
 
@@ -64,9 +68,9 @@ class AveragedBiasPath(BandwidthSelector):
             _check.positive(getattr(self, name), name, "AveragedBiasPath")
         _check.count(self.fewest_rows, "fewest_rows", "AveragedBiasPath")
 
-    def select(self, problem: Problem) -> Bandwidth:
+    def search(self, problem: Problem) -> Search[Bandwidth]:
         """Return the bandwidth of least averaged squared bias plus variance."""
-        return self.select_from(path_of(problem, DEFAULT_FACTORS), problem)
+        return self.select_from((yield from path_search(problem)), problem)
 
     def select_from(self, path: BandwidthPath, problem: Problem) -> Bandwidth:
         """Return the same from a path already computed."""
@@ -77,7 +81,8 @@ class AveragedBiasPath(BandwidthSelector):
         covariance = _inflated(path, some)
         if not (np.diagonal(covariance) > 0.0).all():
             return self._fall_back(path, problem, "an estimate without variance")
-        s2 = _smoothed_variance(np.diagonal(covariance), path.baseline_variance, g)
+        least = LEAST_OF_ENVELOPE if problem.estimator.uses_outcome_model else 0.0
+        s2 = _smoothed_variance(np.diagonal(covariance), path.baseline_variance, g, least)
         root = _cholesky(covariance, s2, self.nugget)
         if root is None:
             return self._fall_back(path, problem, "a singular covariance of the path")
@@ -156,16 +161,17 @@ def _inflated(path: BandwidthPath, some: NDArray[np.intp]) -> Array:
     return np.asarray(path.covariance[np.ix_(some, some)] * np.outer(factor, factor))
 
 
-def _smoothed_variance(variance: Array, baseline: float, g: Array) -> Array:
+def _smoothed_variance(variance: Array, baseline: float, g: Array, least: float) -> Array:
     """Return s_j²: the kernel's part of the variance averaged (geometrically) with its envelope.
 
     That part falls like 1/g; where few rows are in reach its estimate may be far too small, so
-    p_j ← √(p_j · max_{k≥j}(p_k g_k)/g_j).
+    p_j ← √(p_j · e_j), e_j = max_{k≥j}(p_k g_k)/g_j, but no less than ``least`` times e_j: a window
+    that happens to hold none of a rare outcome has no variance at all.
     """
     rest = np.minimum(baseline, 0.95 * variance)
     p = variance - rest
     envelope = np.maximum.accumulate((p * g)[::-1])[::-1] / g
-    return np.asarray(np.sqrt(p * envelope) + rest)
+    return np.asarray(np.maximum(np.sqrt(p * envelope), least * envelope) + rest)
 
 
 def _cholesky(covariance: Array, s2: Array, nugget: float) -> Array | None:

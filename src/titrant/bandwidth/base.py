@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
+from titrant.kernels import Scale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
     from titrant.estimators import Problem
+    from titrant.estimators.joint import Search
 
 
 CLEAR_KINK = 0.1
@@ -56,12 +58,25 @@ class Bandwidth:
         }
 
 
-class BandwidthSelector(ABC):
-    """Chooses the bandwidth of a problem from logged data alone."""
+class BandwidthSelector:
+    """Chooses the bandwidth of a problem from logged data alone.
 
-    @abstractmethod
+    A class defines `search`, which asks for passes over the rows that many policies share; or
+    `select`, if it needs none or makes its own.
+    """
+
+    def __init_subclass__(cls) -> None:
+        if cls.search is BandwidthSelector.search and cls.select is BandwidthSelector.select:
+            raise TypeError(f"`{cls.__name__}` must define `search`, or `select`.")
+
+    def search(self, problem: Problem) -> Search[Bandwidth]:
+        """Ask for passes over the rows (``path = yield from path_search(problem)``); return h."""
+        yield from ()
+        return self.select(problem)
+
     def select(self, problem: Problem) -> Bandwidth:
-        """Return the bandwidth for this problem."""
+        """Return the bandwidth for this problem, in passes of its own."""
+        return problem.answered(self.search(problem))
 
 
 def as_bandwidth(factor: float, problem: Problem) -> Array:
@@ -71,6 +86,35 @@ def as_bandwidth(factor: float, problem: Problem) -> Array:
 
 def as_selector(bandwidth: BandwidthSelector | ArrayLike) -> BandwidthSelector:
     """Return a selector as it is, and a number, vector or matrix as a fixed choice."""
-    from titrant.bandwidth.fixed import Fixed  # noqa: PLC0415  (it derives from this module)
-
     return bandwidth if isinstance(bandwidth, BandwidthSelector) else Fixed(bandwidth)
+
+
+# Bias against variance: the bandwidth at which a squared bias B²g⁴ and a variance V/gᵈ balance.
+
+
+def rate(problem: Problem) -> float:
+    """Return n^(−1/(d+4)), the rate of the best bandwidth in units of sd(T)."""
+    return float(problem.n ** (-1 / (len(problem.spread) + 4)))
+
+
+def best_factor(squared_slope: float, variance: float, d: int) -> float:
+    """Return argmin_g B²g⁴ + V/gᵈ = (d·V/(4B²))^{1/(d+4)}; infinite when there is no bias."""
+    if squared_slope <= 0.0:
+        return math.inf
+    return float((d * variance / (4.0 * squared_slope)) ** (1.0 / (d + 4)))
+
+
+# The user's own bandwidth.
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(BandwidthSelector):
+    """A number, one number a dose, or a matrix H in squared dose units."""
+
+    bandwidth: ArrayLike
+
+    def select(self, problem: Problem) -> Bandwidth:
+        """Return the user's bandwidth, checked."""
+        Scale.of(self.bandwidth, len(problem.spread))
+        h = np.asarray(self.bandwidth, dtype=np.float64)
+        return Bandwidth(h=h, selector="Fixed", reason="The bandwidth was given.")

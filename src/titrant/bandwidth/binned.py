@@ -1,17 +1,4 @@
-"""The bandwidth path from bins: all bandwidths in one reading of the rows, nothing approximated.
-
-The compiled loop (`titrant.compiled.path`) enters every row once, in the bin of the narrowest
-bandwidth that reaches it, as powers of r = 1 − (a/h)^γ, a = |τ − t|. From one bandwidth to the
-next wider one
-
-    r' = (1 − ρ) + ρr,  ρ = (h/h')^γ,
-
-so sums of powers of r follow each other along the grid; all coefficients are positive, and no
-digits are lost (`titrant.compiled.chain`). Products of the weights at two bandwidths are
-polynomials in the narrower one's r, so the joint covariance comes from the same sums. A row near a
-bound, where the kernel has another shape at every bandwidth, is summed at each of them
-(`titrant.compiled.near`).
-"""
+"""The bandwidth path from bins: all bandwidths in one reading of the rows."""
 
 from __future__ import annotations
 
@@ -21,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.bandwidth.path_moments import PathMoments
 from titrant.estimators.form import has_common_terms
-from titrant.estimators.fused_weight import MANY, Columns, column, frozen
+from titrant.estimators.weight import MANY, column, columns_of, frozen
 from titrant.kernels import Boundary
-from titrant.kernels.power import power_form
+from titrant.kernels.polynomial import power_form
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -34,6 +20,80 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators import Problem, Rows, SmoothedEstimator
     from titrant.kernels import Kernel
+
+# What a bandwidth path is computed from: means and covariances of the terms at m bandwidths.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathMoments:
+    """Means and covariances of b, wⱼe and wⱼ over n rows, and the rows in reach of each h_j."""
+
+    n: int
+    b: float
+    e: Array
+    """Mean of wⱼe (m,)."""
+    w: Array
+    bb: float
+    """Variance of b."""
+    be: Array
+    """Covariance of b and wⱼe (m,)."""
+    bw: Array
+    ee: Array
+    """Covariance of wⱼe and wₖe (m, m)."""
+    ew: Array
+    ww: Array
+    count: Array
+
+    @classmethod
+    def of(cls, moments: Moments, count: Array) -> PathMoments:
+        """Return those of b, w₁e, w₁, …, w_m e, w_m side by side."""
+        mean, c = moments.mean, moments.covariance
+        return cls(
+            n=moments.n,
+            b=float(mean[0]),
+            e=mean[1::2],
+            w=mean[2::2],
+            bb=float(c[0, 0]),
+            be=c[0, 1::2],
+            bw=c[0, 2::2],
+            ee=c[1::2, 1::2],
+            ew=c[1::2, 2::2],
+            ww=c[2::2, 2::2],
+            count=count,
+        )
+
+    @property
+    def means(self) -> Array:
+        """Means of b, wⱼe and wⱼ (m, 3)."""
+        return np.column_stack([np.full(len(self.w), self.b), self.e, self.w])
+
+    def covariance(self, g: Array) -> Array:
+        """Return the covariance (m, m) of m values with gradients g (m, 3) in b, wⱼe and wⱼ.
+
+        This is gΣgᵀ without its zeros: only three terms matter to each value.
+        """
+        by_b, by_e, by_w = g.T
+        total = np.outer(by_e, by_w) * self.ew
+        total += np.outer(by_b, by_e * self.be + by_w * self.bw)
+        total = total + total.T
+        for slope, own in ((by_b, self.bb), (by_e, self.ee), (by_w, self.ww)):
+            total += np.outer(slope, slope) * own
+        return np.asarray(total)
+
+
+# The bandwidth path from bins: all bandwidths in one reading of the rows, nothing approximated.
+#
+# The compiled loop (`titrant.compiled.path`) enters every row once, in the bin of the narrowest
+# bandwidth that reaches it, as powers of r = 1 − (a/h)^γ, a = |τ − t|. From one bandwidth to the
+# next wider one
+#
+#     r' = (1 − ρ) + ρr,  ρ = (h/h')^γ,
+#
+# so sums of powers of r follow each other along the grid; all coefficients are positive, and no
+# digits are lost (`titrant.compiled.path`). Products of the weights at two bandwidths are
+# polynomials in the narrower one's r, so the joint covariance comes from the same sums. A row near
+# a bound, where the kernel has another shape at every bandwidth, is summed at each of them
+# (`titrant.compiled.near`).
 
 
 @dataclass(frozen=True)
@@ -127,7 +187,7 @@ def binned(estimator: SmoothedEstimator, grid: Grid, rows: Rows, *, joint: bool 
 
     form, m, power = power_form(grid.kernel), len(grid.h), len(grid.kappa) - 1
     assert form is not None  # noqa: S101
-    columns = Columns.of(rows)
+    columns, bounded = columns_of(rows), not (rows.lower is None and rows.upper is None)
     b, r = (column(reference) for reference in estimator.references(rows))
     sums = Binned(
         grid=grid,
@@ -136,40 +196,27 @@ def binned(estimator: SmoothedEstimator, grid: Grid, rows: Rows, *, joint: bool 
         bins=np.zeros((m, 2 * (power + 1) + 3 * (2 * power + 1) + 1)),
         baselines=np.zeros((m, 2 * (power + 1))),
         first=np.zeros((m, 8)),
-        second=np.zeros((3, m, m) if joint and columns.bounds.size else (3, 0, 0)),
+        second=np.zeros((3, m, m) if joint and bounded else (3, 0, 0)),
     )
     add_rows(
-        columns.t,
-        columns.tau,
-        column(rows.y),
-        columns.q,
-        columns.bounds,
-        b,
-        r,
+        columns,
+        (column(rows.y), b, r),
         float(rows.center),
-        grid.h,
-        grid.reach,
-        *grid.lookup,
-        form.kappa,
-        form.gamma,
-        int(estimator.boundary),
-        form.areas,
+        (grid.h, grid.reach, *grid.lookup),
+        (form.kappa, form.gamma, int(estimator.boundary), form.areas),
         joint,
-        sums.bins,
-        sums.baselines,
-        sums.first,
-        sums.second,
+        (sums.bins, sums.baselines, sums.first, sums.second),
     )
     return sums
 
 
 def _baseline(b: Array, n: int) -> Moments:
     """Return the moments of b (n,), or of a constant (1,) in n rows."""
-    return Moments.of(b[:, None]) if len(b) > 1 else Moments(n, b.copy(), np.zeros((1, 1)))
+    return Moments.of(b[:, None]) if len(b) != 1 else Moments(n, b.copy(), np.zeros((1, 1)))
 
 
 def _moments(sums: Binned) -> PathMoments:
-    from titrant.compiled.chain import chained, products  # noqa: PLC0415  (numba)
+    from titrant.compiled.path import chained, products  # noqa: PLC0415  (numba)
 
     grid, n, m = sums.grid, sums.baseline.n, len(sums.grid.h)
     p, near = len(grid.kappa) - 1, sums.first.T

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant import _drawing, _html
-from titrant.bandwidth.binned import Grid, binned, has_bins
-from titrant.bandwidth.path_moments import PathMoments
+from titrant import _drawing, _text
+from titrant.bandwidth.binned import Grid, PathMoments, binned, has_bins
 from titrant.estimators import Question
 from titrant.estimators.form import has_weighted_terms, values_of
-from titrant.estimators.joint import joint_estimates, statistics_of
+from titrant.estimators.joint import asked
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.estimators import Problem, Rows, SmoothedEstimator
-    from titrant.estimators.joint import Statistics
+    from titrant.estimators.joint import Search
     from titrant.kernels import Scale
 
 DEFAULT_FACTORS = 0.03 * 2.0 ** (np.arange(27) / 4)
@@ -117,7 +116,7 @@ class BandwidthPath:
             (_product(g, self.spread), f"{v:.4g}", f"{se:.3g}", f"{ess:,.0f}", f"{count:,.0f}")
             for g, v, se, ess, count in columns
         ]
-        return _html.table(["h", "value", "SE", "ESS", "rows in reach"], rows)
+        return _text.table(["h", "value", "SE", "ESS", "rows in reach"], rows)
 
 
 def _product(factor: float, spread: Array) -> str:
@@ -127,7 +126,14 @@ def _product(factor: float, spread: Array) -> str:
 def path_of(
     problem: Problem, factors: Array = DEFAULT_FACTORS, *, joint: bool = True
 ) -> BandwidthPath:
-    """Return the estimates of a problem at the bandwidths ``factors`` × sd(T), in one pass.
+    """Return what `path_search` finds, in a pass of its own."""
+    return problem.answered(path_search(problem, factors, joint=joint))
+
+
+def path_search(
+    problem: Problem, factors: Array = DEFAULT_FACTORS, *, joint: bool = True
+) -> Search[BandwidthPath]:
+    """Ask for one pass; return the estimates of a problem at the bandwidths ``factors`` × sd(T).
 
     Without ``joint`` the covariance is nan but for the variances. Over many rows all bandwidths
     cost about as much as a few of them. Rows near a bound take time in proportion to the number of
@@ -137,22 +143,21 @@ def path_of(
     scales = [problem.scale(factor) for factor in g]
     if has_bins(problem, g):
         grid = Grid(estimator.kernel, g * problem.spread[0])
-        path = _path(
-            problem, g, problem.over_rows(partial(binned, estimator, grid, joint=joint)).finish()
-        )
+        found = yield problem.ask(partial(binned, estimator, grid, joint=joint))
+        path = _path(problem, g, found.finish())
     elif has_weighted_terms(estimator):
-        path = _path(
-            problem, g, problem.over_rows(partial(path_statistics, estimator, scales)).finish()
-        )
+        found = yield problem.ask(partial(path_statistics, estimator, scales))
+        path = _path(problem, g, found.finish())
     else:
-        path = _path_of_questions(problem, g, scales)
+        path = yield from _path_of_questions(problem, g, scales)
     return path if joint else replace(path, covariance=_variances(path.covariance))
 
 
-def _path_of_questions(problem: Problem, factors: Array, scales: Sequence[Scale]) -> BandwidthPath:
+def _path_of_questions(
+    problem: Problem, factors: Array, scales: Sequence[Scale]
+) -> Search[BandwidthPath]:
     """Return the path of an estimator with terms of its own, each bandwidth a question."""
-    questions = [Question(problem.estimator, 0, scale) for scale in scales]
-    found = joint_estimates(questions, problem.over_rows(partial(_answers, questions)))
+    found = yield from asked([Question(problem.estimator, problem.policy, s) for s in scales])
     return BandwidthPath(
         n=problem.n,
         factors=factors,
@@ -164,10 +169,6 @@ def _path_of_questions(problem: Problem, factors: Array, scales: Sequence[Scale]
         # Which of its terms no bandwidth changes, only the estimator knows.
         baseline_variance=0.0,
     )
-
-
-def _answers(questions: Sequence[Question], rows: Rows) -> Statistics:
-    return statistics_of(questions, [rows])
 
 
 def path_statistics(

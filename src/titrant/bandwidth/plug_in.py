@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth
+from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth, best_factor
 from titrant.bandwidth.conditional_kde import dose_density, outcome_moments
-from titrant.bandwidth.path import path_of
-from titrant.bandwidth.sample import sample
-from titrant.bandwidth.tradeoff import best_factor
+from titrant.bandwidth.leave_one_out import sample
+from titrant.bandwidth.path import path_search
 from titrant.bandwidth.usable import fall_back, moved_inside, usable
 from titrant.errors import InvalidArgument
 from titrant.estimators.form import has_common_terms
@@ -37,6 +36,8 @@ from titrant.estimators.form import has_common_terms
 if TYPE_CHECKING:
     from titrant.bandwidth.path import BandwidthPath
     from titrant.estimators import Problem
+    from titrant.estimators.joint import Search
+
 
 _SMALLEST_DENSITY = 1e-12
 """Floor under f in units of 1/∏sd_j, for the user who has set none."""
@@ -74,9 +75,9 @@ class PlugIn(BandwidthSelector):
         _check.count(self.seed, "seed", "PlugIn", at_least=0)
         _check.positive(self.pilot, "pilot", "PlugIn")
 
-    def select(self, problem: Problem) -> Bandwidth:
+    def search(self, problem: Problem) -> Search[Bandwidth]:
         """Return h*, moved into the usable bandwidths."""
-        path = path_of(problem)
+        path = yield from path_search(problem)
         some = usable(path)
         if not len(some):
             return fall_back(path, problem, "PlugIn", "no usable bandwidth")

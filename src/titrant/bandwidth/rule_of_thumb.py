@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth
-from titrant.bandwidth.path import path_of
-from titrant.bandwidth.tradeoff import rate
+from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth, rate
+from titrant.bandwidth.path import path_search
 from titrant.bandwidth.usable import fall_back, reached
 
 if TYPE_CHECKING:
     from titrant.estimators import Problem
+    from titrant.estimators.joint import Search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class RuleOfThumb(BandwidthSelector):
         """Return h/sd(T)."""
         return self.constant * rate(problem)
 
-    def select(self, problem: Problem) -> Bandwidth:
+    def search(self, problem: Problem) -> Search[Bandwidth]:
         """Return the rule's bandwidth."""
         g, d = self.factor(problem), len(problem.spread)
-        path = path_of(problem, np.array([g]))
+        path = yield from path_search(problem, np.array([g]))
         if not len(reached(path)):
             why = "no two rows in reach of it"
-            return fall_back(path_of(problem), problem, "RuleOfThumb", why)
+            return fall_back((yield from path_search(problem)), problem, "RuleOfThumb", why)
         return Bandwidth(
             h=as_bandwidth(g, problem),
             selector="RuleOfThumb",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.bandwidth.base import Bandwidth, as_bandwidth
-from titrant.bandwidth.tradeoff import rate
+from titrant.bandwidth.base import Bandwidth, as_bandwidth, rate
 from titrant.errors import NoOverlap
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ __all__ = ["main", "run"]
 def main() -> None:
     """Run the command line of this process and leave with its exit code."""
     try:
-        from titrant.cli.failures import settled  # noqa: PLC0415
+        from titrant.cli.app import settled  # noqa: PLC0415
         from titrant.cli.terminal import behave  # noqa: PLC0415
 
         output = behave()
@@ -32,8 +32,10 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of ``titrant`` called with `arguments`."""
-    from titrant.cli.app import titrant  # noqa: PLC0415
-    from titrant.cli.failures import explain  # noqa: PLC0415
+    from titrant.cli.app import (  # noqa: PLC0415
+        explain,
+        titrant,
+    )
     from titrant.cli.terminal import Terminated  # noqa: PLC0415
 
     try:

@@ -1,14 +1,28 @@
-"""The group of commands; a command's module is imported when it is called."""
+"""The group of commands, and what is said when one fails."""
 
 from __future__ import annotations
 
 import difflib
+import re
+import sys
+import traceback
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from titrant import __version__
+from titrant._writing import TALLY
+from titrant.cli.terminal import Terminated, note
+from titrant.errors import TitrantError, UntrustedEstimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from titrant.cli.terminal import Guarded
+
+# The group of commands; a command's module is imported when it is called.
+
 
 COMMANDS = {
     "demo": "Evaluate three policies, learn one, beside the known truth; leaves report.html.",
@@ -65,3 +79,109 @@ def titrant(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+# What went wrong, as one sentence with a remedy and an exit code.
+
+_STOPPED = "Interrupted; no file was left half written."
+_ENDED = "Terminated; no file was left half written."
+_NO_MEMORY = "Error: The memory does not suffice. Name fewer columns with `--context`."
+
+_LONG_WORD = re.compile(r"\S{500,}")
+"""Longer than paths are: a number of thousands of digits says no more than its first ones."""
+_SHOWN = 40
+
+REFUSED, BAD_INPUT, BUG, INTERRUPTED, TERMINATED = 1, 2, 3, 130, 143
+
+
+def explain(error: BaseException, *, debug: bool) -> int:
+    """Say on standard error what went wrong and return the exit code."""
+    if debug:
+        note("".join(traceback.format_exception(error)), keep="\n")
+    code, sentence = _diagnosis(error)
+    note(as_typed(_LONG_WORD.sub(_shortened, sentence)))
+    return code
+
+
+def settled(output: Guarded, code: int) -> int:
+    """Return the exit code of a run whose standard output may have been closed or full."""
+    sys.stdout.flush()
+    if output.failure is None:
+        return code
+    files = "" if code or not TALLY.files else " The files that were asked for are written."
+    note(
+        f"Error: Standard output could not be written to: {output.failure.strerror}. Check where "
+        f"it goes.{files}"
+    )
+    return code or BAD_INPUT
+
+
+def _diagnosis(error: BaseException) -> tuple[int, str]:
+    """Return the exit code and the sentence of the first kind that the error is of."""
+    return next((code, say(error)) for kind, code, say in _KINDS if isinstance(error, kind))
+
+
+def _usage(error: click.ClickException) -> str:
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    hint = "" if ctx is None else f" Try `{ctx.command_path} --help`."
+    return f"Error: {_sentence(error.format_message())}{hint}"
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN]}… ({len(word[0]):,} characters)"
+
+
+def _of_file(error: OSError) -> str:
+    what = "A file" if error.filename is None else f"`{error.filename}`"
+    reason = (error.strerror or str(error)).rstrip(".")
+    return f"Error: {what} cannot be read or written: {reason}. Check the path and its permissions."
+
+
+def _bug(error: BaseException) -> str:
+    return (
+        f"Error: titrant failed in a way it should not ({type(error).__name__}: {error}). "
+        "Run it again with `--debug` for the details, and report them."
+    )
+
+
+_KINDS: tuple[tuple[type[BaseException], int, Callable[[Any], str]], ...] = (
+    (click.Abort, INTERRUPTED, lambda _: _STOPPED),
+    (KeyboardInterrupt, INTERRUPTED, lambda _: _STOPPED),
+    (Terminated, TERMINATED, lambda _: _ENDED),
+    (UntrustedEstimate, REFUSED, lambda error: f"Refused: {error}"),
+    (TitrantError, BAD_INPUT, lambda error: f"Error: {error}"),
+    (click.ClickException, BAD_INPUT, _usage),
+    (OSError, BAD_INPUT, _of_file),
+    (MemoryError, BAD_INPUT, lambda _: _NO_MEMORY),
+    (BaseException, BUG, _bug),
+)
+"""Kinds of errors, the special before the general."""
+
+
+# Remedies of the library, as they are typed here.
+
+_TYPED = {
+    "Pass `allow_untrusted=True`": "Pass `--allow-untrusted`",
+    "Wrap it as `Clipped(policy, lower, upper)`": "Write it as `clipped:LO,HI:POLICY`",
+    "for example by `Clipped`": "for example as `clipped:LO,HI:POLICY`",
+    "Name fewer contexts": "Name fewer columns by `--context`",
+    "or give `propensity` and an outcome model of your own": (
+        "or evaluate with `--estimator sn` and `--propensity-model linear-gaussian`"
+    ),
+    "by `titrant.check`": "by `titrant check`",
+    "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
+        "give `--propensity-model linear-gaussian`"
+    ),
+}
+
+
+def as_typed(sentence: str) -> str:
+    """Return a sentence of the library with its remedies in the words of the command line."""
+    for said, typed in _TYPED.items():
+        sentence = sentence.replace(said, typed)
+    return sentence

@@ -50,8 +50,8 @@ def command(
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
     """
-    from titrant.cli import specs  # noqa: PLC0415
-    from titrant.cli.failures import REFUSED  # noqa: PLC0415
+    from titrant.cli import inputs  # noqa: PLC0415
+    from titrant.cli.app import REFUSED  # noqa: PLC0415
     from titrant.cli.writing import check_outputs  # noqa: PLC0415
     from titrant.inference import Verdict  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ def command(
         )
     check_outputs(
         [("--json", options.json), ("--save-config", run.save_config)],
-        [("LOG", log.log), *specs.files(options.policy), ("--config", run.config)],
+        [("LOG", log.log), *inputs.files(options.policy), ("--config", run.config)],
     )
     found = _checked(log, options, method, workers, run)
     _show(found, options)
@@ -78,14 +78,14 @@ def _checked(
     run: RunOptions,
 ) -> Diagnostics:
     from titrant import check  # noqa: PLC0415
-    from titrant.cli import cluster, config, inputs, specs  # noqa: PLC0415
-    from titrant.cli.progress import CHECKING, READING, bar  # noqa: PLC0415
+    from titrant.cli import config, inputs  # noqa: PLC0415
+    from titrant.cli.terminal import CHECKING, READING, bar  # noqa: PLC0415
 
-    how = inputs.method(method)
+    how = inputs.method(method, log_options)
     with bar(READING, CHECKING) as steps, ExitStack() as stack:
         steps.begin(READING)
-        opened = stack.enter_context(cluster.opened(log_options, workers))
-        policy = next(iter(specs.policies(options.policy, opened.log).values()), None)
+        opened = stack.enter_context(inputs.opened(log_options, workers))
+        policy = next(iter(inputs.policies(options.policy, opened.log).values()), None)
         config.save(click.get_current_context(), run.save_config)
         steps.begin(CHECKING)
         return check(

@@ -101,7 +101,7 @@ def _evaluate(design: Design, log: LoggedData) -> None:
     """Check the log, evaluate the three policies and print both."""
     from titrant import check, compare  # noqa: PLC0415
     from titrant.cli import show  # noqa: PLC0415
-    from titrant.cli.progress import CHECKING, ESTIMATING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import CHECKING, ESTIMATING, bar  # noqa: PLC0415
     from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
 
     policies = rules(log)
@@ -123,7 +123,7 @@ def _evaluate(design: Design, log: LoggedData) -> None:
 def _learn(design: Design, log: LoggedData, options: DemoOptions) -> PolicyLearner:
     """Learn a policy with every choice left to the library, and print it beside the truth."""
     from titrant.cli import learned, show  # noqa: PLC0415
-    from titrant.cli.progress import LEARNING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import LEARNING, bar  # noqa: PLC0415
     from titrant.cli.terminal import show as to_terminal  # noqa: PLC0415
     from titrant.learning import PolicyLearner  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ def _truth(design: Design, log: LoggedData, learner: PolicyLearner) -> dict[str,
 
 def _write(design: Design, log: LoggedData, learner: PolicyLearner, options: DemoOptions) -> None:
     from titrant.cli.learned import Telling, page  # noqa: PLC0415
-    from titrant.cli.progress import REPORTING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import REPORTING, bar  # noqa: PLC0415
     from titrant.cli.writing import write_text  # noqa: PLC0415
 
     telling = Telling(

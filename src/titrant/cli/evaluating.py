@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from titrant.cli import cluster, config, inputs, show, specs
-from titrant.cli.progress import ESTIMATING, FITTING, READING, REPORTING, bar
-from titrant.cli.terminal import note
+from titrant.cli import config, inputs, show
+from titrant.cli.terminal import ESTIMATING, FITTING, READING, REPORTING, bar, note
 from titrant.cli.terminal import show as to_terminal
 from titrant.cli.writing import STDOUT, check_outputs, write_text
-from titrant.evaluation import Evaluation
+from titrant.evaluation.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
         PolicyOptions,
         RunOptions,
     )
-    from titrant.evaluation import Comparison
+    from titrant.evaluation.evaluation import Comparison
     from titrant.policies import Policy
 
 
@@ -56,16 +55,16 @@ def compared(  # noqa: PLR0917  (one for each group of options)
     """Lend the comparison that the options ask for, while the log can still be read."""
     check_outputs(
         [("--html", output.html), ("--json", output.json), ("--save-config", run.save_config)],
-        [("LOG", log_options.log), *specs.files(policy_options.policy), ("--config", run.config)],
+        [("LOG", log_options.log), *inputs.files(policy_options.policy), ("--config", run.config)],
     )
-    how = inputs.method(method_options)
+    how = inputs.method(method_options, log_options)
     context = click.get_current_context()
     with ExitStack() as stack:
         with bar(READING, FITTING, ESTIMATING) as steps:
             steps.begin(READING)
-            opened = stack.enter_context(cluster.opened(log_options, workers))
+            opened = stack.enter_context(inputs.opened(log_options, workers))
             log = opened.log
-            rules = specs.policies(policy_options.policy, log)
+            rules = inputs.policies(policy_options.policy, log)
             config.save(context, run.save_config)
             steps.begin(FITTING)
             how_to = how["estimator"], how["propensity"], opened.executor

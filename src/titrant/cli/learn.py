@@ -21,7 +21,7 @@ from titrant.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from titrant.cli.cluster import Opened
+    from titrant.cli.inputs import Opened
     from titrant.data.source import Source
     from titrant.learning import PolicyLearner
     from titrant.policies import Policy
@@ -57,7 +57,8 @@ class LearnOptions:
         type=click.Choice(SAFE_LEVELS),
         default="ok",
         show_default=True,
-        help="The worst verdict with which --safe deploys the learned policy.",
+        help="The worst verdict with which --safe deploys the learned policy; never with a warning "
+        "that bears on confounding.",
     )
     policy_class: str = option(
         "--policy-class",
@@ -123,19 +124,20 @@ def command(
     on the other. Exit code 1 means that this value is not to be trusted, and no policy is written,
     also with --safe. Where --safe keeps the status quo, FILE says so and doses nobody.
     """
-    from titrant.cli import cluster, config, inputs, specs  # noqa: PLC0415
+    from titrant.cli import config, inputs  # noqa: PLC0415
     from titrant.cli.evaluating import note_written  # noqa: PLC0415
     from titrant.cli.learned import Telling, finish  # noqa: PLC0415
-    from titrant.cli.progress import LEARNING, READING, bar  # noqa: PLC0415
+    from titrant.cli.terminal import LEARNING, READING, bar  # noqa: PLC0415
 
     _check_files(log, options, output, run)
-    _check_checkpoint(options, parts=cluster.in_parts(workers))
+    _check_checkpoint(options, parts=inputs.in_parts(workers))
+    inputs.check_one_propensity(options.propensity_model, log)
     context = click.get_current_context()
     with ExitStack() as stack:
         with bar(READING, LEARNING) as steps:
             steps.begin(READING)
-            opened = stack.enter_context(cluster.opened(log, workers))
-            against = specs.policies(options.against, opened.log)
+            opened = stack.enter_context(inputs.opened(log, workers))
+            against = inputs.policies(options.against, opened.log)
             config.save(context, run.save_config)
             steps.begin(LEARNING)
             learner = _learner(options, output, opened, against)
@@ -162,14 +164,14 @@ def _check_files(
     log: LogOptions, options: LearnOptions, output: OutputOptions, run: RunOptions
 ) -> None:
     """Refuse files that cannot be written, or that are read too."""
-    from titrant.cli import specs  # noqa: PLC0415
+    from titrant.cli.inputs import files  # noqa: PLC0415
     from titrant.cli.writing import check_outputs  # noqa: PLC0415
 
     policy = ("--output", options.output)
     page, result = ("--html", output.html), ("--json", output.json)
     check_outputs(
         [policy, page, result, ("--save-config", run.save_config)],
-        [("LOG", log.log), *specs.files(options.against, "--against"), ("--config", run.config)],
+        [("LOG", log.log), *files(options.against, "--against"), ("--config", run.config)],
         made=[("--checkpoint", options.checkpoint)],
     )
     if options.safe_level != "ok" and not options.safe:
@@ -203,7 +205,7 @@ def _say_sample(learner: PolicyLearner) -> None:
 
 def _keep(learner: PolicyLearner, options: LearnOptions, opened: Opened, *, trusted: bool) -> None:
     """Write the policy, or the status quo if it was kept, unless the value cannot be trusted."""
-    from titrant.cli.failures import REFUSED  # noqa: PLC0415
+    from titrant.cli.app import REFUSED  # noqa: PLC0415
     from titrant.cli.terminal import note  # noqa: PLC0415
     from titrant.policies import save_learned  # noqa: PLC0415
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from titrant.cli import show
-from titrant.cli.progress import REPORTING, bar
+from titrant.cli.terminal import REPORTING, bar, visible
 from titrant.cli.terminal import show as to_terminal
-from titrant.cli.terminal import visible
 from titrant.cli.writing import STDOUT, write_text
 from titrant.errors import InvalidArgument
-from titrant.evaluation import Evaluation
+from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.policies import Constant, StatusQuo
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from titrant.cli.options import OutputOptions
+    from titrant.cli.options import (
+        OutputOptions,
+    )
     from titrant.data.source import Source
-    from titrant.evaluation import AnyPolicy
+    from titrant.evaluation.evaluation import AnyPolicy
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
 
@@ -77,6 +78,7 @@ def plain(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
     """Return the result for programs."""
     return {
         "deployed": learner.deployed_,
+        "stopped_by": list(learner.stopped_by_),
         "decision": learner.decision_,
         "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
@@ -148,7 +150,7 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
 
 def _objection(learner: PolicyLearner, honest: HonestValue) -> str | None:
     """Return what speaks against a policy that looks better but was not deployed."""
-    if learner.deployed_ or honest.gain()[1] <= 0.0:
+    if not learner.stopped_by_:
         return None
     return honest.objection(Verdict(learner.safe_level))
 

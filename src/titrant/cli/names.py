@@ -49,11 +49,14 @@ ESTIMATORS = {
     "dm": Choice("DirectMethod", "outcome model alone", _MODELED),
     "discretized": Choice("Discretized", "dose bins, ten or at --edges", ("clip", "edges")),
 }
+SMOOTH = "smooth"
+"""The default models, which follow contexts that act nonlinearly."""
 OUTCOME_MODELS = {
+    SMOOTH: "the default, four ridge models that follow contexts which act nonlinearly",
     "ridge": "two ridge models that are linear in the contexts",
     "library": "these, a well and trees",
 }
-"""Stacks of outcome models; the default one follows contexts that act nonlinearly."""
+"""Stacks of outcome models."""
 KERNELS = {
     "epanechnikov": "Epanechnikov",
     "gaussian": "Gaussian",
@@ -162,8 +165,9 @@ def estimator(
     *,
     edges: tuple[float, ...] | None = None,
     outcome_model: str | None = None,
+    doses: int = 1,
 ) -> Estimator:
-    """Return the estimator called `name`, with what it takes of the rest."""
+    """Return the estimator called `name` for so many doses, with what it takes of the rest."""
     from titrant import estimators  # noqa: PLC0415
 
     choice = ESTIMATORS[name]
@@ -175,20 +179,22 @@ def estimator(
     }
     wanted = {k: v for k, v in given.items() if k in choice.takes and v is not None}
     if outcome_model is not None and "outcome_model" in choice.takes:
-        wanted["outcome"] = _outcome_model(outcome_model, seed)
+        wanted["outcome"] = _outcome_model(outcome_model, seed, doses)
     made: Estimator = getattr(estimators, choice.cls)(**wanted, **dict(choice.settings))
     return made
 
 
-def _outcome_model(name: str, seed: int) -> OutcomeModel:
+def _outcome_model(name: str, seed: int, doses: int) -> OutcomeModel | None:
+    if name == SMOOTH:
+        return None
     from titrant.outcome import Stack, library, ridge_pair  # noqa: PLC0415
 
-    return Stack(ridge_pair() if name == "ridge" else library(seed=seed), seed=seed)
+    return Stack(ridge_pair() if name == "ridge" else library(doses, seed=seed), seed=seed)
 
 
 def propensity_model(name: str | None, seed: int) -> PropensityModel | None:
-    """Return the propensity model called `name`."""
-    if name is None:
+    """Return the propensity model called `name`; None is the default one."""
+    if name in (None, SMOOTH):
         return None
     from titrant import propensity  # noqa: PLC0415
 

@@ -18,6 +18,7 @@ from titrant.cli.names import (
     KERNELS,
     OUTCOME_MODELS,
     PROPENSITIES,
+    SMOOTH,
     BandwidthText,
     EdgesText,
 )
@@ -65,9 +66,9 @@ def propensity_model() -> Any:  # noqa: ANN401
     """Return the field of the model of the propensities."""
     return option(
         "--propensity-model",
-        type=click.Choice(list(PROPENSITIES)),
-        help="The model of f(t | x) to fit.  [default: the --propensity column, or else an average "
-        "of four that follow contexts which act nonlinearly]",
+        type=click.Choice([SMOOTH, *PROPENSITIES]),
+        help="The model of f(t | x) to fit.  [default: the --propensity column, or else smooth: an "
+        "average of four that follow contexts which act nonlinearly]",
     )
 
 
@@ -148,8 +149,7 @@ class MethodOptions:
     outcome_model: str | None = option(
         "--outcome-model",
         type=click.Choice(list(OUTCOME_MODELS)),
-        help="; ".join(f"{name}: {what}" for name, what in OUTCOME_MODELS.items())
-        + ".  [default: four models that follow contexts which act nonlinearly]",
+        help="; ".join(f"{name}: {what}" for name, what in OUTCOME_MODELS.items()) + ".",
     )
     kernel: str | None = option(
         "--kernel",

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from titrant.cli.options import RunOptions, argument, option, takes
 
@@ -15,11 +17,65 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from titrant._types import Array
     from titrant.policies import Policy, TrainingRange
+
+# Texts that a spreadsheet would run as formulas, made harmless.
+
+
+FORMULA = r"^[\s\pZ\pC]*(=|\+|-|@|＝|＋|－|＠)|^[\t\r\n]"
+"""How a cell begins that a spreadsheet takes for a formula: it drops blanks before the sign, and
+some take the full-width signs of Chinese and Japanese keyboards for the narrow ones."""
+NUMBER = r"^ *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *$"
+"""A number, which may begin with a sign: columns of a CSV that no one asked for are texts."""
+GUARD = "'"
+"""What makes a spreadsheet read the rest of a cell as it is written."""
+
+
+def guarded(table: pa.Table) -> pa.Table:
+    """Return a table with an apostrophe before names and texts that would run as formulas."""
+    columns = [_guarded(column) if _is_text(column.type) else column for column in table.columns]
+    names = _guarded(pa.array(table.column_names, pa.string())).to_pylist()
+    return pa.table(columns, names=names)
+
+
+def _guarded(texts: Any) -> Any:  # noqa: ANN401  (an array of texts, in chunks or not)
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.cast(texts.type.value_type)
+    if pa.types.is_fixed_size_binary(texts.type):  # an apostrophe does not fit in
+        texts = texts.cast(pa.binary())
+    seen = _decoded(texts)
+    runs = pc.and_not(
+        pc.match_substring_regex(seen, FORMULA), pc.match_substring_regex(seen, NUMBER)
+    )
+    quoted = pc.binary_join_element_wise(
+        pa.scalar(GUARD, texts.type), texts, pa.scalar("", texts.type)
+    )
+    return pc.if_else(pc.fill_null(runs, fill_value=False), quoted, texts)
+
+
+def _decoded(texts: Any) -> Any:  # noqa: ANN401
+    """Return bytes as the text that they are, if they are one."""
+    try:
+        return texts.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return texts
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether a CSV shows values of this type as text; bytes are written as they are."""
+    is_a = pa.types
+    if is_a.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return any(is_one(kind) for is_one in (
+        is_a.is_string, is_a.is_large_string,
+        is_a.is_binary, is_a.is_large_binary, is_a.is_fixed_size_binary,
+    ))  # fmt: skip
+
+
+# `titrant recommend`: a saved policy on new contexts.
 
 OUTSIDE = "outside_training"
 """The column that marks rows with a context beyond those of the training."""
@@ -80,8 +136,8 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     """
     from titrant.cli import config  # noqa: PLC0415
     from titrant.cli.inputs import columns  # noqa: PLC0415
-    from titrant.cli.progress import working  # noqa: PLC0415
-    from titrant.cli.tables import check_format  # noqa: PLC0415
+    from titrant.cli.show import check_format  # noqa: PLC0415
+    from titrant.cli.terminal import working  # noqa: PLC0415
     from titrant.cli.writing import STDOUT, check_outputs  # noqa: PLC0415
     from titrant.policies import load_policy, load_training  # noqa: PLC0415
 
@@ -182,10 +238,12 @@ def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, ND
 
 def _write(advice: Advice, options: RecommendOptions) -> None:
     """Write the doses of a large file part by part, of anything else at once."""
-    from titrant.cli.tables import write_table, write_tables  # noqa: PLC0415
+    from titrant.cli.show import write_table, write_tables  # noqa: PLC0415
     from titrant.cli.writing import STDOUT  # noqa: PLC0415
-    from titrant.data.files import read_table  # noqa: PLC0415
-    from titrant.data.streams import stream_of  # noqa: PLC0415
+    from titrant.data.files import (  # noqa: PLC0415
+        read_table,
+        stream_of,
+    )
     from titrant.errors import DataError  # noqa: PLC0415
 
     made = _finished(advice, options)
@@ -205,7 +263,6 @@ def _finished(advice: Advice, options: RecommendOptions) -> Callable[[pa.Table],
     """Return what makes a table that is written of one that is read."""
     if not options.guard_formulas:
         return advice.on
-    from titrant.cli.spreadsheets import guarded  # noqa: PLC0415
 
     return lambda table: guarded(advice.on(table))
 
@@ -214,7 +271,7 @@ def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
     from titrant.cli.inputs import announce  # noqa: PLC0415
     from titrant.data.encode import encode  # noqa: PLC0415
-    from titrant.policies.contexts import contexts_for  # noqa: PLC0415
+    from titrant.policies.calling import contexts_for  # noqa: PLC0415
 
     if wanted is None:
         encoded = encode(table, None, ())

@@ -24,7 +24,7 @@ from titrant.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from titrant.studies import Result, Study
+    from titrant.paper import Result, Study
 
 ALL = "all"
 _EXAMPLE = """\b
@@ -84,10 +84,10 @@ def command(options: ReproduceOptions, run: RunOptions) -> None:
     land, and a verdict. An interrupted run goes on where it ended. Exit code 1 means: a number of a
     whole run is outside its band without an explanation.
     """
-    from titrant.cli.failures import REFUSED  # noqa: PLC0415
+    from titrant.cli.app import REFUSED  # noqa: PLC0415
     from titrant.cli.terminal import show  # noqa: PLC0415
     from titrant.cli.writing import check_outputs  # noqa: PLC0415
-    from titrant.studies.warfarin import VARIABLE  # noqa: PLC0415
+    from titrant.paper.warfarin import VARIABLE  # noqa: PLC0415
 
     well, studies = True, _chosen(options)
     check_outputs(
@@ -108,8 +108,8 @@ def _chosen(options: ReproduceOptions) -> Sequence[Study]:
     """Return the studies named; of all, those that can be run."""
     from titrant.cli.terminal import note  # noqa: PLC0415
     from titrant.errors import DataError  # noqa: PLC0415
-    from titrant.studies import STUDIES  # noqa: PLC0415
-    from titrant.studies.warfarin import find_table  # noqa: PLC0415
+    from titrant.paper import STUDIES  # noqa: PLC0415
+    from titrant.paper.warfarin import find_table  # noqa: PLC0415
 
     unknown = [name for name in options.names if name not in STUDIES and name != ALL]
     if unknown:

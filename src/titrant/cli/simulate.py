@@ -67,21 +67,23 @@ def command(options: SimulateOptions, run: RunOptions) -> None:
     """
     import pyarrow as pa  # noqa: PLC0415
 
-    from titrant.cli import specs  # noqa: PLC0415
-    from titrant.cli.progress import working  # noqa: PLC0415
-    from titrant.cli.tables import check_format, write_table  # noqa: PLC0415
-    from titrant.cli.terminal import note  # noqa: PLC0415
+    from titrant.cli import inputs  # noqa: PLC0415
+    from titrant.cli.show import check_format, write_table  # noqa: PLC0415
+    from titrant.cli.terminal import (  # noqa: PLC0415
+        note,
+        working,
+    )
 
     beside = None if options.output == STDOUT else _beside(options.output)
     check_outputs(
         [("--output", options.output), (_TRUTH, beside), ("--save-config", run.save_config)],
-        [*specs.files(options.policy), ("--config", run.config)],
+        [*inputs.files(options.policy), ("--config", run.config)],
     )
     check_format("--output", options.output)
     design = DESIGNS[options.design]
     with working(f"Drawing {options.rows:,} rows"):
         log = design.draw(options.rows, options.seed, propensity=not options.no_propensity)
-        known = truth(design, specs.policies(options.policy, log))
+        known = truth(design, inputs.policies(options.policy, log))
     config.save(click.get_current_context(), run.save_config)
     write_table(options.output, pa.table(log.to_columns(treatment="dose", outcome="loss")))
     if beside is not None:

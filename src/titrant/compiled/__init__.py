@@ -2,5 +2,5 @@
 
 They take arrays and numbers only. What is computed is defined elsewhere, in numpy: kernels by
 their coefficients (`titrant.kernels`), weights in `titrant.estimators.weight`, terms in
-`titrant.estimators.weighted`. The loops here do the same to a million rows in one reading.
+`titrant.estimators.base`. The loops here do the same to a million rows in one reading.
 """

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.uint32]
     Triple = tuple[float, float, float]
+    Gathered = tuple[Array, Array, Array, Array, Array, Array, Array]
+    """t, τ, q, bounds, y, b and level."""
+    Form = tuple[Array, float, int, Array]
+    """κ, bend, degree and areas."""
 
 PIECE = 2048
 """Rows taken at a time: enough for long loops, few enough to stay in the cache."""
@@ -31,19 +35,10 @@ STRIDE = 16
 def add_piece(
     which: Index,
     bin_of: Index,
-    t: Array,
-    tau: Array,
-    y: Array,
-    q: Array,
-    bounds: Array,
-    b: Array,
-    level: Array,
+    rows: Gathered,
     center: float,
     h: Array,
-    kappa: Array,
-    bend: float,
-    degree: int,
-    areas: Array,
+    form: Form,
     joint: bool,
     room: Array,
     w: Array,
@@ -57,19 +52,19 @@ def add_piece(
     """
     n, m = len(which), len(h)
     ends, order = sort(bin_of, m)
-    gather(which, order, t, tau, y, q, bounds, b, level, center, room)
+    gather(which, order, rows, center, room)
     v, left, right, g, e, base = room[0], room[1], room[2], room[3], room[4], room[5]
     clear = right[:n].min()
     for j in range(m):
         if ends[j] > 0:
             weights = w[j if joint else 0][: padded(ends[j])]
             if h[j] <= clear:
-                one_sided(v, left, g, h[j], kappa, bend, degree, areas, weights)
+                one_sided(v, left, g, h[j], form, weights)
             else:
-                two_sided(v, left, right, g, h[j], kappa, bend, degree, areas, weights)
+                two_sided(v, left, right, g, h[j], form, weights)
             weights[ends[j] :] = 0.0
             add_sums(weights, e, first[j])
-            if len(b) > 1:
+            if len(rows[5]) > 1:
                 add_baselines(weights, e, base, first[j])
     if joint:
         add_products(w, e, ends, second)
@@ -99,23 +94,12 @@ def sort(bin_of: Index, m: int) -> tuple[NDArray[np.int64], Index]:
 
 
 @compiled
-def gather(
-    which: Index,
-    order: Index,
-    t: Array,
-    tau: Array,
-    y: Array,
-    q: Array,
-    bounds: Array,
-    b: Array,
-    level: Array,
-    center: float,
-    room: Array,
-) -> None:
+def gather(which: Index, order: Index, rows: Gathered, center: float, room: Array) -> None:
     """Set room (6, ≥ N) to v, distances to the nearer and the farther bound, 1/q, e and b − center.
 
     v = t − τ points away from the nearer bound: what is near an upper bound is mirrored.
     """
+    t, tau, q, bounds, y, b, level = rows
     own, has_level, has_b = bounds.shape[1] > 1, len(level) > 1, len(b) > 1
     for j in range(len(order)):
         i = which[order[j]]
@@ -142,7 +126,7 @@ def half(a: float, bend: float, c: tuple[Triple, Triple, Triple]) -> Triple:
 
 @inlined
 def coefficients(areas: Array, bend: float, degree: int) -> tuple[Triple, Triple, Triple]:
-    """Return the coefficients of `half` out of areas (5, 5), see `titrant.kernels.power`.
+    """Return the coefficients of `half` out of areas (5, 5), see `titrant.kernels.polynomial`.
 
     For degree 0 those of j = 1 are left out: the factor (a₂ − a₁u)/(a₀a₂ − a₁²) is then 1/a₀.
     """
@@ -155,21 +139,12 @@ def coefficients(areas: Array, bend: float, degree: int) -> tuple[Triple, Triple
 
 
 @fast
-def one_sided(
-    v: Array,
-    left: Array,
-    g: Array,
-    h: float,
-    kappa: Array,
-    bend: float,
-    degree: int,
-    areas: Array,
-    w: Array,
-) -> None:
+def one_sided(v: Array, left: Array, g: Array, h: float, form: Form, w: Array) -> None:
     """Set w (N,) to g/h·K(u)(a₂ − a₁u)/(a₀a₂ − a₁²) where one bound is near.
 
     a_j = ∫ vʲK(v) dv over [−left/h, 1].
     """
+    kappa, bend, degree, areas = form
     unit, c = 1.0 / h, coefficients(areas, bend, degree)
     k0, k1, k2, slope = kappa[0] * unit, kappa[1] * unit, kappa[2] * unit, bend * unit * unit
     f0, f1, f2 = half(1.0, bend, c)
@@ -184,18 +159,10 @@ def one_sided(
 
 @fast
 def two_sided(
-    v: Array,
-    left: Array,
-    right: Array,
-    g: Array,
-    h: float,
-    kappa: Array,
-    bend: float,
-    degree: int,
-    areas: Array,
-    w: Array,
+    v: Array, left: Array, right: Array, g: Array, h: float, form: Form, w: Array
 ) -> None:
     """Set w (N,) to the same where both bounds may be near: over [−left/h, right/h]."""
+    kappa, bend, degree, areas = form
     unit, c = 1.0 / h, coefficients(areas, bend, degree)
     k0, k1, k2, slope = kappa[0] * unit, kappa[1] * unit, kappa[2] * unit, bend * unit * unit
     for i in range(len(w)):

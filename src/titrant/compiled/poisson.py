@@ -1,6 +1,6 @@
 """Sums over rows that are counted Poisson(1) times, for many draws: counts are never stored.
 
-The counts are those of `titrant.inference.poisson`, bit for bit: four draws share the 64 bits of
+The counts are those of `titrant.inference.bootstrap`, bit for bit: four draws share the 64 bits of
 a hash of seed, row and draw. They are counted and added in the type they come in, sixteen bits,
 of which a processor takes 32 at a time. The machine must be little-endian: draws are read from
 memory in the order of the bits.

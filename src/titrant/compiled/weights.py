@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.compiled.decorators import compiled, fast, inlined
-from titrant.compiled.flags import listed
+from titrant.compiled.decorators import compiled, fast, inlined, listed
 
 if TYPE_CHECKING:
     from titrant._types import Array
-    from titrant.compiled.flags import Flags, Index
+    from titrant.compiled.decorators import Flags, Index
 
     Constants = tuple[float, float, float, float, float, float, float, float]
+    Columns = tuple[Array, Array, Array, Array]
+    """t, τ, q and bounds."""
+    Form = tuple[float, Array, int, int, Array, Array]
+    """h, κ, γ, degree, areas and middle."""
+    Outcomes = tuple[Array, Array, Array]
+    """y, b and r."""
+
 
 CHUNK = 512
 """Rows that are taken through all steps together: what is kept of them stays in the cache."""
@@ -46,25 +52,15 @@ def constants(h: float, kappa: Array, gamma: int, middle: Array) -> Constants:
 
 
 @compiled
-def all_weights(
-    t: Array,
-    tau: Array,
-    q: Array,
-    bounds: Array,
-    h: float,
-    kappa: Array,
-    gamma: int,
-    degree: int,
-    areas: Array,
-    middle: Array,
-    w: Array,
-) -> None:
+def all_weights(columns: Columns, form: Form, w: Array) -> None:
     """Set w (n,) to K*(u)/(h·q), K* the kernel that reproduces polynomials up to ``degree``.
 
     Degree −1 is K itself. bounds are (2, n), (2, 1) where all rows share them, or (2, 0); areas
-    (5, 5) and middle (3,) as in `titrant.kernels.power`. The rows near a bound are gathered, so
-    that the loops over them vectorize.
+    (5, 5) and middle (3,) as in `titrant.kernels.polynomial`. The rows near a bound are gathered,
+    so that the loops over them vectorize.
     """
+    t, tau, q, bounds = columns
+    h, kappa, gamma, degree, areas, middle = form
     near, flags = np.zeros(CHUNK, dtype=np.uint8), np.empty(CHUNK, dtype=np.uint8)
     which = np.empty(CHUNK, dtype=np.int64)
     shape, value = np.empty((3, CHUNK)), np.empty(CHUNK)
@@ -209,3 +205,44 @@ def copy(a: Array, out: Array) -> None:
     """Set out (B,) to a."""
     for i in range(len(out)):
         out[i] = a[i]
+
+
+# The terms of a chunk of rows, for several questions whose terms stand side by side.
+#
+# Unlike `statistics`, which does one question over all rows in a single call, this is a step that
+# the caller takes chunk by chunk: the questions may be about policies with arrays of their own.
+
+
+@compiled
+def write_terms(
+    columns: Columns,
+    outcomes: Outcomes,
+    form: Form,
+    start: int,
+    stop: int,
+    base: Array,
+    z: Array,
+    w: Array,
+) -> None:
+    """Set base, z and w (stop − start,) to b, w·e and w of some of the rows; see `statistics`."""
+    t, tau, q, bounds = columns
+    y, b, r = outcomes
+    part = bounds[:, start:stop].copy() if bounds.shape[1] > 1 else bounds.copy()
+    all_weights((t[start:stop], tau[start:stop], q[start:stop], part), form, w)
+    multiply(w, y[start:stop], r[start:stop] if len(r) > 1 else r, z)
+    for i in range(len(base)):
+        base[i] = b[0]
+    if len(b) > 1:
+        copy(b[start:stop], base)
+
+
+@fast
+def multiply(w: Array, y: Array, r: Array, z: Array) -> None:
+    """Set z (B,) to w·(y − r); r is (B,) or (1,)."""
+    if len(r) == len(w):
+        for i in range(len(w)):
+            z[i] = w[i] * (y[i] - r[i])
+    else:
+        level = r[0]
+        for i in range(len(w)):
+            z[i] = w[i] * (y[i] - level)

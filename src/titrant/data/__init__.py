@@ -6,6 +6,5 @@ known truth) are modules of their own, loaded when they are used.
 
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData
-from titrant.data.warfarin import Cohort, load_warfarin, simulated_cohort
 
-__all__ = ["Cohort", "Columns", "LoggedData", "load_warfarin", "simulated_cohort"]
+__all__ = ["Columns", "LoggedData"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+
 MOST_LEVELS = 20
 """A text column with more levels looks like a name or a key, not like a category."""
 FEWEST_TEXTS = 8

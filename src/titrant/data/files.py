@@ -1,4 +1,4 @@
-"""Tables in files: CSV, Parquet and Arrow, one file or many by a pattern, CSV from a pipe."""
+"""Tables in files: CSV, Parquet and Arrow, whole or as streams of small tables."""
 
 from __future__ import annotations
 
@@ -17,25 +17,120 @@ import pyarrow.parquet as pq
 
 from titrant.data import wording
 from titrant.data.columns import check_present
-from titrant.data.csv_types import conversion
 from titrant.data.logged import LoggedData
-from titrant.data.paths import (
-    ENDINGS,
-    check_no_copies,
-    format_of,
-    paths_of,
-    say_other_columns,
-)
-from titrant.data.views import without_views
+from titrant.data.paths import ENDINGS, check_no_copies, format_of, paths_of, say_other_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import BinaryIO
 
     from titrant.data.columns import Columns, Roles
     from titrant.data.validate import Bounds
 
     Typed = Collection[str] | None
     """The columns of a CSV that are not kept as text; None for all."""
+
+# Columns of Arrow's view types as the plain ones that every function and format knows.
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return the table with views of texts and bytes as texts and bytes."""
+    for i, field in enumerate(table.schema):
+        if field.type in _PLAIN:
+            plain = field.with_type(_PLAIN[field.type])
+            table = table.set_column(i, plain, table.column(i).cast(plain.type))
+    return table
+
+
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+# Which columns of a CSV are read as what they seem to be, and which stay as they are written.
+
+
+def conversion(
+    source: str | BinaryIO, parse: pa_csv.ParseOptions, typed: Collection[str] | None
+) -> pa_csv.ConvertOptions:
+    """Return how to read the columns of a CSV: all but the `typed` ones as text.
+
+    A key such as 007 would lose its zeros, and one of twenty digits its last ones, if it were read
+    as a number. Without `typed` every column is what its values look like.
+    """
+    if typed is None:
+        return pa_csv.ConvertOptions()
+    names = _names(source, parse)
+    return pa_csv.ConvertOptions(column_types={n: pa.string() for n in names if n not in typed})
+
+
+def _names(source: str | BinaryIO, parse: pa_csv.ParseOptions) -> list[str]:
+    with pa_csv.open_csv(source, parse_options=parse) as reader:
+        return list(reader.schema.names)
+
+
+# One file as a stream of small tables, so that a file larger than memory can pass through.
+
+ROWS = 65_536
+"""Of one table of a stream."""
+BLOCK = 16 << 20
+"""Bytes of a CSV that are parsed at a time; the first block decides the types of the columns."""
+
+
+def stream_of(
+    path: str, above: int, typed: Typed = None
+) -> Callable[[], Iterator[pa.Table]] | None:
+    """Return how to read one file of more than ``above`` bytes part by part.
+
+    None for a smaller file, and for anything that can only be read as a whole. With `typed`, all
+    other columns of a CSV stay text, as they are written.
+    """
+    if not Path(path).is_file() or Path(path).stat().st_size <= above:
+        return None
+    lowered = path.lower()
+    for endings, read in _READERS.items():
+        if lowered.endswith(endings):
+            return lambda: _guarded(path, read, typed)
+    return None
+
+
+def _guarded(
+    path: str, read: Callable[[str, Typed], Iterator[pa.Table]], typed: Typed
+) -> Iterator[pa.Table]:
+    try:
+        for table in read(path, typed):
+            check_present((), table.column_names)
+            yield table
+    except (pa.ArrowException, OSError) as reason:
+        raise wording.unreadable(path, "a table", reason) from None
+
+
+def _csv_stream(path: str, typed: Typed) -> Iterator[pa.Table]:
+    read, parse = pa_csv.ReadOptions(block_size=BLOCK), pa_csv.ParseOptions()
+    with pa_csv.open_csv(path, read, parse, conversion(path, parse, typed)) as reader:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+def _parquet(path: str, _: Typed) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(ROWS):
+            yield without_views(pa.Table.from_batches([batch]))
+
+
+def _arrow(path: str, _: Typed) -> Iterator[pa.Table]:
+    with pa.memory_map(path) as source:
+        reader = pa.ipc.open_file(source)
+        for i in range(reader.num_record_batches):
+            yield without_views(pa.Table.from_batches([reader.get_batch(i)]))
+
+
+_READERS: dict[tuple[str, ...], Callable[[str, Typed], Iterator[pa.Table]]] = {
+    (".csv",): _csv_stream,
+    (".parquet", ".pq"): _parquet,
+    (".arrow", ".feather"): _arrow,
+}
+
+
+# Tables in files: CSV, Parquet and Arrow, one file or many by a pattern, CSV from a pipe.
 
 STDIN = "-"
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}

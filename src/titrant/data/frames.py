@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from titrant.data import encode, validate, wording
-from titrant.data.arrays import first_non_number
 from titrant.data.columns import check_present, check_roles, context_roles
-from titrant.data.validate import Labels, Parts
+from titrant.data.validate import Labels, Parts, first_non_number
 from titrant.errors import DataError
 
 if TYPE_CHECKING:

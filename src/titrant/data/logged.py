@@ -9,10 +9,8 @@ import numpy as np
 
 from titrant import _check
 from titrant.data import validate
-from titrant.data.arrays import frozen
-from titrant.data.columns import Columns
-from titrant.data.named import named_columns
-from titrant.data.validate import Parts
+from titrant.data.columns import Columns, named_columns
+from titrant.data.validate import Parts, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data.texts import Texts
     from titrant.data.validate import Bounds, Labels
+
 
 Selection: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | Sequence[int]"
 

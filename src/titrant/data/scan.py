@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,7 +16,7 @@ from titrant.data import encode, frames, validate, wording
 from titrant.data.columns import Columns
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.paths import check_no_copies, paths_of, say_other_columns
-from titrant.data.source import SAMPLE
+from titrant.data.source import SAMPLE, TableSource
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
@@ -80,52 +79,8 @@ class ParquetPartition:
             raise wording.in_rows_of_file(self.path, self.place + done, error) from None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ParquetSource:
+class ParquetSource(TableSource):
     """A log in Parquet files; see `scan_parquet`."""
-
-    paths: tuple[str, ...]
-    columns: Columns
-    limits: tuple[Array, Array]
-    partitions: tuple[ParquetPartition, ...]
-    sample_rows: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The context columns."""
-        return self.columns.features
-
-    @property
-    def dimension(self) -> int:
-        """The number of doses."""
-        return len(self.columns.doses)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether any dose has a finite bound."""
-        return any(bool(np.isfinite(limit).any()) for limit in self.limits)
-
-    @property
-    def has_propensity(self) -> bool:
-        """Whether the log has a column of propensities."""
-        return self.columns.propensity is not None
-
-    @cached_property
-    def _rows(self) -> int:
-        return sum(map(len, self.partitions))
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return self._rows
-
-    def __repr__(self) -> str:
-        """Return one readable line."""
-        files_ = "1 file" if len(self.paths) == 1 else f"{len(self.paths):,} files"
-        known = "propensity known" if self.has_propensity else "no propensity"
-        return (
-            f"ParquetSource({len(self):,} rows in {files_}; {self.dimension} dose(s); "
-            f"{len(self.names)} context(s); {known})"
-        )
 
 
 def scan_parquet(
@@ -173,7 +128,8 @@ def scan_parquet(
     for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
         partitions += _partitions(footer, columns, limits, first, least)
-    source = ParquetSource(tuple(paths), columns, limits, tuple(partitions), sample)
+    place = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
+    source = ParquetSource(columns, limits, tuple(partitions), sample, place)
     validate.check_rows(len(source))
     return source
 

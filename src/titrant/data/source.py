@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from titrant._types import Array
+    from titrant.data.columns import Columns
     from titrant.data.logged import LoggedData
 
 SAMPLE = 100_000
@@ -60,6 +66,54 @@ class Source(Protocol):
 
     def __len__(self) -> int:
         """Return the number of rows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableSource:
+    """A source of tables: what it says of its rows by columns, bounds and partitions."""
+
+    columns: Columns
+    limits: tuple[Array, Array]
+    partitions: tuple[Partition, ...]
+    sample_rows: int
+    place: str
+    """In how many files or partitions the rows are, in words."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The context columns."""
+        return self.columns.features
+
+    @property
+    def dimension(self) -> int:
+        """The number of doses."""
+        return len(self.columns.doses)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any dose has a finite bound."""
+        return any(bool(np.isfinite(limit).any()) for limit in self.limits)
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether the log has a column of propensities."""
+        return self.columns.propensity is not None
+
+    @cached_property
+    def _rows(self) -> int:
+        return sum(map(len, self.partitions))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+    def __repr__(self) -> str:
+        """Return one readable line."""
+        known = "propensity known" if self.has_propensity else "no propensity"
+        return (
+            f"{type(self).__name__}({len(self):,} rows in {self.place}; {self.dimension} dose(s); "
+            f"{len(self.names)} context(s); {known})"
+        )
 
 
 @runtime_checkable

@@ -1,18 +1,11 @@
 """Room 6, estimators: the terms of each row and the value as a function of their means."""
 
-from titrant.estimators.base import Estimator
-from titrant.estimators.direct import DirectMethod
+from titrant.estimators.base import Estimator, Observed, SmoothedEstimator, WeightedEstimator
 from titrant.estimators.discretized import Discretized
-from titrant.estimators.doubly_robust import DoublyRobust
-from titrant.estimators.ipw import IPW
-from titrant.estimators.joint import Joint, JointPass, Question, ask
-from titrant.estimators.observed import Observed
-from titrant.estimators.problem import Problem
+from titrant.estimators.doubly_robust import DirectMethod, DoublyRobust
+from titrant.estimators.ipw import IPW, SelfNormalized
+from titrant.estimators.joint import Ask, Joint, JointPass, Problem, Question, Tally, ask
 from titrant.estimators.rows import Rows
-from titrant.estimators.self_normalized import SelfNormalized
-from titrant.estimators.smoothed import SmoothedEstimator
-from titrant.estimators.tally import Tally
-from titrant.estimators.weighted import WeightedEstimator
 
 ESTIMATORS: tuple[Estimator, ...] = (
     IPW(),
@@ -30,6 +23,7 @@ ESTIMATORS: tuple[Estimator, ...] = (
 __all__ = [
     "ESTIMATORS",
     "IPW",
+    "Ask",
     "DirectMethod",
     "Discretized",
     "DoublyRobust",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.estimators.weighted import WeightedEstimator
+from titrant.estimators.base import WeightedEstimator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +39,6 @@ class Discretized(WeightedEstimator):
     edges: tuple[float, ...] | None = None
     self_normalized: bool = True
     clip: float | None = None
-
-    uses_bandwidth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check.count(self.bins, "bins", "Discretized", at_least=2)

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from titrant.estimators.base import Estimator
-from titrant.estimators.direct import DirectMethod
+from titrant.estimators.base import Estimator, SmoothedEstimator, WeightedEstimator
 from titrant.estimators.discretized import Discretized
-from titrant.estimators.doubly_robust import DoublyRobust
-from titrant.estimators.ipw import IPW
-from titrant.estimators.self_normalized import SelfNormalized
-from titrant.estimators.smoothed import SmoothedEstimator
-from titrant.estimators.weighted import WeightedEstimator
+from titrant.estimators.doubly_robust import DirectMethod, DoublyRobust
+from titrant.estimators.ipw import IPW, SelfNormalized
 from titrant.kernels import Boundary
-from titrant.kernels.power import polynomial
+from titrant.kernels.polynomial import polynomial
 
 if TYPE_CHECKING:
     from titrant._types import Array

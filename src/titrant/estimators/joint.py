@@ -1,20 +1,18 @@
-"""Several estimates on one log, with their joint covariance.
-
-A question is an estimator, a policy and a bandwidth. The terms of many questions stand side by
-side as one long row, so their joint covariance, and with it every paired contrast, bandwidth
-path and curve, comes from the same moments as one estimate.
-"""
+"""Many questions at once: what is kept of the rows for them, and how passes are asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from titrant.estimators.fused import fused_statistics, fusible
-from titrant.estimators.tally import Tally
+from titrant.estimators.base import SmoothedEstimator
+from titrant.estimators.form import has_common_terms
+from titrant.estimators.weight import bandwidth, column, columns_of, has_loop, smoothing
+from titrant.kernels import Scale
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -23,10 +21,115 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators.base import Estimator
     from titrant.estimators.rows import Rows
-    from titrant.kernels import Scale
+    from titrant.estimators.weight import Columns, Smoothing
+
+    Arguments = tuple[Columns, tuple[Array, Array, Array], Smoothing]
+    """Rows, (y, b, r) and the kernel, as compiled loops take them."""
+
+
+# A tally of weights: how many rows carry an estimate, and how unevenly.
+
+KEPT = 256
+"""Largest weights kept of each question, enough for the shape of the tail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Sums of the weights of m questions, each (m,), and the largest ones (m, ≤ 256)."""
+
+    n: int
+    total: Array
+    """Σw."""
+    absolute: Array
+    """Σ|w|."""
+    squares: Array
+    """Σw²."""
+    fourths: Array
+    """Σw⁴."""
+    count: Array
+    """Rows with w ≠ 0."""
+    largest: Array
+    """The largest |w|, in decreasing order."""
+
+    @classmethod
+    def of(cls, w: Array) -> Tally:
+        """Return the tally of weights (n, m)."""
+        size, square = np.abs(w), w * w
+        return cls(
+            n=len(w),
+            total=w.sum(axis=0),
+            absolute=size.sum(axis=0),
+            squares=square.sum(axis=0),
+            fourths=(square * square).sum(axis=0),
+            count=np.count_nonzero(w, axis=0).astype(np.float64),
+            largest=_largest(size.T),
+        )
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the tally of both sets of rows."""
+        return Tally(
+            n=self.n + other.n,
+            total=self.total + other.total,
+            absolute=self.absolute + other.absolute,
+            squares=self.squares + other.squares,
+            fourths=self.fourths + other.fourths,
+            count=self.count + other.count,
+            largest=_largest(np.concatenate([self.largest, other.largest], axis=1)),
+        )
+
+    @property
+    def ess(self) -> Array:
+        """The effective sample size (Σw)²/Σw² (m,); 0 without overlap."""
+        return _ratio(self.total**2, self.squares)
+
+    @property
+    def degrees_of_freedom(self) -> Array:
+        """ν = (Σw²)²/Σw⁴ − 1 (m,), at least 1: what a t quantile needs."""
+        return np.maximum(_ratio(self.squares**2, self.fourths) - 1.0, 1.0)
+
+    @property
+    def purity(self) -> Array:
+        """|Σw|/Σ|w| (m,): 1 when no weight is negative."""
+        return _ratio(np.abs(self.total), self.absolute)
+
+    @property
+    def mean(self) -> Array:
+        """The mean weight (m,), which is 1 up to noise when the propensities are right."""
+        return self.total / self.n
+
+    @property
+    def mean_se(self) -> Array:
+        """The standard error of the mean weight (m,)."""
+        return np.sqrt(np.maximum(self.squares / self.n - self.mean**2, 0.0) / self.n)
+
+
+def _largest(size: Array) -> Array:
+    """Return the up to 256 largest numbers ≥ 0 of each row, in decreasing order."""
+    top = np.zeros((len(size), min(KEPT, size.shape[1])))
+    for row, out in zip(size, top, strict=True):
+        # Most weights are 0, and partitioning so many equal numbers takes 25 times as long.
+        positive = row[row > 0.0]
+        if k := min(len(out), len(positive)):
+            out[:k] = np.sort(np.partition(positive, -k)[-k:])[::-1]
+    return top
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+# Several estimates on one log, with their joint covariance.
+#
+# A question is an estimator, a policy and a bandwidth. The terms of many questions stand side by
+# side as one long row, so their joint covariance, and with it every paired contrast, bandwidth
+# path and curve, comes from the same moments as one estimate.
 
 S = TypeVar("S")
 """A statistic that adds up over rows."""
+R = TypeVar("R")
+"""What a search finds."""
+Search = Generator["Ask", Any, R]
+"""Work that asks for passes over the rows, ``answer = yield Ask(…)``, and returns what it finds."""
 
 
 class JointPass(Protocol):
@@ -68,6 +171,26 @@ class Joint:
     covariance: Array
     moments: Moments
     tally: Tally
+    models: Array | float = 0.0
+    """The part of the covariance (m, m) that the models behind the terms are to blame for."""
+    models_degrees: float = np.inf
+    """Degrees of freedom of that part."""
+
+    def with_models(self, share: Array, degrees: float) -> Joint:
+        """Return the same estimates with the models' share (m, m) in their covariance."""
+        whole = self.covariance + share
+        return replace(self, covariance=whole, models=share, models_degrees=degrees)
+
+    def degrees_with_models(self, variance: Array, degrees: Array) -> Array:
+        """Return the degrees of freedom (m,) of variances (m,) of so many plus the models' share.
+
+        ν = (v + N)²/(v²/ν₀ + N²/ν_N) (Satterthwaite 1946).
+        """
+        share = np.diagonal(np.broadcast_to(self.models, self.covariance.shape))
+        parts = variance**2 / degrees + share**2 / self.models_degrees
+        whole = (variance + share) ** 2
+        kept = np.array(degrees, dtype=np.float64)
+        return np.asarray(np.divide(whole, parts, out=kept, where=parts > 0.0))
 
     @property
     def se(self) -> Array:
@@ -79,10 +202,47 @@ class Joint:
         return self.moments.mean[_columns(self.questions)[i]]
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request for one pass: the sum of ``statistic`` over all blocks of rows."""
+
+    statistic: Callable[[Sequence[Rows]], Any]
+    """Of a block, given as one Rows for each policy."""
+
+
+def asked(questions: Sequence[Question]) -> Search[Joint]:
+    """Ask for one pass over the rows, and return the answers to all questions."""
+    statistics = yield Ask(partial(statistics_of, questions))
+    return joint_estimates(questions, statistics)
+
+
 def ask(questions: Sequence[Question], over_rows: JointPass) -> Joint:
     """Return the answers to all questions, in one pass over the rows."""
-    statistics = over_rows(partial(statistics_of, questions))
-    return joint_estimates(questions, statistics)
+    return answered(asked(questions), over_rows)
+
+
+def answered(search: Search[R], over_rows: JointPass) -> R:
+    """Return what a search finds, each of its requests answered by a pass of its own."""
+    answer = None
+    while True:
+        try:
+            request = search.send(answer)
+        except StopIteration as end:
+            found: R = end.value
+            return found
+        answer = over_rows(request.statistic)
+
+
+def relayed(search: Search[R], put: Callable[[Ask], Ask], take: Callable[[Any], Any]) -> Search[R]:
+    """Return what a search finds whose requests are put in another way, to take answers from it."""
+    answer = None
+    while True:
+        try:
+            request = search.send(answer)
+        except StopIteration as end:
+            found: R = end.value
+            return found
+        answer = take((yield put(request)))
 
 
 def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
@@ -116,3 +276,144 @@ def _columns(questions: Sequence[Question]) -> list[slice]:
     """Return where the terms of each question stand in the joint row."""
     ends = np.cumsum([q.estimator.size for q in questions]).tolist()
     return [slice(end - q.estimator.size, end) for q, end in zip(questions, ends, strict=True)]
+
+
+# Joint statistics of many rows by compiled loops, where `fused_weight` says that there are any.
+
+_CELLS = 65_536
+"""Numbers in a chunk of terms of several questions: half a MiB stays in a core's cache."""
+_CHUNKS = (512, 4096)
+"""Fewest and most rows of such a chunk."""
+_TERMS = 3
+
+
+def fusible(questions: Sequence[Question], rows: Sequence[Rows]) -> bool:
+    """Whether compiled loops can answer all of these questions."""
+    return all(_fusible(q.estimator, rows[q.policy]) for q in questions)
+
+
+def _fusible(estimator: Estimator, rows: Rows) -> bool:
+    return has_common_terms(estimator) and has_loop(estimator.kernel, rows)
+
+
+def fused_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> tuple[Moments, Tally]:
+    """Return the joint moments of the terms and the tally of weights, in one pass."""
+    arguments = [_arguments(q, rows[q.policy]) for q in questions]
+    return _one(arguments[0]) if len(arguments) == 1 else _several(arguments)
+
+
+def _arguments(question: Question, rows: Rows) -> Arguments:
+    estimator = question.estimator
+    assert isinstance(estimator, SmoothedEstimator)  # noqa: S101  (asked by fusible)
+    b, r = estimator.references(rows)
+    settings = smoothing(estimator.kernel, estimator.boundary, bandwidth(question.scale))
+    return columns_of(rows), (column(rows.y), column(b), column(r)), settings
+
+
+def _one(arguments: Arguments) -> tuple[Moments, Tally]:
+    from titrant.compiled.statistics import statistics  # noqa: PLC0415  (numba)
+
+    mean, comoment, tally, pool = statistics(*arguments, KEPT)
+    moments = Moments(len(arguments[0][0]), mean, comoment)
+    return moments, _tally(moments, tally[:, None], [pool])
+
+
+def rows_of_chunk(k: int) -> int:
+    """Return how many rows with k terms are done at a time: a multiple of eight words of flags.
+
+    Flags are read eight words at once, so that a chunk of another size would be read beyond its
+    end.
+    """
+    from titrant.compiled.decorators import WORD  # noqa: PLC0415  (numba)
+
+    return int(np.clip(_CELLS // k, *_CHUNKS)) // WORD**2 * WORD**2
+
+
+def _several(arguments: Sequence[Arguments]) -> tuple[Moments, Tally]:
+    from titrant.compiled.statistics import (  # noqa: PLC0415
+        add_chunk,
+        tally_weights,
+    )
+    from titrant.compiled.weights import write_terms  # noqa: PLC0415
+
+    n, m = len(arguments[0][0][0]), len(arguments)
+    k = _TERMS * m
+    size = rows_of_chunk(k)
+    mean, comoment = np.zeros(k), np.zeros((k, k))
+    sums, own, terms = np.empty(k), np.zeros((k, k)), np.empty((k, size))
+    tally, pools = np.zeros((m, 3)), np.empty((m, size + 2 * KEPT))
+    marks = [(0, 0.0)] * m
+    flags, which = np.empty(size, dtype=np.uint8), np.empty(size, dtype=np.int64)
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        for j, a in enumerate(arguments):
+            base, z, w = terms[_TERMS * j : _TERMS * (j + 1), : stop - start]
+            write_terms(*a, start, stop, base, z, w)
+            marks[j] = tally_weights(w, tally[j], pools[j], *marks[j], KEPT, flags, which)
+        add_chunk(terms, stop - start, mean, comoment, start, sums, own)
+    moments = Moments(n, mean, np.tril(comoment) + np.tril(comoment, -1).T)
+    return moments, _tally(
+        moments, tally.T, [p[:s] for p, (s, _) in zip(pools, marks, strict=True)]
+    )
+
+
+def _tally(moments: Moments, sums: Array, pools: Sequence[Array]) -> Tally:
+    """Return the tally of sums (3, m) and the largest weights; Σw and Σw² are in the moments."""
+    n, mean = moments.n, moments.mean[_TERMS - 1 :: _TERMS]
+    largest = np.zeros((len(pools), min(KEPT, n)))
+    for out, pool in zip(largest, pools, strict=True):
+        kept = np.sort(pool)[::-1][: len(out)]
+        out[: len(kept)] = kept
+    absolute, fourths, count = sums
+    squares = np.diagonal(moments.comoment)[_TERMS - 1 :: _TERMS] + n * mean**2
+    return Tally(n, n * mean, absolute, squares, fourths, count, largest)
+
+
+# One policy on one log: what a bandwidth selector, an interval or a trust check may ask for.
+
+
+class Pass(Protocol):
+    """One pass over the rows of a problem, wherever they are."""
+
+    def __call__(self, statistic: Callable[[Rows], S]) -> S:
+        """Return the sum of ``statistic`` over all blocks of rows, added in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A policy's value by ``estimator``, at a bandwidth still to be chosen."""
+
+    estimator: SmoothedEstimator
+    n: int
+    spread: Array
+    """sd(T) of each dose (d,): the unit of bandwidths."""
+    over_rows: Pass
+    rows: Callable[[], Rows]
+    """All rows at once (a seeded sample of them where they do not fit in memory)."""
+    policy: int = 0
+    """The number of the policy among those that a pass shows."""
+
+    def ask(self, statistic: Callable[[Rows], Any]) -> Ask:
+        """Return the request for the sum of a statistic over the rows under this policy."""
+        return Ask(partial(of_policy, self.policy, statistic))
+
+    def answered(self, search: Search[R]) -> R:
+        """Return what a search about this problem finds, in passes of its own."""
+        return answered(search, self._pass)
+
+    def _pass(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
+        return self.over_rows(partial(of_one, self.policy, statistic))
+
+    def scale(self, factor: float) -> Scale:
+        """Return the bandwidth ``factor`` × sd(T) of each dose."""
+        return Scale.of(factor * self.spread, len(self.spread))
+
+
+def of_policy(i: int, statistic: Callable[[Rows], S], rows: Sequence[Rows]) -> S:
+    """Return a statistic of the rows under policy i."""
+    return statistic(rows[i])
+
+
+def of_one(i: int, statistic: Callable[[Any], S], rows: Rows) -> S:
+    """Return a statistic of rows of which only those under policy i are at hand."""
+    return statistic({i: rows})

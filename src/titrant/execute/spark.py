@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-import numpy as np
-
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, check_present
-from titrant.data.source import SAMPLE, read_from, root_of
+from titrant.data.source import SAMPLE, TableSource, read_from, root_of
 from titrant.errors import DataError, ExecutionError, InvalidArgument, TitrantError
 from titrant.execute.engine import Engine, Task
 
@@ -133,46 +131,10 @@ class Work(Generic[S]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkSource:
+class SparkSource(TableSource):
     """A log in a Spark DataFrame; see `scan_spark`."""
 
     frame: Frame
-    columns: Columns
-    limits: tuple[Array, Array]
-    partitions: tuple[SparkPartition, ...]
-    sample_rows: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The context columns."""
-        return self.columns.features
-
-    @property
-    def dimension(self) -> int:
-        """The number of doses."""
-        return len(self.columns.doses)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether any dose has a finite bound."""
-        return any(bool(np.isfinite(limit).any()) for limit in self.limits)
-
-    @property
-    def has_propensity(self) -> bool:
-        """Whether the log has a column of propensities."""
-        return self.columns.propensity is not None
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return sum(map(len, self.partitions))
-
-    def __repr__(self) -> str:
-        """Return one readable line."""
-        known = "propensity known" if self.has_propensity else "no propensity"
-        return (
-            f"SparkSource({len(self):,} rows in {len(self.partitions):,} partitions; "
-            f"{self.dimension} dose(s); {len(self.names)} context(s); {known})"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +195,7 @@ def scan_spark(
     limits = validate.bound_arrays(bounds, 1, len(columns.doses))
     needed = frame.select(*(f"`{name}`" for name in columns.needed))
     places = _places(_collected(needed.select(f"`{columns.outcome}`"), _count, timeout=None))
-    source = SparkSource(needed, columns, limits, places, sample)
+    source = SparkSource(columns, limits, places, sample, f"{len(places):,} partitions", needed)
     validate.check_rows(len(source))
     return source
 

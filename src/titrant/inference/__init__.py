@@ -1,10 +1,9 @@
 """Room 8, inference: how sure one may be of an estimate, and when not to trust it."""
 
-from titrant.inference.base import Inference, Interval, IntervalMethod, StudentInference
+from titrant.inference.base import Inference, Interval, IntervalMethod, Normal, StudentInference
 from titrant.inference.bernstein import EmpiricalBernstein
 from titrant.inference.bootstrap import PoissonBootstrap
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
-from titrant.inference.normal import Normal
 from titrant.inference.rbc import Narrow, RobustBiasCorrected
 
 INTERVALS: tuple[IntervalMethod, ...] = (

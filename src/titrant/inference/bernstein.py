@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.inference.base import Inference, Interval, IntervalMethod, difference_se
+from titrant.estimators.joint import Ask
+from titrant.inference.base import Inference, Interval, IntervalMethod, difference, difference_se
 from titrant.inference.rbc import influence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
-    from titrant.estimators import Joint, JointPass, Question, Rows
+    from titrant.estimators import Joint, Question, Rows
+    from titrant.estimators.joint import Search
 
 _NOTE = "covers the smoothed value; the smoothing bias comes on top"
 
@@ -32,11 +34,11 @@ class EmpiricalBernstein(IntervalMethod):
     linear part. It says nothing about the smoothing bias.
     """
 
-    def infer(self, point: Joint, over_rows: JointPass) -> BernsteinInference:
+    def search(self, point: Joint) -> Search[BernsteinInference]:
         """Return the influence functions' spread and range, in one pass over the rows."""
         m, n = len(point.questions), point.moments.n
         means = [point.mean(i) for i in range(m)]
-        pairs = over_rows(partial(influence_ranges, point.questions, means, n))
+        pairs = yield Ask(partial(influence_ranges, point.questions, means, n))
         return BernsteinInference(n, point.values, point.covariance, pairs.high - pairs.low)
 
 
@@ -68,10 +70,10 @@ class BernsteinInference(Inference):
 
     def contrast(self, a: int, b: int) -> BernsteinInterval:
         """Return the interval of a − b."""
-        difference = float(self.centers[a] - self.centers[b])
+        between = difference(self.centers, self.covariance, a, b)
         se = difference_se(self.covariance, a, b)
         spread = 0.0 if a == b else float(self.ranges[a, b])  # the diagonal is a's own
-        return BernsteinInterval(difference, se, spread / self.n)
+        return BernsteinInterval(between, se, spread / self.n)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,8 @@
-"""The Poisson bootstrap: each row is counted Poisson(1) times, over and over.
-
-The counts of a row are a hash of the seed, the row's number and the draw (`poisson_counts`). So
-they do not depend on how the log is cut into blocks, and all policies of a comparison see the same
-resampled logs. Numerator and denominator of a self-normalized estimate are resampled together.
-"""
+"""The Poisson bootstrap: percentile intervals from resampled logs."""
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
+from titrant._hash import GOLDEN, splitmix64
 from titrant.estimators.form import has_common_terms, is_ratio_around_a_constant, values_of
-from titrant.estimators.fused_weight import can_loop, fused_weight
-from titrant.inference.base import Inference, Interval, IntervalMethod
-from titrant.inference.poisson import EDGES, REST, SHARE, poisson_counts, row_keys
+from titrant.estimators.joint import Ask
+from titrant.estimators.weight import can_loop, fused_weight
+from titrant.inference.base import Inference, Interval, IntervalMethod, difference
 from titrant.inference.rbc import corrected_answers
 
 if TYPE_CHECKING:
@@ -27,7 +24,67 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.estimators import Joint, JointPass, Question, Rows
+    from titrant.estimators import Joint, Question, Rows
+    from titrant.estimators.joint import Search
+
+    Bits = NDArray[np.uint64]
+
+# Poisson(1) counts as a pure function of the seed, the row's number and the draw.
+#
+# Sixteen random bits are one of 2¹⁶ cells. Of these, ⌊2¹⁶·P(N = k)⌋ belong to the count k; the rest
+# of all P(N = k) together is five cells, and there 64 more bits tell the count. So four counts take
+# one number of 64 bits, one count in 13,000 takes another, and their law is Poisson's to the
+# precision of a double.
+
+
+SHARE = 4
+"""Draws that share a number of 64 bits."""
+_BITS = 16
+# What is left out, P(N ≥ 20), is 2·10⁻¹⁹.
+_LAW = np.array([math.exp(-1.0) / math.factorial(k) for k in range(20)]) * 2.0**_BITS
+_WHOLE = np.floor(_LAW)
+_PARTS = np.cumsum(_LAW - _WHOLE)
+
+EDGES = np.cumsum(_WHOLE[_WHOLE > 0]).astype(np.uint16)
+"""Cells below edge k belong to counts up to k; those from the last edge on are not told yet."""
+UNTOLD = len(EDGES)
+"""What the edges say of such cells."""
+REST = np.floor(_PARTS[:-1] / _PARTS[-1] * 2.0**64).astype(np.uint64)
+"""The count is the number of these that are not above 64 more bits."""
+
+
+def poisson_counts(row: NDArray[np.int64], draws: int, seed: int) -> Array:
+    """Return Poisson(1) counts (n, draws) that depend on the seed, row number and draw only."""
+    key = row_keys(row, seed)
+    # Draws 4j to 4j + 3 share 64 bits, so that asking for more draws keeps the first ones.
+    states = np.arange(-(-draws // SHARE), dtype=np.uint64) * np.uint64(GOLDEN)
+    shifts = np.arange(0, SHARE * _BITS, _BITS, dtype=np.uint64)
+    parts = splitmix64(key[:, None] + states)[:, :, None] >> shifts
+    cells = parts.astype(np.uint16).reshape(len(row), -1)[:, :draws]
+    counts = np.searchsorted(EDGES, cells, side="right")
+    untold = np.nonzero(counts == UNTOLD)
+    counts[untold] = _counts_from_more(key[untold[0]], untold[1])
+    return counts.astype(np.float64)
+
+
+def row_keys(row: NDArray[np.int64], seed: int) -> Bits:
+    """Return the states (n,) from which the counts of each row are drawn."""
+    start = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
+    return splitmix64(start + row.astype(np.uint64) * np.uint64(GOLDEN))
+
+
+def _counts_from_more(key: Bits, draw: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts of some rows and draws whose sixteen bits did not tell."""
+    bits = splitmix64(splitmix64(key) + draw.astype(np.uint64) * np.uint64(GOLDEN))
+    return np.searchsorted(REST, bits, side="right")
+
+
+# The Poisson bootstrap: each row is counted Poisson(1) times, over and over.
+#
+# The counts of a row are a hash of the seed, the row's number and the draw (`poisson_counts`). So
+# they do not depend on how the log is cut into blocks, and all policies of a comparison see the
+# same resampled logs. Numerator and denominator of a self-normalized estimate are resampled
+# together.
 
 _BLOCK = 2_000_000
 """Counts drawn at a time (rows × draws), so that memory stays flat."""
@@ -37,7 +94,7 @@ _MANY = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonBootstrap(IntervalMethod):
-    """Percentile interval of ``draws`` Poisson resamples of the log.
+    """Percentile interval of ``draws`` Poisson resamples of the log, which holds the estimate.
 
     With ``bias_corrected`` the estimate that is resampled is the one of order four, as in
     `RobustBiasCorrected`; otherwise the plain estimate, smoothing bias included.
@@ -51,10 +108,10 @@ class PoissonBootstrap(IntervalMethod):
         _check.count(self.draws, "draws", "PoissonBootstrap", at_least=100)
         _check.count(self.seed, "seed", "PoissonBootstrap", at_least=0)
 
-    def infer(self, point: Joint, over_rows: JointPass) -> DrawnInference:
+    def search(self, point: Joint) -> Search[DrawnInference]:
         """Return the resampled estimates, in one pass over the rows."""
-        questions, notes = self._resampled(point, over_rows)
-        sums = over_rows(partial(resampled_sums, questions, self.draws, self.seed))
+        questions, notes = yield from self._resampled(point)
+        sums = yield Ask(partial(resampled_sums, questions, self.draws, self.seed))
         ends = np.cumsum([q.estimator.size for q in questions]).tolist()
         draws = np.empty((self.draws, len(questions)))
         with np.errstate(invalid="ignore"):  # 0/0: a draw that left out every row in reach
@@ -62,60 +119,70 @@ class PoissonBootstrap(IntervalMethod):
             for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
                 columns = means[:, end - question.estimator.size : end]
                 draws[:, i] = values_of(question.estimator, columns)
-        return DrawnInference("Poisson bootstrap", draws, notes)
+        return DrawnInference("Poisson bootstrap", point.values, point.covariance, draws, notes)
 
-    def _resampled(
-        self, point: Joint, over_rows: JointPass
-    ) -> tuple[Sequence[Question], tuple[str | None, ...]]:
+    def _resampled(self, point: Joint) -> Search[tuple[Sequence[Question], tuple[str | None, ...]]]:
         """Return the questions that are resampled, and what each of them stands in for."""
         if not self.bias_corrected:
             return point.questions, (None,) * len(point.questions)
-        answers = corrected_answers(point, over_rows)
+        answers = yield from corrected_answers(point)
         return [a.question for a in answers], tuple(a.note for a in answers)
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnInference(Inference):
-    """Resampled estimates (draws, m); nan where a draw left out every row in reach."""
+    """Estimates (m,) and resampled ones (draws, m); nan where a draw left out all rows in reach."""
 
     method: str
+    centers: Array
+    covariance: Array
+    """Of the estimates (m, m)."""
     draws: Array
     notes: tuple[str | None, ...]
 
     def interval(self, i: int) -> PercentileInterval:
         """Return the percentile interval of estimate i."""
-        return PercentileInterval.of(self.draws[:, i], self.method, self.notes[i])
+        center = float(self.centers[i])
+        return PercentileInterval.of(center, self.draws[:, i], self.method, self.notes[i])
 
     def contrast(self, a: int, b: int) -> PercentileInterval:
         """Return the percentile interval of a − b over the same resampled logs."""
-        difference = self.draws[:, a] - self.draws[:, b]
-        return PercentileInterval.of(difference, self.method, self.notes[a] or self.notes[b])
+        center = difference(self.centers, self.covariance, a, b)
+        note = self.notes[a] or self.notes[b]
+        return PercentileInterval.of(center, self.draws[:, a] - self.draws[:, b], self.method, note)
 
 
 @dataclass(frozen=True, slots=True)
 class PercentileInterval(Interval):
-    """The middle part of resampled estimates."""
+    """The middle part of resampled estimates, and what lies between it and the estimate.
+
+    What is resampled may be a bias-corrected fit. Where all of its middle lies on one side of the
+    estimate, the interval reaches over the difference, so that the estimate is always inside.
+    """
 
     center: float
     se: float
     draws: Array
+    """In increasing order."""
     method: str
     note: str | None = None
 
     @classmethod
-    def of(cls, draws: Array, method: str, note: str | None = None) -> PercentileInterval:
+    def of(
+        cls, center: float, draws: Array, method: str, note: str | None = None
+    ) -> PercentileInterval:
         """Return the interval of some draws (B,); those that are nan are left out, and counted."""
         told = np.sort(draws[~np.isnan(draws)])
         if len(told) < len(draws):
             empty = f"{len(draws) - len(told):,} of {len(draws):,} draws had no row in reach"
             note = f"{note}; {empty}" if note else empty
-        return cls(float(np.median(told)), float(told.std()), told, method, note)
+        return cls(center, float(told.std()), told, method, note)
 
     def at(self, level: float) -> tuple[float, float]:
         """Return the bounds at a level such as 0.95."""
         tail = (1.0 - _check.probability(level, "level", "interval")) / 2
         low, high = np.quantile(self.draws, [tail, 1.0 - tail])
-        return float(low), float(high)
+        return min(float(low), self.center), max(float(high), self.center)
 
 
 def resampled_sums(

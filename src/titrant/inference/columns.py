@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from titrant.inference import trust_rules
+from titrant.inference import rules
 from titrant.scaling import Held, robust_sd, spread_of
 
 if TYPE_CHECKING:
@@ -30,16 +30,18 @@ class Coded(NamedTuple):
 
 
 def outcome_findings(log: LoggedData) -> Iterator[Check | str]:
-    """Yield the checks of codes among outcomes and doses, and of doses far from all others."""
+    """Yield the checks of codes among outcomes and doses, and of those far from all others."""
     several = log.dimension > 1
     doses = [f"treatment {j}" if several else "treatment" for j in range(log.dimension)]
     columns = np.column_stack([log.doses, log.outcome])
     found = codes(Held.of(columns), (*doses, "outcome"))
     if found:
-        yield trust_rules.coded_values("coded_outcomes", found, len(log))
+        yield rules.coded_values("coded_outcomes", found, len(log))
     for name, column in zip(doses, log.doses.T, strict=True):
         if not spread_by_many(column):
-            yield trust_rules.stray_doses(name, farthest(column))
+            yield rules.stray_doses(name, farthest(column))
+    if not spread_by_many(log.outcome):
+        yield rules.stray_outcomes(farthest(log.outcome))
 
 
 def context_findings(log: LoggedData, held: Held) -> Iterator[Check | str]:
@@ -50,14 +52,14 @@ def context_findings(log: LoggedData, held: Held) -> Iterator[Check | str]:
     """
     found = codes(held, log.names)
     if found:
-        yield trust_rules.coded_values("coded_contexts", found, len(log))
+        yield rules.coded_values("coded_contexts", found, len(log))
     seen = held(log.context)[:, : len(log.names)]
     columns = list(zip(log.names, seen.T, spread_of(seen), strict=True))
     constant = [name for name, column, _ in columns if np.ptp(column) == 0.0]
     silent = [name for name, column, sd in columns if not (sd and spread_by_many(column))]
     silent = [name for name in silent if name not in constant]
     if silent:
-        yield trust_rules.silent_contexts(silent, len(log.names))
+        yield rules.silent_contexts(silent, len(log.names))
     if constant:
         yield f"Contexts with one value in all rows explain nothing: {', '.join(constant)}."
     yield from _held_values(log, held)
@@ -87,7 +89,7 @@ def spread_by_many(column: Array) -> bool:
     if not far.any() or np.mean(far) > FEW:
         return True
     squares = (distance / distance.max()) ** 2
-    return bool(squares[~far].sum() > trust_rules.SPREAD_LEFT * squares.sum())
+    return bool(squares[~far].sum() > rules.SPREAD_LEFT * squares.sum())
 
 
 def farthest(column: Array) -> float:

@@ -1,6 +1,6 @@
 """What a trust report is: checks with a number, a verdict and what to do about it.
 
-The rules by which a number earns its verdict are in `titrant.inference.trust_rules`.
+The rules by which a number earns its verdict are in `titrant.inference.rules`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-from titrant import _drawing, _html
+from titrant import _drawing, _text
 from titrant.errors import InvalidArgument, UntrustedEstimate
 
 if TYPE_CHECKING:
@@ -84,6 +84,11 @@ class Diagnostics:
         """Return one report of the checks of both."""
         return Diagnostics(self.checks + other.checks, self.notes + other.notes)
 
+    def updated(self, other: Diagnostics) -> Diagnostics:
+        """Return one report of both, in which ``other`` speaks for the checks that both have."""
+        kept = tuple(c for c in self.checks if c.name not in other.names)
+        return Diagnostics(kept + other.checks, self.notes + other.notes)
+
     def messages(self, verdict: Verdict) -> list[str]:
         """Return the sentences of all checks with this verdict."""
         return [c.message for c in self.checks if c.verdict is verdict]
@@ -133,4 +138,4 @@ class Diagnostics:
     def _repr_html_(self) -> str:
         rows = [(c.verdict.value, c.name, c.message) for c in self.checks]
         rows += [("note", "", note) for note in self.notes]
-        return _html.table(["verdict", "check", "finding"], rows)
+        return _text.table(["verdict", "check", "finding"], rows)

@@ -4,7 +4,8 @@ The estimate at the best bandwidth has a bias as large as its standard error, so
 miss too often. The same estimator with the local quadratic kernel at a slightly smaller bandwidth
 has a bias of higher order, and a larger standard error: the price of correcting the bias. That
 standard error, with leave-one-out (HC3) residuals and a t quantile, is wide enough around the
-estimate itself, which has the smaller error of the two and then always lies in its interval. At a
+estimate itself, which has the smaller error of the two and then always lies in its interval. Where
+the two differ by more than chance explains, the interval reaches over the difference. At a
 kink of the outcome the bias is in proportion to h and no kernel removes it; where the bandwidth
 path shows one, h shrinks more.
 """
@@ -19,8 +20,9 @@ import numpy as np
 
 from titrant import _check
 from titrant.bandwidth.base import CLEAR_KINK
-from titrant.estimators import Question, SmoothedEstimator, ask
+from titrant.estimators import Question, SmoothedEstimator
 from titrant.estimators.form import is_ratio
+from titrant.estimators.joint import Ask, asked
 from titrant.inference.base import IntervalMethod, StudentInference
 from titrant.kernels import Boundary
 
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
-    from titrant.estimators import Joint, JointPass, Rows
+    from titrant.estimators import Joint, Rows
+    from titrant.estimators.joint import Search
 
 SHRINK = 0.84
 """The bandwidth of the interval in units of h: it covers 95 % over the calibration designs."""
@@ -48,6 +51,8 @@ _SMALLEST = 0.05
 class RobustBiasCorrected(IntervalMethod):
     """v ± t·SE, the SE (HC3) and t quantile those of the local quadratic fit at ``shrink`` × h.
 
+    The SE is larger where that fit and v differ by more than chance explains: see `widening`.
+
     ``shrink`` = .84 covers 95 % over the calibration designs; .71 is the conservative choice.
     ``at_kink`` takes its place as far as the bandwidth was chosen with evidence of a kink.
     ``recentered`` puts the interval around the bias-corrected fit instead of the value, which may
@@ -63,20 +68,38 @@ class RobustBiasCorrected(IntervalMethod):
         _check.positive(self.shrink, "shrink", "RobustBiasCorrected")
         _check.positive(self.at_kink, "at_kink", "RobustBiasCorrected")
 
-    def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:
+    def search(self, point: Joint) -> Search[StudentInference]:
         """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
-        answers = corrected_answers(point, over_rows, self.shrink, self.at_kink)
+        answers = yield from corrected_answers(point, self.shrink, self.at_kink)
         questions, means = [a.question for a in answers], [a.mean for a in answers]
         n = point.moments.n
-        comoment = over_rows(partial(influence_comoment, questions, means, n))
+        comoment = yield Ask(partial(influence_comoment, questions, means, n))
         corrected = np.array([a.value for a in answers])
+        degrees = np.array([a.degrees for a in answers])
+        covariance = comoment / n**2 + point.models
+        if not self.recentered:
+            factor = widening(point, corrected, np.diagonal(covariance))
+            covariance = covariance * np.outer(factor, factor)
         return StudentInference(
             method="robust bias-corrected t",
             centers=corrected if self.recentered else point.values,
-            covariance=comoment / n**2,
-            degrees=np.array([a.degrees for a in answers]),
+            covariance=covariance,
+            degrees=point.degrees_with_models(np.diagonal(comoment) / n**2, degrees),
             notes=tuple(a.note for a in answers),
         )
+
+
+def widening(point: Joint, corrected: Array, variance: Array) -> Array:
+    """Return by how much an interval around the value must be wider than by its corrected fit (m,).
+
+    The value v and the corrected fit c differ by chance, with a variance of se_R² − se², and by the
+    bias. What chance does not explain is bias that the interval has to reach over:
+    s² = max(se_R², se² + max(0, (v − c)² − (se_R² − se²))).
+    """
+    own = np.diagonal(point.covariance)
+    bias = np.maximum((point.values - corrected) ** 2 - np.maximum(variance - own, 0.0), 0.0)
+    reach = np.maximum(variance, own + bias)
+    return np.sqrt(np.divide(reach, variance, out=np.ones_like(reach), where=variance > 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +116,9 @@ class Narrow(IntervalMethod):
     def __post_init__(self) -> None:
         _check.probability(self.share, "share", "Narrow")
 
-    def infer(self, point: Joint, over_rows: JointPass) -> StudentInference:
+    def search(self, point: Joint) -> Search[StudentInference]:
         """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
-        corrected = RobustBiasCorrected(recentered=True).infer(point, over_rows)
+        corrected = yield from RobustBiasCorrected(recentered=True).search(point)
         gap = point.values - corrected.centers
         wide = corrected.covariance + np.outer(gap, gap)
         return replace(
@@ -125,8 +148,8 @@ class Answer:
 
 
 def corrected_answers(
-    point: Joint, over_rows: JointPass, shrink: float = SHRINK, at_kink: float = AT_KINK
-) -> list[Answer]:
+    point: Joint, shrink: float = SHRINK, at_kink: float = AT_KINK
+) -> Search[list[Answer]]:
     """Return the bias-corrected answers, or what stands in for them, in one pass over the rows.
 
     Where the order-four weights cancel or reach fewer than two rows, that is the second-order
@@ -135,7 +158,7 @@ def corrected_answers(
     m = len(point.questions)
     corrected = [corrected_question(q, shrink, at_kink) for q in point.questions]
     halved = [plain_question(q, _FALLBACK) for q in point.questions]
-    both = ask([*corrected, *halved], over_rows)
+    both = yield from asked([*corrected, *halved])
     usable = (both.tally.count >= _FEWEST) & (both.tally.purity >= _PURITY)
 
     def best(i: int) -> Answer:

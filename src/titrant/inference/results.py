@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _drawing, _html
-from titrant._digits import between, brief
+from titrant import _drawing, _text
+from titrant._text import between, brief
 from titrant.errors import InvalidArgument, UntrustedEstimate
-from titrant.inference.base import StudentInference, difference_se
+from titrant.inference.base import (
+    ROUNDING,
+    StudentInference,
+    difference,
+    difference_se,
+    simultaneous_probability,
+    without_rounding,
+)
 from titrant.inference.diagnostics import Verdict
-from titrant.inference.simultaneous import simultaneous_probability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +89,7 @@ class Estimate:
         return _forest(ax, {self.policy: (self.value, self.interval(level))})
 
     def _repr_html_(self) -> str:
-        return _html.table(_HEADINGS, [_cells(self)])
+        return _text.table(_HEADINGS, [_cells(self)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +134,7 @@ class Contrast:
         low, high = self.interval()
         difference = brief(self.difference, high - low)
         cells = [f"{self.a} − {self.b}", difference, between(low, high)]
-        return _html.table(["difference", "value", "95% CI"], [cells])
+        return _text.table(["difference", "value", "95% CI"], [cells])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +190,19 @@ class Comparison:
         Raise the reason if either is refused.
         """
         i, j = self._place(a), self._place(b)
+        values = np.array([one.value for one in self.estimates.values()])
+        between, confidence = (
+            difference(values, self.covariance, i, j),
+            self.inference.contrast(i, j),
+        )
+        # Sums in another order, as of pooled halves, are one number and shown as one.
+        apart = without_rounding(between - confidence.center, abs(values[i]) + abs(values[j]))
         return Contrast(
             a=a,
             b=b,
-            difference=self.estimates[a].value - self.estimates[b].value,
+            difference=between if apart else confidence.center,
             se=difference_se(self.covariance, i, j),
-            confidence=self.inference.contrast(i, j),
+            confidence=confidence,
         )
 
     def simultaneous(self, level: float = 0.95, *, seed: int = 0) -> dict[str, tuple[float, float]]:
@@ -205,7 +218,10 @@ class Comparison:
         inference, j = self._student(), self._place(reference)
         others = [i for i in range(len(self.estimates)) if i != j]
         d = np.eye(len(self.estimates))[others] - np.eye(len(self.estimates))[j]
-        p = simultaneous_probability(d @ inference.covariance @ d.T, level, seed)
+        joint, own = d @ inference.covariance @ d.T, np.diagonal(inference.covariance)
+        # A policy that is the reference but for rounding moves with nothing.
+        moving = np.diagonal(joint) > ROUNDING * (own[others] + own[j])
+        p = simultaneous_probability(joint * np.outer(moving, moving), level, seed)
         return {self.names[i]: inference.contrast(i, j).around(p) for i in others}
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
@@ -236,7 +252,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         rows = [_cells(e) for e in self.estimates.values()]
         rows += [_refused_cells(name, reason) for name, reason in self.refused.items()]
-        return _html.table(_HEADINGS, rows)
+        return _text.table(_HEADINGS, rows)
 
     def _place(self, name: str) -> int:
         if name in self.refused:

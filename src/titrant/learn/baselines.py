@@ -1,29 +1,24 @@
-"""Simple policies to compare a learned one with, each in one line.
-
->>> from titrant.data.simulate import DESIGNS
->>> log = DESIGNS["synthetic"].draw(300, 0)
->>> mean_dose(log)
-Constant(dose=0.66...)
-"""
+"""Least absolute deviations as a linear program."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, eye_array, hstack
 
 from titrant import _check
-from titrant.data.named import named_table
+from titrant.data.columns import named_table
 from titrant.errors import InvalidArgument
 from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.estimators.form import is_piecewise
-from titrant.evaluation import compare
+from titrant.evaluation.evaluation import compare
 from titrant.learn.bins import learn_bins
 from titrant.learn.classes import ConstantClass, LinearClass
 from titrant.learn.cpo import CPO
-from titrant.learn.densities import propensities
-from titrant.learn.procedure import silent
-from titrant.learn.setting import TAILS, dose_range, dose_sd, outcome_sd
+from titrant.learn.search import propensities
+from titrant.learn.setting import TAILS, dose_range, dose_sd, outcome_sd, silent
 from titrant.policies import Constant, Function, Linear
 
 if TYPE_CHECKING:
@@ -35,10 +30,43 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.learn.cpo import Searched
     from titrant.outcome import OutcomeModel
-    from titrant.outcome.adapter import Regressor
+    from titrant.outcome.base import Regressor
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
 
+
+def least_absolute(
+    x: Array, t: Array, lower: Array, upper: Array, *, intercept: bool
+) -> tuple[Array, float]:
+    """Return b (p,) and c with the least Σ|t − c − b'x|, lower ≤ b ≤ upper; c = 0 if none is asked.
+
+    min Σ(u + v) over b, c, u ≥ 0, v ≥ 0 with Xb + c + u − v = t, solved by HiGHS with columns in
+    units of their size.
+    """
+    n, p = x.shape
+    size = np.abs(x).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    level = 1.0 if intercept else 0.0
+    columns = np.column_stack([x / size, np.full(n, level)])
+    equations = hstack([csr_array(columns), eye_array(n), -eye_array(n)], format="csr")
+    bounds = [
+        *zip(lower * size, upper * size, strict=True),
+        (None, None),
+        *[(0.0, None)] * (2 * n),
+    ]
+    cost = np.concatenate([np.zeros(p + 1), np.ones(2 * n)])
+    found = linprog(cost, A_eq=equations, b_eq=t, bounds=bounds, method="highs")
+    if found.x is None:
+        raise InvalidArgument(f"The linear program of the median regression: {found.message}")
+    return np.clip(found.x[:p] / size, lower, upper), level * float(found.x[p])
+
+
+# Simple policies to compare a learned one with, each in one line.
+#
+# >>> from titrant.data.simulate import DESIGNS
+# >>> log = DESIGNS["synthetic"].draw(300, 0)
+# >>> mean_dose(log)
+# Constant(dose=0.66...)
 
 _ROUNDING = 1e-9
 """Estimates that differ by less than this share of sd(y) are the same."""
@@ -237,8 +265,6 @@ def median_regression(
     as the paper's. ``features`` name the columns of X, or choose them if X is a table; unless
     given, a table's own names. Solved as a linear program.
     """
-    from titrant.learn.median import least_absolute  # noqa: PLC0415
-
     table = named_table(X)
     names = table.names if features is None and table is not None else features
     given = table.read(names) if table is not None and names else X
@@ -270,7 +296,7 @@ def _exact_constant(
     log: LoggedData, estimator: Searched, h: float, propensity: PropensityModel | None
 ) -> float:
     """Return the dose with the least estimate between the logged tails, by exact search."""
-    from titrant.nuisance import Nuisances  # noqa: PLC0415
+    from titrant.evaluation.nuisance import Nuisances  # noqa: PLC0415
     from titrant.optimize.exact_line import exact_line  # noqa: PLC0415
 
     low, high = np.quantile(log.treatment, TAILS).tolist()

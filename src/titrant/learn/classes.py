@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant import _check
-from titrant.data.named import places
+from titrant.data.columns import places
 from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Linear
 from titrant.policies.base import is_exactly

@@ -15,11 +15,10 @@ from titrant import _check
 from titrant.errors import DataError
 from titrant.estimators import IPW, DirectMethod, SelfNormalized, SmoothedEstimator
 from titrant.estimators.form import has_weighted_terms, is_built_in
-from titrant.learn.procedure import Learned, Procedure
 from titrant.learn.search import Problem, statistics_of
-from titrant.learn.setting import cut, dose_range, dose_sd, outcome_sd
+from titrant.learn.setting import Learned, Procedure, cut, dose_range, dose_sd, outcome_sd
 from titrant.optimize import LBFGS, Box, Constraint, Free, PolicyObjective, Scaled
-from titrant.optimize.fused import Second
+from titrant.optimize.sums import Second
 from titrant.policies import Constant, as_policy, doses
 
 if TYPE_CHECKING:
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.learn.classes import FittedClass, PolicyClass
-    from titrant.learn.procedure import Progress
     from titrant.learn.search import Ranges
+    from titrant.learn.setting import Progress
     from titrant.optimize import SearchStatistics
     from titrant.policies import Policy
 
@@ -101,7 +100,7 @@ class CPO(Procedure):
         self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
         """Return the policy with the least penalized estimate found."""
-        from titrant.nuisance import floor_of  # noqa: PLC0415
+        from titrant.evaluation.nuisance import floor_of  # noqa: PLC0415
 
         shown = self.shown_sign * log.outcome
         mean = float(shown.mean())

@@ -1,25 +1,129 @@
-"""The honest value of a learned policy: learned on one half, graded on the other.
-
-A policy looks better on the rows it was chosen on, and also by the outcome model that helped to
-choose it. So each half grades the policy of the other half with outcome models of its own; the
-two grades are of independent rows and are averaged.
-"""
+"""The honest value of a learned policy: learned on one half, graded on the other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from titrant import _check, _html
-from titrant._digits import between, brief
+from titrant import _check, _text
+from titrant._text import between, brief
 from titrant.inference.base import StudentInterval, quantile
 from titrant.inference.diagnostics import Verdict
-from titrant.learn.pooling import pooled_comparison, student
+from titrant.inference.rules import bears_on_confounding
+from titrant.learn.stacked import pooled_comparison, student
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from titrant._drawing import Axes
+    from titrant.data import LoggedData
+    from titrant.data.source import Partition, Source
+    from titrant.inference.diagnostics import Check
     from titrant.inference.results import Comparison
     from titrant.policies import Policy
+
+# Half of the rows of a log that does not fit in memory, as a log of its own.
+
+
+def rows_before(row: int, half: int, seed: int) -> int:
+    """Return how many rows of a half come before a row of the whole log.
+
+    Of rows 2j and 2j + 1 one belongs to each half, so that counting them takes no pass.
+    """
+    from titrant.outcome import fold_of  # noqa: PLC0415
+
+    before = row // 2
+    if row % 2:
+        before += int(fold_of(row - 1, 1, 2, seed)[0] == half)
+    return before
+
+
+@dataclass(frozen=True, slots=True)
+class HalfPartition:
+    """The rows of one half in a partition, numbered as rows of that half."""
+
+    whole: Partition
+    half: int
+    seed: int
+
+    @property
+    def first_row(self) -> int:
+        """The number of its first row in the half."""
+        return rows_before(self.whole.first_row, self.half, self.seed)
+
+    def __len__(self) -> int:
+        """Return the number of its rows."""
+        end = self.whole.first_row + len(self.whole)
+        return rows_before(end, self.half, self.seed) - self.first_row
+
+    def of(self, whole: Partition) -> HalfPartition:
+        """Return the rows of the same half in the same rows in another place."""
+        return replace(self, whole=whole)
+
+    def batches(self, size: int) -> Iterator[LoggedData]:
+        """Yield the rows of the half, those of ``size`` rows of the whole at a time."""
+        from titrant.outcome import fold_of  # noqa: PLC0415
+
+        for batch in self.whole.batches(size):
+            mine = fold_of(batch.first_row, len(batch), 2, self.seed) == self.half
+            if mine.any():
+                first = rows_before(batch.first_row, self.half, self.seed)
+                yield batch.rows(mine).numbered(first)
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """One half of a log, drawn by a hash of row numbers: the rows that it would be in memory."""
+
+    whole: Source
+    half: int
+    seed: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The context columns."""
+        return self.whole.names
+
+    @property
+    def dimension(self) -> int:
+        """The number of doses."""
+        return self.whole.dimension
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any dose has a finite bound."""
+        return self.whole.bounded
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether the log has a column of propensities."""
+        return self.whole.has_propensity
+
+    @property
+    def sample_rows(self) -> int:
+        """On how many rows models are fitted."""
+        return self.whole.sample_rows
+
+    @property
+    def partitions(self) -> Sequence[Partition]:
+        """The partitions of the whole that have rows of this half."""
+        parts = [HalfPartition(part, self.half, self.seed) for part in self.whole.partitions]
+        return [part for part in parts if len(part)]
+
+    def of(self, whole: Source) -> Half:
+        """Return the same half of another source."""
+        return replace(self, whole=whole)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return rows_before(len(self.whole), self.half, self.seed)
+
+
+# The honest value of a learned policy: learned on one half, graded on the other.
+#
+# A policy looks better on the rows it was chosen on, and also by the outcome model that helped to
+# choose it. So each half grades the policy of the other half with outcome models of its own; the
+# two grades are of independent rows and are averaged.
 
 LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
 """The names under which every half compares."""
@@ -95,18 +199,33 @@ class HonestValue:
         """
         return self.trusted and self.gain(name, level)[1] > 0.0
 
+    def objections(self, worst: Verdict = Verdict.OK) -> tuple[Check, ...]:
+        """Return the checks that make the estimate no ground for a decision, the gravest kind.
+
+        Those that refuse the grade of the learned policy; else warnings that bear on confounding,
+        whatever ``worst`` is; else, unless ``worst`` is a warning, all others.
+        """
+        report = self.comparison[LEARNED].diagnostics
+        refused = tuple(c for c in report if c.verdict is Verdict.REFUSE)
+        warned = tuple(c for c in report if c.verdict is Verdict.WARN)
+        confounded = tuple(c for c in warned if bears_on_confounding(c))
+        return refused or confounded or (warned if worst is Verdict.OK else ())
+
     def objection(self, worst: Verdict = Verdict.OK) -> str | None:
         """Return why the estimate is no ground for a decision, in a clause; None if it is one.
 
-        ``worst`` is the verdict up to which the trust checks are content.
+        ``worst`` is the verdict up to which the trust checks are content; a warning that bears on
+        confounding is an objection all the same.
         """
+        found = self.objections(worst)
+        if not found:
+            return None
         if not self.trusted:
             return "the trust rules refuse the grade of the learned policy"
-        warnings = self.comparison[LEARNED].diagnostics.messages(Verdict.WARN)
-        if worst is not Verdict.OK or not warnings:
-            return None
-        said = " ".join(dict.fromkeys(warnings)).rstrip(".")
-        return f"the honest estimate carries a warning: {said}"
+        kind = " that bears on confounding" if bears_on_confounding(found[0]) else ""
+        names = ", ".join(check.name for check in found)
+        said = " ".join(dict.fromkeys(check.message for check in found)).rstrip(".")
+        return f"the honest estimate carries a warning{kind} ({names}): {said}"
 
     def finding(
         self, name: str = STATUS_QUO, level: float = 0.95, worst: Verdict = Verdict.WARN
@@ -116,7 +235,6 @@ class HonestValue:
         Where the improvement is clear, the sentence ends with the `objection` to it, if any.
         """
         bound = self.gain(name, level)[1]
-        # As estimated, like all values; the bound alone is corrected for smoothing.
         difference = self.comparison.contrast(LEARNED, name).difference
         gain = difference if self.maximize else -difference
         side = f"the one-sided {100 * level:.6g}% bound is {bound:.4g}"
@@ -166,4 +284,4 @@ class HonestValue:
             rows.append((f"learned − {name}", contrast.difference, *contrast.interval()))
         cells = [(what, brief(v, high - low), between(low, high)) for what, v, low, high in rows]
         headings = ["honest", "estimate", "95% CI"]
-        return _html.table(headings, cells, f"verdict: {self.verdict.value}")
+        return _text.table(headings, cells, f"verdict: {self.verdict.value}")

@@ -1,7 +1,4 @@
-"""The sums that a search over policies τ = φ(x)'β, cut to a range, needs of a log.
-
-One dose and an estimator with a compiled loop go through that; all else through `vector`.
-"""
+"""What a search over policies needs of a log: propensities, and sums at any parameters."""
 
 from __future__ import annotations
 
@@ -10,8 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from titrant.estimators import DirectMethod
+from titrant.errors import InvalidArgument
+from titrant.estimators import DirectMethod, SelfNormalized
 from titrant.estimators.form import has_search_loop
+from titrant.evaluation.nuisance import Nuisances
 from titrant.kernels import Boundary, Epanechnikov
 from titrant.learn.setting import TAILS
 from titrant.learn.vector import VectorSearch
@@ -25,6 +24,27 @@ if TYPE_CHECKING:
     from titrant.estimators import Estimator, SmoothedEstimator
     from titrant.optimize import SearchStatistics
     from titrant.outcome import CrossFit, DoseTable
+    from titrant.propensity import PropensityModel
+
+# The propensities that learning starts from.
+
+
+def propensities(log: LoggedData, propensity: PropensityModel | None) -> Array:
+    """Return the propensities of the logged doses (n,), from the column or a fitted model.
+
+    They may be 0, where a model gives a dose no chance: what learns from them has a floor.
+    """
+    smallest = float(np.finfo(np.float64).tiny)
+    nuisances = Nuisances.of(log, SelfNormalized(clip=smallest), propensity)
+    q = nuisances.prepare(log).q
+    if q is None:
+        raise InvalidArgument("The log has no propensities and no model was given.")
+    return np.where(q > smallest, q, 0.0)
+
+
+# The sums that a search over policies τ = φ(x)'β, cut to a range, needs of a log.
+#
+# One dose and an estimator with a compiled loop go through that; all else through `vector`.
 
 
 class Ranges(Protocol):
@@ -123,7 +143,7 @@ def search_of(
 
 
 def _model(log: LoggedData, estimator: Estimator) -> CrossFit | None:
-    from titrant.nuisance import fitted_outcome  # noqa: PLC0415
+    from titrant.evaluation.nuisance import fitted_outcome  # noqa: PLC0415
 
     return fitted_outcome(log, estimator)
 

@@ -1,13 +1,10 @@
-"""The units of a learning problem: doses and outcomes on scales that mean the same everywhere.
-
-Bandwidths, floors, ridges and the parameters of a search are in units of s, the sd of the dose
-left after regressing it on the context: the room that logging left for a policy to move in.
-"""
+"""What a learning procedure is, and the units of a learning problem."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,10 +13,60 @@ from titrant.policies import Clipped, Constant
 from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.classes import FittedClass, Limits
+    from titrant.learn.classes import FittedClass, Limits, PolicyClass
+    from titrant.optimize import Solution
     from titrant.policies import Policy
+
+    Progress = Callable[[str, int, int], None]
+    """Called with the stage, steps done and steps in all."""
+
+# What a learning procedure is: from a log to a policy, with the reasons for it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """A learned policy and how it came about."""
+
+    policy: Policy
+    solution: Solution
+    """Of the search on all rows that was given the most say."""
+    report: Mapping[str, Any] = field(default_factory=dict)
+    """Every choice and what it rests on, as plain values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        return {
+            "policy": self.policy.to_dict(),
+            "search": self.solution.to_dict(),
+            "report": dict(self.report),
+        }
+
+
+class Procedure(ABC):
+    """A way from a log of losses to a policy."""
+
+    @abstractmethod
+    def learn(
+        self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
+    ) -> Learned:
+        """Return the policy of the class with the least estimated loss.
+
+        ``q`` (n,) are the propensities of the logged doses, not floored.
+        """
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report progress to nobody."""
+
+
+# The units of a learning problem: doses and outcomes on scales that mean the same everywhere.
+#
+# Bandwidths, floors, ridges and the parameters of a search are in units of s, the sd of the dose
+# left after regressing it on the context: the room that logging left for a policy to move in.
 
 TAILS = (0.005, 0.995)
 """The quantiles of the logged dose between which a learned policy stays."""

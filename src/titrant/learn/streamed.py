@@ -16,40 +16,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.execute import BATCH, OverBatches, add_up
-from titrant.execute.installed import installed
-from titrant.execute.pinning import pinned
-from titrant.learn.classes import ClippedClass, FittedLinear, LinearClass
-from titrant.learn.cpo import CPO
-from titrant.learn.densities import propensities
-from titrant.learn.procedure import Learned
-from titrant.learn.search import Problem, search_of
-from titrant.learn.setting import TAILS, check_rows, check_varied, cut, range_between
-from titrant.nuisance import (
+from titrant.evaluation.nuisance import (
     Nuisances,
     fitted_outcome,
     fitted_propensity,
     floor_of,
     linear_sums,
 )
+from titrant.evaluation.survey import quantiles
+from titrant.execute import BATCH, OverBatches, add_up
+from titrant.execute.engine import pinned
+from titrant.execute.installed import installed
+from titrant.learn.classes import ClippedClass, FittedLinear, LinearClass
+from titrant.learn.cpo import CPO
+from titrant.learn.search import Problem, propensities, search_of
+from titrant.learn.setting import TAILS, Learned, check_rows, check_varied, cut, range_between
 from titrant.optimize import LBFGS, Checkpoint
 from titrant.policies import as_policy, doses
-from titrant.quantiles import quantiles
 
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.data.source import Source
+    from titrant.evaluation.survey import StreamSurvey
     from titrant.execute import Engine
     from titrant.learn.classes import FittedClass, PolicyClass
     from titrant.learn.cpo import Searched
-    from titrant.learn.procedure import Procedure, Progress
+    from titrant.learn.setting import Procedure, Progress
     from titrant.optimize import SearchStatistics, Second
     from titrant.outcome import CrossFit
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
-    from titrant.propensity.linear import Affine
-    from titrant.survey import StreamSurvey
+    from titrant.propensity.gaussian import Affine
 
 TABULATED = 4096
 """Rows whose outcome curves are tabulated at a time: tables that stay in cache take half the time
@@ -306,7 +304,7 @@ class DosesAndResiduals:
 
     def __call__(self, log: LoggedData) -> Array:
         """Return the columns (n, 2d)."""
-        from titrant.nuisance import contexts  # noqa: PLC0415
+        from titrant.evaluation.nuisance import contexts  # noqa: PLC0415
 
         fit = self.mean.predict(contexts(log)).reshape(log.doses.shape)
         return np.hstack([log.doses, log.doses - fit])
@@ -320,7 +318,7 @@ def regression(survey: StreamSurvey) -> tuple[Affine, Array]:
     if survey.as_they_are:
         mean, squares = linear_sums(survey.sums, survey.dimension).regression()
         return mean, np.sqrt(np.maximum(np.diagonal(squares), 0.0) / survey.n)
-    from titrant.propensity.linear import Affine  # noqa: PLC0415
+    from titrant.propensity.gaussian import Affine  # noqa: PLC0415
 
     log = survey.sample.log
     fit = Affine.least_squares(log.context, log.doses)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.procedure import Progress
+    from titrant.learn.setting import Progress
     from titrant.outcome import DoseTable, OutcomeModel
-    from titrant.outcome.folds import Folds
+    from titrant.outcome.crossfit import Folds
 
 DOSES = 81
 """Doses of a table."""
@@ -57,7 +57,7 @@ class Predictions:
 
     def weights(self, y: Array) -> Array:
         """Return the stack's weights: least squares with w ≥ 0, Σw ≤ 1 (models,)."""
-        from titrant.outcome.simplex import bounded_nnls  # noqa: PLC0415
+        from titrant.outcome.stack import bounded_nnls  # noqa: PLC0415
 
         return bounded_nnls((self.logged - self.mean).T, y - self.mean)
 

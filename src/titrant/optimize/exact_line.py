@@ -1,4 +1,4 @@
-"""The best policy along a line τ = offset(x) + slope(x)·β, exactly: β a number.
+"""The best policy along a line τ = slope(x)·β, exactly: β a number.
 
 With a kernel that is a polynomial on its support, the estimate is piecewise polynomial (IPW) or
 rational (self-normalized) in β, with two breakpoints a row. Bounds over buckets of β leave few
@@ -16,8 +16,8 @@ from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.estimators.form import is_piecewise
 from titrant.kernels import Boundary
-from titrant.kernels.power import polynomial
-from titrant.optimize.solution import Solution, Status
+from titrant.kernels.polynomial import polynomial
+from titrant.optimize.lbfgs import Solution, Status
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -39,25 +39,22 @@ def exact_line(
     rows: Rows,
     h: float,
     *,
-    offset: Array | float = 0.0,
+    low: float,
+    high: float,
     slope: Array | float = 1.0,
-    low: float | None = None,
-    high: float | None = None,
     ess_floor: float = 10.0,
-    maximize: bool = False,
 ) -> Solution:
-    """Return the β in [low, high] with the least estimate for doses offset + slope·β.
+    """Return the β in [low, high] with the least estimate for doses slope·β.
 
     Parameters
     ----------
     estimator : `IPW` or `SelfNormalized` with a compact kernel; no correction at bounds
     rows : rows of one dose; the policy doses that they carry are not read
     h : bandwidth
-    offset, slope : numbers or (n,); a constant dose is 0 and 1, τ = βx is 0 and x
-    low, high : range of β; unless given, wherever any row has weight
+    low, high : range of β
+    slope : a number or (n,); 1 for a constant dose, x for τ = βx
     ess_floor : effective sample size that a policy must reach, so that none wins off the data;
         at least 1 when self-normalized, and then never under a millionth of the largest weight
-    maximize : look for the largest estimate, as the least of its negative
 
     Returns
     -------
@@ -66,16 +63,21 @@ def exact_line(
     """
     _check.positive(h, "h", "exact_line")
     _check.nonnegative(ess_floor, "ess_floor", "exact_line")
-    line = Line.of(estimator, rows, h, offset, slope, maximize=maximize)
-    ends = line.range(low, high)
-    best, where, cells = line.search(ends, max(ess_floor, 1.0) if line.normalized else ess_floor)
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InvalidArgument(
+            f"The exact search needs a range of β with low < high; got {low} to {high}."
+        )
+    line = Line.of(estimator, rows, h, slope)
+    best, where, cells = line.search(
+        (low, high), max(ess_floor, 1.0) if line.normalized else ess_floor
+    )
     found = np.isfinite(best)
     value = line.value(where) if found else np.nan
     return Solution(
         params=np.array([where]),
         value=value,
         status=Status.CONVERGED if found else Status.INFEASIBLE,
-        starts=np.array([[ends[0]], [ends[1]]]),
+        starts=np.array([[low], [high]]),
         ends=np.array([[where]]),
         values=np.array([value]),
         evaluations=cells,
@@ -85,26 +87,17 @@ def exact_line(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Policies τ = offset + slope·β on n rows, in units of the bandwidth."""
+    """Policies τ = slope·β on n rows, in units of the bandwidth."""
 
     rows: Array
-    """v = (offset − t)/h, κ = slope/h, g = 1/(h·q) and ±e (4, n)."""
+    """v = −t/h, κ = slope/h, g = 1/(h·q) and e (4, n)."""
     kernel: Kernel
     normalized: bool
     center: float
     """What is added to the weighted residuals."""
 
     @classmethod
-    def of(
-        cls,
-        estimator: Estimator,
-        rows: Rows,
-        h: float,
-        offset: Array | float,
-        slope: Array | float,
-        *,
-        maximize: bool,
-    ) -> Line:
+    def of(cls, estimator: Estimator, rows: Rows, h: float, slope: Array | float) -> Line:
         """Check that the estimate is piecewise polynomial or rational, and lay out the rows."""
         unbounded = rows.lower is None or getattr(estimator, "boundary", None) is Boundary.NONE
         if not is_piecewise(estimator) or not unbounded or rows.t.shape[1] != 1:
@@ -113,15 +106,14 @@ class Line:
                 f"without bounds (or `boundary=Boundary.NONE`); got {estimator!r} and "
                 f"{rows.t.shape[1]} dose(s){'' if unbounded else ' with bounds'}. Use LBFGS."
             )
-        sign = -1.0 if maximize else 1.0
         b, e = estimator.baseline(rows)
         laid_out = np.empty((4, len(rows.t)))
-        np.subtract(offset, rows.t[:, 0], out=laid_out[0])
+        np.subtract(0.0, rows.t[:, 0], out=laid_out[0])
         laid_out[0] /= h
         laid_out[1] = np.asarray(slope) / h
         np.divide(1.0 / h, rows.need("q", "exact_line"), out=laid_out[2])
-        np.multiply(sign, e, out=laid_out[3])
-        return cls(laid_out, estimator.kernel, estimator.normalized, sign * float(b[0]))
+        laid_out[3] = e
+        return cls(laid_out, estimator.kernel, estimator.normalized, float(b[0]))
 
     @property
     def degree(self) -> int:
@@ -137,39 +129,26 @@ class Line:
         mirrored = c * (-1.0) ** np.arange(len(c))
         return np.array([[-1.0, 0.0, *mirrored], [0.0, 1.0, *c]])
 
-    def range(self, low: float | None, high: float | None) -> tuple[float, float]:
-        """Return the range of β: where any row gains or loses weight, unless given."""
-        from titrant.optimize.compiled.buckets import reach  # noqa: PLC0415  (loads numba)
-
-        first, last = reach(self.rows, self.kinds)
-        ends = (first if low is None else low, last if high is None else high)
-        if not (np.isfinite(ends).all() and ends[0] < ends[1]):
-            raise InvalidArgument(
-                f"The exact search needs a range of β with low < high; got {ends[0]} to {ends[1]}. "
-                "Unless given it is where rows gain or lose weight: check that `slope` is not 0."
-            )
-        return ends
-
     def search(self, ends: tuple[float, float], floor: float) -> tuple[float, float, int]:
         """Return the least Σw·e/Σw (or mean w·e), its β, and how many cells had to be solved."""
-        from titrant.optimize.compiled import buckets, sweep  # noqa: PLC0415  (loads numba)
+        from titrant.optimize.compiled import sweep  # noqa: PLC0415
 
         kinds, edges = self.kinds, self._edges(ends)
         degree = self.degree
         size = 2 * degree + 2 + (2 * degree + 1 if floor > 0 else 0)
         n = 0.0 if self.normalized else float(self.rows.shape[1])
-        located = buckets.locate(self.rows, kinds, edges)
-        entering, leaving, rest = buckets.accumulate(self.rows, kinds, edges, located, degree, size)
-        counts = buckets.active_counts(located, len(rest))
-        active = buckets.chain(self.rows, kinds, edges, counts, entering, leaving, degree)
+        located = sweep.locate(self.rows, kinds, edges)
+        entering, leaving, rest = sweep.accumulate(self.rows, kinds, edges, located, degree, size)
+        counts = sweep.active_counts(located, len(rest))
+        active = sweep.chain(self.rows, kinds, edges, counts, entering, leaving, degree)
         floors = (floor, _LIGHTEST * float(self.rows[2].sum()) * self.kernel.bound)
         best, where = sweep.best_edge(active, edges, degree, n, floors)
         kept = np.ones(len(rest), dtype=np.bool_)
         if np.isfinite(best):
-            kept = buckets.promising(active, leaving, rest, edges, degree, best, n)
+            kept = sweep.promising(active, leaving, rest, edges, degree, best, n)
             # A little above it, so that the cell beside the edge finds it again.
             best += _AGAIN * max(1.0, abs(best))
-        place, which = buckets.events(self.rows, kinds, located, kept)
+        place, which = sweep.events(self.rows, kinds, located, kept)
         order = np.argsort(place, kind="stable")
         found: tuple[float, float, int] = sweep.sweep(
             self.rows,

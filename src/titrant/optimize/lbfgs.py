@@ -1,34 +1,153 @@
-"""L-BFGS over many starts at once, inside a convex set.
-
-All runs take their trial steps together, so each round is one call of the objective, and one
-pass over the data, whatever the number of runs. A run proposes a point of its line search,
-projected onto the set, and receives its value; both halves are compiled.
-"""
+"""L-BFGS over many starts at once, what it returns, and the checkpoints it goes on from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from titrant import _check
-from titrant.optimize.checkpoint import Checkpoint
+from titrant._writing import draft
+from titrant.errors import DataError, ExecutionError
 from titrant.optimize.constraints import Constraint, Free, limits_of
 from titrant.optimize.projected import ProjectedRuns, check_members
-from titrant.optimize.solution import Solution, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from titrant._types import Array
     from titrant.optimize.objective import Objective
 
+    Arrays = Sequence[NDArray[Any]]
     State = tuple[Array, Array, Array, NDArray[np.int64], Array, float]
     """That of the runs, see `compiled.steps`; the limits of the set, and its radius."""
+
+# What a search returns: the best point found, and a status that is a value, not an exception.
+
+
+class Status(Enum):
+    """How a search ended; the value is the advice that goes with it."""
+
+    CONVERGED = "The search converged."
+    STALLED = "No step lowered the objective any further; the point may be a kink. It is usable."
+    OUT_OF_STEPS = "The search ran out of steps. Raise `steps`, or rescale the contexts."
+    INFEASIBLE = (
+        "No policy of the class reaches the effective sample size asked for. Raise the bandwidth "
+        "or lower the floor."
+    )
+    UNSOLVED = (
+        "A linear program could not be solved. Check that the constraints leave room, or rescale "
+        "the contexts."
+    )
+    NOT_FINITE = "The objective was not finite at any start. Check the bandwidth and the bounds."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """The best of several runs of a minimizer."""
+
+    params: Array
+    """The best parameters (P,)."""
+    value: float
+    """The objective there (penalties included)."""
+    status: Status
+    starts: Array
+    """Where each run began (m, P)."""
+    ends: Array
+    """Where each run ended (m, P)."""
+    values: Array
+    """The objective at each end (m,)."""
+    evaluations: int
+    """Objective evaluations, all runs together."""
+    bound: float | None = None
+    """A lower bound on the objective over the whole class, when the search proves one."""
+
+    @property
+    def gap(self) -> float | None:
+        """How far the value can be from the least one: a certificate when it is 0."""
+        return None if self.bound is None else self.value - self.bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the solution as plain values."""
+        return {
+            "params": self.params.tolist(),
+            "value": self.value,
+            "status": self.status.name.lower(),
+            "advice": self.status.value,
+            "values": self.values.tolist(),
+            "evaluations": self.evaluations,
+            "bound": self.bound,
+        }
+
+
+# The state of a long search on disk, so that a search that was killed goes on where it was.
+#
+# The name of a file is made of everything the search depends on: one folder serves any number of
+# searches, and a search finds its own state or none.
+
+_BROKEN = (OSError, ValueError, KeyError, EOFError, BadZipFile)
+"""What numpy raises at a file that is no archive of arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where the state of a search is kept, and what the search is about."""
+
+    folder: str
+    about: str = ""
+    """What distinguishes the search besides its starts and settings: the data, the estimator."""
+
+    def file(self, starts: NDArray[Any], settings: str) -> Path:
+        """Return the file of the search with these starts (m, P) and settings."""
+        digest = sha256()
+        for part in (self.about.encode(), settings.encode(), repr(starts.shape).encode()):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        digest.update(np.ascontiguousarray(starts).tobytes())
+        return Path(self.folder, f"search-{digest.hexdigest()[:32]}.npz")
+
+    @staticmethod
+    def load(file: Path, into: Arrays) -> bool:
+        """Fill arrays with the state in a file; return False, and change nothing, without one."""
+        if not file.exists():
+            return False
+        try:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as kept:
+                arrays = [kept[f"arr_{i}"] for i in range(len(into))]
+            for array, saved in zip(into, arrays, strict=True):
+                array[...] = saved
+        except _BROKEN as reason:
+            raise DataError(
+                f"`{file}` cannot be read as the state of a search ({type(reason).__name__}). "
+                "Delete it to begin the search anew."
+            ) from reason
+        return True
+
+    @staticmethod
+    def save(file: Path, state: Arrays) -> None:
+        """Write arrays to a file, as a whole or not at all."""
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with draft(file) as stream:
+                np.savez(stream, *state)
+        except OSError as reason:
+            raise ExecutionError(
+                f"The state of the search cannot be written to `{file}`: {reason.strerror}. "
+                "Make room there, or give another folder; the state before is kept."
+            ) from reason
+
+
+# L-BFGS over many starts at once, inside a convex set.
+#
+# All runs take their trial steps together, so each round is one call of the objective, and one
+# pass over the data, whatever the number of runs. A run proposes a point of its line search,
+# projected onto the set, and receives its value; both halves are compiled.
 
 _STATUS = (
     Status.OUT_OF_STEPS,

@@ -22,14 +22,14 @@ from titrant.estimators.form import (
     is_ratio,
     values_of,
 )
-from titrant.optimize.fused import AffineSearch, Second
+from titrant.optimize.sums import AffineSearch, Second
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from titrant._types import Array
     from titrant.estimators import Estimator
-    from titrant.optimize.statistics import SearchStatistics
+    from titrant.optimize.sums import SearchStatistics
 
 _NONE = np.zeros((0, 0, 0))
 
@@ -37,7 +37,7 @@ _NONE = np.zeros((0, 0, 0))
 @cache
 def compiled_chain() -> Callable[..., tuple[Array, Array, Array]]:
     """Return the compiled chain rule, which loads numba; looked up once."""
-    from titrant.optimize.compiled.chain import penalized  # noqa: PLC0415
+    from titrant.optimize.compiled.search import penalized  # noqa: PLC0415
 
     return penalized
 
@@ -145,29 +145,3 @@ class PolicyObjective(Objective):
         terms = (n, normalized, estimator.size, float(search.center))
         ridge = [np.array(np.broadcast_to(a, size)) for a in (self.ridge, self.ridge_center)]
         return search.packed, (terms, self._factors, *ridge)
-
-
-@dataclass(frozen=True, slots=True)
-class NumericalObjective(Objective):
-    """Any function of the parameters, with central differences for its gradient."""
-
-    function: Callable[[Array], float]
-    step: float = 1e-5
-    """Step relative to max(1, |β|)."""
-
-    def __call__(self, params: Array) -> tuple[Array, Array]:
-        """Return the values (m,) and numerical gradients (m, P) at points (m, P)."""
-        return (
-            np.array([self.function(p) for p in params]),
-            np.stack([self._gradient(p) for p in params]),
-        )
-
-    def _gradient(self, params: Array) -> Array:
-        steps = self.step * np.maximum(1.0, np.abs(params))
-        moves = np.diag(steps)
-        return np.array(
-            [
-                (self.function(params + move) - self.function(params - move)) / (2 * step)
-                for move, step in zip(moves, steps, strict=True)
-            ]
-        )

@@ -12,11 +12,11 @@ from titrant.outcome.base import OutcomeModel
 
 if TYPE_CHECKING:
     from titrant._types import Array
-    from titrant.outcome.folds import Folds
+    from titrant.outcome.crossfit import Folds
 
 
 class Bounded(OutcomeModel):
-    """r̂ clipped to the quantiles `share` and 1 − `share` of the outcomes it was trained on.
+    """r̂ held between the quantiles `share` and 1 − `share` of the outcomes it was trained on.
 
     Far from the logged doses a polynomial says anything; one such prediction can decide a policy.
 
@@ -24,11 +24,13 @@ class Bounded(OutcomeModel):
     ----------
     model : the outcome model; it is cloned, never changed.
     share : of the outcomes cut off at each end.
+    margin : how far beyond them predictions may go, as a multiple of the distance between them.
     """
 
-    def __init__(self, model: OutcomeModel, *, share: float = 0.01) -> None:
+    def __init__(self, model: OutcomeModel, *, share: float = 0.01, margin: float = 0.0) -> None:
         self.model = model
         self.share = share
+        self.margin = margin
 
     def fit(self, X: Array, t: Array, y: Array) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
@@ -43,7 +45,14 @@ class Bounded(OutcomeModel):
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold, also in their limits."""
-        prediction = self.model.out_of_fold(X, t, y, fold)
+        return self._cut(self.model.out_of_fold(X, t, y, fold), y, fold)
+
+    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+        """Fit, and return what `out_of_fold` does."""
+        self.model_, self.limits_ = clone(self.model), self._limits(y)
+        return self._cut(self.model_.fit_out_of_fold(X, t, y, fold), y, fold)
+
+    def _cut(self, prediction: Array, y: Array, fold: Folds) -> Array:
         for k in np.unique(fold):
             held = fold == k
             prediction[held] = np.clip(prediction[held], *self._limits(y[~held]))
@@ -57,4 +66,5 @@ class Bounded(OutcomeModel):
     def _limits(self, y: Array) -> tuple[float, float]:
         share = _check.probability(self.share, "share", "Bounded")
         low, high = np.quantile(y, [share, 1.0 - share])
-        return float(low), float(high)
+        beyond = _check.nonnegative(self.margin, "margin", "Bounded") * (high - low)
+        return float(low - beyond), float(high + beyond)

@@ -1,4 +1,4 @@
-"""Features of the context that bend and interact: φ(x)."""
+"""What models see of the context: features that bend and interact, repeated values."""
 
 from __future__ import annotations
 
@@ -7,24 +7,40 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.interpolate import BSpline
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from titrant import _check
+from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome.gcv import unexplained
+from titrant.outcome.base import OutcomeModel, inputs, training
+from titrant.outcome.crossfit import fold_of
+from titrant.outcome.ridge import unexplained
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.outcome.crossfit import Folds
+
+    Codes = NDArray[np.intp]
+    Columns = NDArray[np.intp]
+
+# Features of the context that bend and interact: φ(x).
+
 
 PRODUCTS_UP_TO = 15
-"""Contexts up to which all products are features."""
+"""Contexts up to which all products are features; of more, the products of so many."""
 BENDS_UP_TO = 30
-"""Contexts up to which columns get splines: beyond, they would outnumber the rows of most logs and
-take most of the time."""
+"""Contexts up to which all columns get splines: beyond, they would outnumber the rows of most logs
+and take most of the time, so that only the columns with products do."""
+LEVEL_PRODUCTS = 150
+"""Products of levels with other contexts, at most."""
+TELLING_BINS = 8
+"""Groups of rows by the value of a context, to see whether predictions differ between them."""
 LEVELS_UP_TO = 12
 """A column with this many values or fewer is a category: its levels get indicators."""
 LEVEL_ROWS, LEVEL_SHARE = 5, 0.01
@@ -77,30 +93,34 @@ class ContextMap:
     """z: contexts in sds, far values held, codes in columns of their own."""
     levels: dict[int, Levels]
     bends: dict[int, Bends]
-    products: bool
+    crossed: Columns
+    """The columns of z whose products are features, those that tell most first where some do."""
 
     @classmethod
     def of(cls, x: Array, extra: int = 0) -> Self:
         """Lay the features out over contexts x (n, p + extra)."""
-        context = x[:, : x.shape[1] - extra]
+        p = x.shape[1] - extra
+        context, predictions = x[:, :p], x[:, p:]
         units = Standard.of_contexts(context)
         z, levels, bends = units(context), {}, {}
-        for j in np.flatnonzero(units.inverse[: context.shape[1]]):
+        crossed = telling(z, predictions)
+        if p > PRODUCTS_UP_TO:
+            crossed = crossed[: PRODUCTS_UP_TO if extra else 0]
+        bent = range(p) if p <= BENDS_UP_TO else crossed
+        for j in np.flatnonzero(units.inverse[:p]).tolist():
             values, rows = np.unique(context[:, j], return_counts=True)
-            if len(values) > LEVELS_UP_TO and context.shape[1] <= BENDS_UP_TO:
-                knots = np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0]))
-                bends[int(j)] = Bends(knots)
+            if len(values) > LEVELS_UP_TO and j in bent:
+                bends[j] = Bends(np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0])))
             elif 2 < len(values) <= LEVELS_UP_TO:  # noqa: PLR2004  (two values are a line)
                 common = rows >= max(LEVEL_ROWS, LEVEL_SHARE * len(x))
-                levels[int(j)] = Levels(values[common])
-        products = context.shape[1] <= PRODUCTS_UP_TO
-        bare = cls(0, np.empty(0), units, levels, bends, products)
-        return cls(extra, bare.told_by(context, x[:, context.shape[1] :]), *bare.layout)
+                levels[j] = Levels(values[common])
+        bare = cls(0, np.empty(0), units, levels, bends, crossed)
+        return cls(extra, bare.told_by(context, predictions), *bare.layout)
 
     @property
-    def layout(self) -> tuple[Standard, dict[int, Levels], dict[int, Bends], bool]:
+    def layout(self) -> tuple[Standard, dict[int, Levels], dict[int, Bends], Columns]:
         """Everything but the extra columns."""
-        return self.units, self.levels, self.bends, self.products
+        return self.units, self.levels, self.bends, self.crossed
 
     def lines(self, x: Array) -> Array:
         """Return (z, extra columns) (n, k + extra): what the dose interacts with."""
@@ -110,10 +130,43 @@ class ContextMap:
     def __call__(self, x: Array) -> Array:
         """Return φ(x) and the extra columns (n, F) at contexts x (n, p + extra)."""
         z, extra = self._parts(x)
-        shapes = [level(x[:, j]) for j, level in self.levels.items()]
-        shapes += [bend(z[:, j]) for j, bend in self.bends.items()]
-        j, k = np.triu_indices(z.shape[1] if self.products else 0)
-        return np.hstack([z, *shapes, z[:, j] * z[:, k], extra])
+        levels = {j: level(x[:, j]) for j, level in self.levels.items()}
+        bends = [bend(z[:, j]) for j, bend in self.bends.items()]
+        j, k = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
+        beside = self.crossed[: LEVEL_PRODUCTS // max(self._levels, 1)]
+        by_level = [
+            (own[:, :, None] * z[:, None, beside[beside != j]]).reshape(len(z), -1)
+            for j, own in levels.items()
+        ]
+        return np.hstack([z, *levels.values(), *bends, z[:, j] * z[:, k], *by_level, extra])
+
+    def names(self, columns: Sequence[str]) -> list[str]:
+        """Return the names of the features, made of those of the columns (p + extra)."""
+        p = len(columns) - self.extra
+        codes = len(self.units.center) - p
+        z = [*columns[:p], *(f"code {k}" for k in range(codes))]
+        levels = {
+            j: [f"{z[j]} = {value:g}" for value in own.values] for j, own in self.levels.items()
+        }
+        beside = self.crossed[: LEVEL_PRODUCTS // max(self._levels, 1)]
+        sides = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
+        return [
+            *z,
+            *(name for own in levels.values() for name in own),
+            *(f"{z[j]} spline {k}" for j, b in self.bends.items() for k in range(len(b.knots) + 2)),
+            *(f"{z[j]} × {z[k]}" for j, k in zip(*sides, strict=True)),
+            *(
+                f"{n} × {z[k]}"
+                for j, own in levels.items()
+                for n in own
+                for k in beside[beside != j]
+            ),
+            *columns[p:],
+        ]
+
+    @property
+    def _levels(self) -> int:
+        return sum(len(level.values) for level in self.levels.values())
 
     def told_by(self, context: Array, extra: Array) -> Array:
         """Return 1 for each extra column (n, e) that is no function of φ(context), else 0 (e,).
@@ -133,13 +186,40 @@ class ContextMap:
         return self.units(x[:, :p]), x[:, p:] * self.told
 
 
+def telling(z: Array, predictions: Array) -> Columns:
+    """Return the columns of contexts z (n, k), those first along which predictions (n, e) differ.
+
+    Predictions, their squares and products are compared between groups of rows with like values of
+    a context. A context that acts only beside another one moves no mean, but it moves squares.
+    Without predictions the columns keep their order.
+    """
+    columns = np.arange(z.shape[1])
+    if not predictions.shape[1]:
+        return columns
+    some = slice(None, None, max(1, len(z) // TOLD_ROWS))
+    z, u = z[some], predictions[some] - predictions[some].mean(axis=0)
+    a, b = np.triu_indices(u.shape[1])
+    u = np.hstack([u, u[:, a] * u[:, b]])
+    u = u - u.mean(axis=0)
+    total = np.maximum(np.sum(u**2, axis=0), np.finfo(float).tiny)
+    shares = np.zeros(len(columns))
+    for j in columns:
+        cuts = np.quantile(z[:, j], np.arange(1, TELLING_BINS) / TELLING_BINS)
+        group = np.searchsorted(np.unique(cuts), z[:, j], side="right")
+        rows = np.maximum(np.bincount(group), 1)
+        sums = _sums(group, u, len(rows))
+        shares[j] = np.sum(np.sum(sums**2 / rows[:, None], axis=0) / total)
+    return np.argsort(-shares, kind="stable")
+
+
 class ContextFeatures(TransformerMixin, BaseEstimator):
     """φ(x): what a regression needs to follow contexts that act nonlinearly.
 
     Each column in its sds, z, far values held: one absurd cell does not flatten it. A column with
-    3 to 12 values adds indicators of the levels held by at least 5 rows and 1 %; one with more adds
-    cubic B-splines with knots at its minimum, quartiles and maximum, linear beyond, if there are at
-    most 30 contexts. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added.
+    3 to 12 values adds indicators of the levels held by at least 5 rows and 1 %, and their products
+    with other contexts; one with more adds cubic B-splines with knots at its minimum, quartiles and
+    maximum, linear beyond. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added. Of more, the
+    products of the 15 along which the extra columns differ most; beyond 30, splines of these alone.
 
     Parameters
     ----------
@@ -159,10 +239,34 @@ class ContextFeatures(TransformerMixin, BaseEstimator):
         self.map_ = ContextMap.of(x, extra_columns(self.extra, x, "ContextFeatures"))
         return self
 
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Return the names of the features (F,), made of those of the columns."""
+        check_is_fitted(self)
+        return np.asarray(self.map_.names(_feature_names(self, input_features)), dtype=object)
+
     def transform(self, X: ArrayLike) -> Array:
         """Return φ(x) (n, F)."""
         check_is_fitted(self)
         return self.map_(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+
+
+def _feature_names(model: ContextFeatures, given: ArrayLike | None) -> list[str]:
+    """Return the names of the columns that a model was fitted to, checked against those given."""
+    p, known = model.n_features_in_, getattr(model, "feature_names_in_", None)
+    if given is None:
+        return [f"x{j}" for j in range(p)] if known is None else list(known)
+    names = [str(name) for name in np.asarray(given, dtype=object)]
+    if known is not None and names != list(known):
+        raise InvalidArgument(
+            f"input_features is not equal to feature_names_in_: got {names}, fitted to "
+            f"{list(known)}. Leave it out."
+        )
+    if len(names) != p:
+        raise InvalidArgument(
+            f"input_features should have length equal to number of features ({p}), got "
+            f"{len(names)}. Give one name a column."
+        )
+    return names
 
 
 def extra_columns(extra: object, x: Array, owner: str) -> int:
@@ -171,3 +275,188 @@ def extra_columns(extra: object, x: Array, owner: str) -> int:
     if number > x.shape[1]:
         raise _check.invalid("extra", owner, f"at most the {x.shape[1]} columns there are", extra)
     return number
+
+
+# Effects of the values that a context repeats: a clinic, a store, a day.
+#
+# A number that stands for one of forty clinics is no amount. Splines pass over it, and a tree
+# reaches one clinic only by many splits. So what a forest leaves of its targets is averaged over
+# the rows of each value, shrunk as the mean of a random effect is, by how much the values differ
+# beyond chance:
+#
+#     n_l·τ²/(n_l·τ² + σ²) · mean_l,   σ² within the values, τ² between them.
+#
+# Where they do not differ beyond chance, as those of an age do once a forest has followed it, the
+# effects are 0. Whole numbers may also count days, hours or months, with a day of the week, an hour
+# of the day or a month of the year that comes again: the remainder is tried as a value of its own.
+
+FEWEST_VALUES = 3
+"""Two values are a line."""
+ROWS_A_VALUE = 2
+"""Fewest rows that a value has on average."""
+PERIODS = (7, 24, 12)
+"""Of days, hours and months."""
+CLEAR = 3.0
+"""Standard errors by which the variance between values must exceed what chance gives."""
+_FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """One context that repeats its values (L,), and the effect of each on m targets (L, m)."""
+
+    column: int
+    period: int | None
+    """The values are remainders of a division by it; None if they are those of the context."""
+    values: Array
+    effects: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Return the effects in rows of contexts x (n, p); 0 for a value that is new (n, m)."""
+        own = remainder(x[:, self.column], self.period)
+        place = np.minimum(np.searchsorted(self.values, own), len(self.values) - 1)
+        known = self.values[place] == own
+        return np.where(known[:, None], self.effects[place], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedValues:
+    """The contexts that repeat their values, one after the other, each on what the last left."""
+
+    parts: tuple[Repeated, ...]
+
+    @classmethod
+    def fit_out_of_fold(cls, x: Array, left: Array, seed: int) -> tuple[Self, Array]:
+        """Learn from contexts x (n, p) and what is left of targets (n, m).
+
+        Returns the effects too, in each row without the rows of its fold (n, m).
+        """
+        fold = fold_of(0, len(x), min(_FOLDS, len(x)), seed)
+        total, parts = np.zeros_like(left), list[Repeated]()
+        for j, period in candidates(x):
+            values, codes = np.unique(remainder(x[:, j], period), return_inverse=True)
+            if not FEWEST_VALUES <= len(values) <= len(x) / ROWS_A_VALUE:
+                continue
+            rest = left - total
+            shrinkage = Shrinkage.of(codes, rest)
+            if not shrinkage.between.any():
+                continue
+            parts.append(Repeated(j, period, values, shrinkage.effects(codes, rest)))
+            for k in np.unique(fold):
+                own = fold == k
+                outside = shrinkage.effects(codes[~own], rest[~own])
+                total[own] += outside[codes[own]]
+        return cls(tuple(parts)), total
+
+    def __call__(self, x: Array, targets: int) -> Array:
+        """Return the summed effects in rows of contexts x (n, p), on so many targets (n, m)."""
+        total = np.zeros((len(x), targets))
+        for part in self.parts:
+            total += part(x)
+        return total
+
+
+def candidates(x: Array) -> Iterator[tuple[int, int | None]]:
+    """Yield the columns of contexts x (n, p) whose values, or remainders, may be repeated.
+
+    Remainders come first: few values are known better than many.
+    """
+    for j, column in enumerate(x.T):
+        if np.all(column == np.round(column)):
+            extent = float(np.ptp(column))
+            yield from ((j, period) for period in PERIODS if extent >= 2 * period)
+        yield j, None
+
+
+def remainder(column: Array, period: int | None) -> Array:
+    """Return the column (n,), or its remainders of a division by the period."""
+    return column if period is None else np.mod(column, period)
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinkage:
+    """How much of a mean over the rows of one of L values is that value's own."""
+
+    size: int
+    """L."""
+    within: Array
+    """σ² (m,)."""
+    between: Array
+    """τ² (m,); 0 where the values do not differ clearly."""
+
+    @classmethod
+    def of(cls, codes: Codes, left: Array) -> Self:
+        """Return σ² and τ² from values numbered in codes (n,), by the analysis of variance."""
+        n, size = len(codes), int(codes.max()) + 1
+        rows = np.bincount(codes, minlength=size).astype(np.float64)
+        sums = _sums(codes, left, size)
+        centered = sums / rows[:, None] - left.mean(axis=0)
+        between = (rows[:, None] * centered**2).sum(axis=0) / (size - 1)
+        means = (sums / rows[:, None])[codes]
+        within = np.maximum(((left - means) ** 2).sum(axis=0) / max(n - size, 1), 1e-12)
+        usual = (n - (rows**2).sum() / n) / (size - 1)
+        chance = np.sqrt(2.0 / (size - 1) + 2.0 / max(n - size, 1))
+        clear = between / within - 1.0 > CLEAR * chance
+        variance = np.maximum(between - within, 0.0) / usual
+        return cls(size, within, np.where(clear, variance, 0.0))
+
+    def effects(self, codes: Codes, left: Array) -> Array:
+        """Return the shrunk means of what is left (n, m) over the rows of each value (L, m)."""
+        rows = np.bincount(codes, minlength=self.size).astype(np.float64)[:, None]
+        sums = _sums(codes, left, self.size)
+        return sums * self.between / (rows * self.between + self.within)
+
+
+def _sums(codes: Codes, columns: Array, size: int) -> Array:
+    """Return the sums of columns (n, m) over the rows of each code (size, m)."""
+    each = [np.bincount(codes, weights=column, minlength=size) for column in columns.T]
+    return np.stack(each, axis=1)
+
+
+# An outcome model that does not see the columns that a forest appended to the context.
+
+
+class ContextsOnly(OutcomeModel):
+    """r̂ of the contexts without their last `extra` columns.
+
+    Parameters
+    ----------
+    model : the outcome model; it is cloned, never changed.
+    extra : columns at the end of the contexts that the model does not see.
+    """
+
+    def __init__(self, model: OutcomeModel, *, extra: int) -> None:
+        self.model = model
+        self.extra = extra
+
+    def fit(self, X: Array, t: Array, y: Array) -> Self:
+        """Learn from contexts X (n, p + extra), doses t (n,) or (n, d) and outcomes y (n,)."""
+        x, doses, outcome = training(X, t, y, "ContextsOnly")
+        self.model_ = clone(self.model).fit(self._seen(x), doses, outcome)
+        return self
+
+    def predict(self, X: Array, t: Array) -> Array:
+        """Return r̂(tᵢ, xᵢ) (n,)."""
+        x, doses = inputs(X, t, "ContextsOnly")
+        prediction: Array = self.model_.predict(self._seen(x), doses)
+        return prediction
+
+    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+        """Return predictions (n,) that saw no outcome of the row's fold."""
+        x, doses, outcome = training(X, t, y, "ContextsOnly")
+        return self.model.out_of_fold(self._seen(x), doses, outcome, fold)
+
+    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+        """Fit, and return what `out_of_fold` does."""
+        x, doses, outcome = training(X, t, y, "ContextsOnly")
+        self.model_ = clone(self.model)
+        prediction: Array = self.model_.fit_out_of_fold(self._seen(x), doses, outcome, fold)
+        return prediction
+
+    def curve(self, X: Array, doses: Array) -> Array:
+        """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
+        curves: Array = self.model_.curve(self._seen(X), doses)
+        return curves
+
+    def _seen(self, x: Array) -> Array:
+        return x[:, : x.shape[1] - extra_columns(self.extra, x, "ContextsOnly")]

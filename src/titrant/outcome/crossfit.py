@@ -1,31 +1,88 @@
-"""Cross-fitting: each row is predicted by a model that has not seen it."""
+"""Folds of rows, and cross-fitting: each row is predicted by a model that has not seen it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from titrant import _check
-from titrant.outcome.adapter import as_outcome_model
-from titrant.outcome.base import training
-from titrant.outcome.folds import fold_at, fold_of, need_rows
+from titrant._hash import GOLDEN, splitmix64
+from titrant.errors import DataError
+from titrant.outcome.base import as_outcome_model, training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from titrant._types import Array
-    from titrant.outcome.adapter import Regressor
-    from titrant.outcome.base import OutcomeModel
-    from titrant.outcome.folds import Folds
+    from titrant.outcome.base import OutcomeModel, Regressor
 
     Rows = NDArray[np.intp]
 
+# Which fold a row belongs to: a pure function of its number, however the log is cut up.
 
-class CrossFit(BaseEstimator):
+
+Folds = NDArray[np.int64]
+"""The fold 0, 1, … of each row (n,)."""
+
+
+def fold_of(first_row: int, n: int, folds: int, seed: int) -> Folds:
+    """Return the folds 0 … folds−1 of rows first_row … first_row + n − 1 (n,).
+
+    Each block of `folds` consecutive rows of the whole log holds every fold once, in an order
+    drawn by a hash of (seed, row number). So folds are balanced to within one row, and the
+    batches of a stream get the folds that the whole log would get.
+    """
+    start = first_row - first_row % folds
+    stop = -(-(first_row + n) // folds) * folds
+    ranks = _ranks(np.arange(start, stop).reshape(-1, folds), seed).ravel()
+    return ranks[first_row - start : first_row - start + n]
+
+
+def fold_at(rows: NDArray[np.int64], folds: int, seed: int) -> Folds:
+    """Return the folds of rows with these numbers in the whole log (n,)."""
+    place = rows % folds
+    ranks = _ranks((rows - place)[:, None] + np.arange(folds), seed)
+    return ranks[np.arange(len(rows)), place]
+
+
+class Folded:
+    """A model fitted in `folds` folds, drawn by `seed`."""
+
+    folds: int
+    seed: int
+
+    def fold(self, first_row: int, n: int, numbers: NDArray[np.int64] | None = None) -> Folds:
+        """Return the folds of n rows of the whole log, from `first_row` on or numbered (n,)."""
+        if numbers is None:
+            return fold_of(first_row, n, self.folds, self.seed)
+        return fold_at(numbers, self.folds, self.seed)
+
+
+def _ranks(rows: NDArray[np.int64], seed: int) -> Folds:
+    """Return the order of the keys within each line of row numbers (m, folds)."""
+    state = splitmix64(np.array([seed % 2**64], dtype=np.uint64))
+    order = splitmix64(state + rows.astype(np.uint64) * np.uint64(GOLDEN)).argsort(
+        axis=1, kind="stable"
+    )
+    return order.argsort(axis=1, kind="stable")
+
+
+def need_rows(n: int, folds: int, owner: str) -> None:
+    """Raise unless every fold has at least two rows."""
+    if n < 2 * folds:
+        raise DataError(
+            f"`{owner}` with {folds} folds needs at least {2 * folds} rows to learn from; got {n}. "
+            "Use fewer folds or more rows."
+        )
+
+
+# Cross-fitting: each row is predicted by a model that has not seen it.
+
+
+class CrossFit(Folded, BaseEstimator):
     """One outcome model for each fold, fitted on the rows of all other folds.
 
     Parameters
@@ -62,7 +119,7 @@ class CrossFit(BaseEstimator):
         _check.count(self.seed, "seed", "CrossFit", at_least=0)
         x, doses, outcome = training(X, t, y, "CrossFit")
         need_rows(len(x), self.folds, "CrossFit")
-        fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
+        fold = self.fold(first_row, len(x), numbers)
         self.extended_ = extended is not None
         model = as_outcome_model(self.model)
         self.models_: tuple[OutcomeModel, ...] = tuple(
@@ -72,14 +129,6 @@ class CrossFit(BaseEstimator):
             for k, rows in enumerate(self._training_rows(fold))
         )
         return self
-
-    def fold(self, first_row: int, n: int) -> Folds:
-        """Return the folds of rows first_row … first_row + n − 1 of the whole log (n,)."""
-        return fold_of(first_row, n, self.folds, self.seed)
-
-    def fold_at(self, numbers: NDArray[np.int64]) -> Folds:
-        """Return the folds of rows with these numbers in the whole log (n,)."""
-        return fold_at(numbers, self.folds, self.seed)
 
     def predict(self, fold: Folds, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,), each by the model that did not see the row's fold."""

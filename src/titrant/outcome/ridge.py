@@ -1,22 +1,131 @@
-"""Outcome models that are linear in features of (x, t), fitted by ridge regression."""
+"""Ridge regressions of the outcome on features of context and dose."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.base import clone
 
+from titrant import _check
 from titrant.moments import Moments
 from titrant.outcome.base import OutcomeModel, blocks, inputs, training
-from titrant.outcome.gcv import Ridge, ridge_gcv
+from titrant.outcome.standard import APART, Standard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from titrant._types import Array
-    from titrant.outcome.folds import Folds
+    from titrant.outcome.crossfit import Folds
+
+# Ridge regression from sufficient statistics, its penalty by generalized cross-validation.
+#
+# The statistics are the moments of the columns [features, y]. They add up, so the ridge fit without
+# a fold is the fit of the sum of the other folds' moments: no row is visited again.
+
+
+PENALTIES = np.geomspace(1e-6, 1e3, 55)
+"""λ in units of the features' variance: from next to none to next to nothing left."""
+SATURATED = 0.9
+"""Fits that spend more than this share of the rows on parameters are not considered: GCV is 0/0."""
+EXACT = 1e-13
+"""Residual variances below this share of Var(y) are rounding and count as equal."""
+FLAT = 1e-9
+"""A feature with less than this sd, in units where features are of order one, is constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """ŷ = intercept + coef'f."""
+
+    intercept: float
+    coef: Array
+    """(F,), on the features' own scale."""
+    penalty: float
+    """λ, relative to features of variance one and to n: the one of least GCV."""
+    df: float
+    """Effective number of parameters, the intercept included."""
+    score: float
+    """GCV(λ)/Var(y): one minus a cross-validated R²."""
+
+    def predict(self, features: Array) -> Array:
+        """Return ŷ for features (n, F)."""
+        return features @ self.coef + self.intercept
+
+
+def ridge_gcv(moments: Moments) -> Ridge:
+    """Return the ridge fit of least GCV from the moments of [features, y] (F + 1 columns).
+
+    With features standardized, R = VDV' their correlation and r their correlation with y,
+
+        β(λ) = V(D + λ)⁻¹V'r,   RSS/(n Var y) = 1 − Σ aⱼ²(dⱼ + 2λ)/(dⱼ + λ)²,  a = V'r,
+        df = 1 + Σ dⱼ/(dⱼ + λ),   GCV(λ) = RSS/n / (1 − df/n)².
+
+    One eigendecomposition serves all λ (Golub, Heath & Wahba 1979).
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0.0)
+    inverse[:-1][sd[:-1] <= FLAT] = 0.0
+    correlation = moments.covariance * np.outer(inverse, inverse)
+    d, v = np.linalg.eigh(correlation[:-1, :-1])
+    d, a = np.maximum(d, 0.0), v.T @ correlation[:-1, -1]
+    df, score = _gcv(d, a, moments.n)
+    best = int(np.argmin(score))
+    coef = v @ (a / (d + PENALTIES[best])) * inverse[:-1] * sd[-1]
+    intercept = float(moments.mean[-1] - moments.mean[:-1] @ coef)
+    return Ridge(intercept, coef, float(PENALTIES[best]), float(df[best]), float(score[best]))
+
+
+def _gcv(d: Array, a: Array, n: int) -> tuple[Array, Array]:
+    """Return df(λ) and GCV(λ)/Var(y) for all penalties (L,)."""
+    shifted = d + PENALTIES[:, None]
+    df = 1.0 + np.sum(d / shifted, axis=1)
+    rss = 1.0 - np.sum(a**2 * (shifted + PENALTIES[:, None]) / shifted**2, axis=1)
+    allowed = df <= max(SATURATED * n, df[-1])
+    score = np.full_like(df, np.inf)
+    score[allowed] = np.maximum(rss[allowed], EXACT) / (1.0 - df[allowed] / n) ** 2
+    return df, score
+
+
+def unexplained(moments: Moments, targets: int) -> Array:
+    """Return the sd that ridge regressions on the features leave of each target (m,).
+
+    `moments` are those of [features, targets], the last `targets` columns. The sd is the root of
+    the least GCV, so it does not vanish where there are more features than rows.
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+    correlation = moments.covariance * np.outer(inverse, inverse)
+    d, v = np.linalg.eigh(correlation[:-targets, :-targets])
+    projected = v.T @ correlation[:-targets, -targets:]
+    shares = [float(np.min(_gcv(np.maximum(d, 0.0), a, moments.n)[1])) for a in projected.T]
+    return np.asarray(sd[-targets:] * np.sqrt(shares), dtype=np.float64)
+
+
+def leverages(moments: Moments, ridge: Ridge, features: Array) -> Array:
+    """Return hᵢᵢ = ∂ŷᵢ/∂yᵢ of training features (n, F), moments being those of [features, y] (n,).
+
+    With z the standardized features and R their correlation, hᵢᵢ = (1 + zᵢ'(R + λ)⁻¹zᵢ)/n. The
+    residual without row i, at the same λ and units, is eᵢ/(1 − hᵢᵢ).
+    """
+    sd = np.sqrt(np.diagonal(moments.covariance))[:-1]
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+    shrunk = moments.covariance[:-1, :-1] * np.outer(inverse, inverse)
+    shrunk[np.diag_indices_from(shrunk)] += ridge.penalty
+    z = (features - moments.mean[:-1]) * inverse
+    half = solve_triangular(np.linalg.cholesky(shrunk), z.T, lower=True)
+    return np.asarray((1.0 + np.sum(half**2, axis=0)) / moments.n)
+
+
+# Outcome models that are linear in features of (x, t), fitted by ridge regression.
 
 BLOCK = 8192
-"""Rows whose features are held in memory at a time."""
+"""Rows whose features are computed at a time."""
+KEPT = 8_000_000
+"""Features, of all rows together, up to which they are kept: 64 MB."""
 
 
 class Features(ABC):
@@ -78,15 +187,64 @@ class RidgeModel(OutcomeModel):
         Features are laid out once, over all rows: they know no outcomes. Each fit is that of the
         summed moments of the other folds.
         """
+        fresh: RidgeModel = clone(self)
+        return fresh.fit_out_of_fold(X, t, y, fold)
+
+    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+        """Fit, and return what `out_of_fold` does: the moments of all folds add up to the fit."""
         x, doses, outcome = training(X, t, y, "RidgeModel")
-        features = self.basis.on(x, doses)
-        rows = [np.flatnonzero(fold == k) for k in np.unique(fold)]
-        parts = [_moments(features, x[i], doses[i], outcome[i]) for i in rows]
-        prediction = np.empty(len(outcome))
-        for k, i in enumerate(rows):
-            ridge = ridge_gcv(_total(parts[:k] + parts[k + 1 :]))
-            prediction[i] = _predict(ridge, features, x[i], doses[i])
-        return prediction
+        self.features_ = self.basis.on(x, doses)
+        table = Table.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
+        total, parts = folded_moments(table, outcome, fold)
+        self.ridge_ = ridge_gcv(total)
+        return predicted_by_others(table, parts, fold)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Features of n rows, block by block: kept if they are few, else computed anew each time."""
+
+    n: int
+    size: int
+    """Rows of a block."""
+    features: Callable[[slice], Array]
+    """Of a block of rows, (m, F)."""
+    kept: tuple[Array, ...] | None
+
+    @classmethod
+    def of(cls, n: int, features: Callable[[slice], Array]) -> Table:
+        """Return the table of n rows."""
+        width = max(1, features(slice(0, 1)).shape[1])
+        small = n * width <= KEPT
+        kept = tuple(features(rows) for rows in blocks(n, BLOCK)) if small else None
+        return cls(n, BLOCK, features, kept)
+
+    def __iter__(self) -> Iterator[tuple[slice, Array]]:
+        """Yield rows beside their features (m, F)."""
+        for i, rows in enumerate(blocks(self.n, self.size)):
+            yield rows, self.features(rows) if self.kept is None else self.kept[i]
+
+
+def folded_moments(table: Table, y: Array, fold: Folds) -> tuple[Moments, dict[int, Moments]]:
+    """Return the moments of [features, y] over all rows and over those of each fold."""
+    parts: dict[int, Moments] = {}
+    for rows, features in table:
+        columns = np.column_stack([features, y[rows]])
+        for k in np.unique(fold[rows]):
+            own = Moments.of(columns[fold[rows] == k])
+            parts[int(k)] = parts[int(k)] + own if int(k) in parts else own
+    return _total(list(parts.values())), parts
+
+
+def predicted_by_others(table: Table, parts: dict[int, Moments], fold: Folds) -> Array:
+    """Return the prediction of each row (n,) by the ridge fit of all folds but its own."""
+    prediction = np.empty(table.n)
+    ridges = {k: ridge_gcv(_total([part for j, part in parts.items() if j != k])) for k in parts}
+    for rows, features in table:
+        for k, ridge in ridges.items():
+            own = np.flatnonzero(fold[rows] == k)
+            prediction[rows][own] = ridge.predict(features[own])
+    return prediction
 
 
 def _moments(features: Features, x: Array, t: Array, y: Array) -> Moments:
@@ -106,3 +264,146 @@ def _total(parts: list[Moments]) -> Moments:
 def _predict(ridge: Ridge, features: Features, x: Array, t: Array) -> Array:
     parts = [ridge.predict(features(x[rows], t[rows])) for rows in blocks(len(x), BLOCK)]
     return np.concatenate([np.empty(0), *parts])
+
+
+# Features that are quadratic in the dose, with interactions with the context.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadratic(Basis):
+    """s, all sⱼsₖ, z, all sⱼzₖ, and all zⱼzₖ if there are at most `products_up_to` contexts.
+
+    z and s are context and dose in their own standard deviations. A loss (t − g(x))² with linear
+    g lies in their span.
+    """
+
+    products_up_to: int = 15
+
+    def __post_init__(self) -> None:
+        _check.count(self.products_up_to, "products_up_to", "Quadratic", at_least=0)
+
+    def on(self, x: Array, t: Array) -> QuadraticFeatures:
+        """Return the features in units of contexts x (n, p) and doses t (n, d)."""
+        products = x.shape[1] <= self.products_up_to
+        return QuadraticFeatures(Standard.of_contexts(x), Standard.of_doses(t), products)
+
+
+@dataclass(frozen=True, slots=True)
+class QuadraticFeatures(Features):
+    """The features in fixed units."""
+
+    context: Standard
+    dose: Standard
+    products: bool
+
+    def __call__(self, x: Array, t: Array) -> Array:
+        """Return the features (n, F) of x (n, p) and t (n, d)."""
+        z, s = self.context(x), self.dose(t)
+        crossed = (s[:, :, None] * z[:, None, :]).reshape(len(z), -1)
+        squares = [_products(z)] if self.products else []
+        return np.hstack([s, _products(s), z, crossed, *squares])
+
+    def curve(self, x: Array, t: Array, coef: Array) -> Array:
+        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
+        z, s = self.context(x), self.dose(t)[:, 0]
+        p = z.shape[1]
+        (slope, bend), own, crossed, rest = np.split(coef, [2, 2 + p, 2 + 2 * p])
+        level = z @ own + (_products(z) @ rest if self.products else 0.0)
+        return np.asarray(level[:, None] + np.outer(slope + z @ crossed, s) + bend * s**2)
+
+
+def _products(a: Array) -> Array:
+    """Return all aⱼaₖ, j ≤ k (n, k(k+1)/2)."""
+    j, k = np.triu_indices(a.shape[1])
+    return a[:, j] * a[:, k]
+
+
+# Features that bend freely with the dose and are linear beyond the outer knots.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spline(Basis):
+    """z, b(s) and all bⱼ(s)zₖ, b the cubic splines of the dose that are linear beyond the knots.
+
+    bⱼ is 1 at the j-th knot and 0 at the others, so the ridge is on the heights of the curve and
+    knows no left from right. Knots lie at equally spaced quantiles of the logged doses, from 5 %
+    to 95 % (for 5 knots the usual choice, Harrell 2001). Several doses get a spline each, added up.
+    """
+
+    knots: int = 5
+
+    def __post_init__(self) -> None:
+        _check.count(self.knots, "knots", "Spline", at_least=3)
+
+    def on(self, x: Array, t: Array) -> SplineFeatures:
+        """Return the features in units of contexts x (n, p), knots laid out over doses t (n, d)."""
+        dose = Standard.of_doses(t)
+        knots = tuple(quantile_knots(s, self.knots) for s in dose(t).T)
+        return SplineFeatures(Standard.of_contexts(x), dose, knots)
+
+
+@dataclass(frozen=True, slots=True)
+class SplineFeatures(Features):
+    """The features in fixed units, with fixed knots."""
+
+    context: Standard
+    dose: Standard
+    knots: tuple[Array, ...]
+    """The knots of each dose."""
+
+    def __call__(self, x: Array, t: Array) -> Array:
+        """Return the features (n, F) of x (n, p) and t (n, d)."""
+        z, b = self.context(x), self._bends(t)
+        return np.hstack([z, b, (b[:, :, None] * z[:, None, :]).reshape(len(z), -1)])
+
+    def curve(self, x: Array, t: Array, coef: Array) -> Array:
+        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
+        z, b = self.context(x), self._bends(t)
+        p, m = z.shape[1], b.shape[1]
+        own, bend, crossed = np.split(coef, [p, p + m])
+        heights = bend + z @ crossed.reshape(m, p).T
+        return (z @ own)[:, None] + heights @ b.T
+
+    def _bends(self, t: Array) -> Array:
+        return bends(self.dose(t), self.knots)
+
+
+def bends(s: Array, knots: tuple[Array, ...]) -> Array:
+    """Return the splines of all doses s (n, d), side by side; `knots` are those of each dose."""
+    return np.hstack([cardinal(s[:, j], of_dose) for j, of_dose in enumerate(knots)])
+
+
+def cardinal(s: Array, knots: Array) -> Array:
+    """Return at s (n,) the restricted cubic splines that are 1 at one knot, 0 at the rest (n, m).
+
+    With fewer than three knots, s itself (n, 1): too few distinct doses to bend.
+    """
+    if len(knots) < 3:  # noqa: PLR2004
+        return s[:, None]
+    splines = np.linalg.solve(restricted_cubic(knots, knots).T, restricted_cubic(s, knots).T)
+    return np.asarray(splines.T, dtype=np.float64)
+
+
+def restricted_cubic(s: Array, knots: Array) -> Array:
+    """Return the restricted cubic spline basis at s (n,) with knots k₁ < … < k_m (n, m).
+
+    With (·)₊³ the cube of the positive part, l = k_{m−1} and k = k_m: 1, s, and for j = 1 … m − 2
+
+        [(s − kⱼ)₊³ − (s − l)₊³(k − kⱼ)/(k − l) + (s − k)₊³(l − kⱼ)/(k − l)] / (k − k₁)²,
+
+    which is 0 below kⱼ and a straight line above k.
+    """
+    cubes = np.maximum(s[:, None] - knots, 0.0) ** 3
+    first, (near, last) = knots[:-2], knots[-2:]
+    tail = cubes[:, [-1]] * (near - first) - cubes[:, [-2]] * (last - first)
+    bends = (cubes[:, :-2] + tail / (last - near)) / (last - knots[0]) ** 2
+    return np.column_stack([np.ones(len(s)), s, bends])
+
+
+def quantile_knots(s: Array, number: int) -> Array:
+    """Return distinct knots at quantiles of s (n,), or the doses themselves if there are as few."""
+    doses = np.unique(s)
+    few = len(doses) <= number
+    knots = doses if few else np.quantile(s, np.linspace(0.05, 0.95, number))
+    apart: Array = knots[1:][np.diff(knots) > APART]
+    return np.append(knots[0], apart)

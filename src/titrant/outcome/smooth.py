@@ -9,8 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.outcome.context import ContextMap, extra_columns
-from titrant.outcome.ridge import Basis, Features
-from titrant.outcome.spline import bends, quantile_knots
+from titrant.outcome.ridge import Basis, Features, bends, quantile_knots
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothContext(Basis):
-    """φ(x), b(s) and all bⱼ(s)zₖ: φ of `ContextFeatures`, b the splines of `Spline`.
+    """φ(x), b(s) and all bⱼ(s)zₖ: φ of `ContextMap`, b the splines of `Spline`.
 
     The last `extra` columns of x, predictions that `FoldForests` appends, enter as they are, alone
     and in the place of a z.

@@ -1,25 +1,68 @@
-"""A weighted average of outcome models, weighted by how well each predicts rows it has not seen."""
+"""Stacking: outcome models weighted by how well they predict rows they have not seen."""
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.optimize import nnls
 from sklearn.base import clone
 
 from titrant import _check
-from titrant.outcome.adapter import as_outcome_model
-from titrant.outcome.base import OutcomeModel, training
-from titrant.outcome.folds import fold_of, need_rows
-from titrant.outcome.library import library
-from titrant.outcome.simplex import bounded_nnls
+from titrant.outcome.base import OutcomeModel, as_outcome_model, training
+from titrant.outcome.bounded import Bounded
+from titrant.outcome.context import ContextsOnly
+from titrant.outcome.crossfit import fold_of, need_rows
+from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
+from titrant.outcome.smooth import SmoothContext
+from titrant.outcome.trees import Trees
+from titrant.outcome.well import Well
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from titrant._types import Array
-    from titrant.outcome.adapter import Regressor
-    from titrant.outcome.folds import Folds
+    from titrant.outcome.base import Regressor
+    from titrant.outcome.crossfit import CrossFit, Folds
+
+# Non-negative least squares with weights that sum to at most one.
+
+
+NEGLIGIBLE = 1e-9
+"""Smaller weights are rounding."""
+
+
+def bounded_nnls(a: Array, b: Array) -> Array:
+    """Return the w ≥ 0 with Σw ≤ 1 that minimizes ‖aw − b‖², a (n, m), b (n,); w (m,).
+
+    If plain non-negative least squares stays within the limit it is the answer; else the limit
+    binds and, with Σw = 1, aw − b = (a − b1')w: the point of a simplex nearest the origin.
+    """
+    unit = float(np.linalg.norm(b))
+    if unit == 0.0:
+        return np.zeros(a.shape[1])
+    # The triangular factor has the same products as the data, and m + 1 rows.
+    r = np.asarray(np.linalg.qr(np.column_stack([a, b]) / unit)[1], dtype=np.float64)
+    weights, _ = nnls(r[:, :-1], r[:, -1])
+    if weights.sum() > 1.0:
+        weights = _nearest_on_simplex(r[:, :-1] - r[:, [-1]])
+    return np.where(weights > NEGLIGIBLE, weights, 0.0)
+
+
+def _nearest_on_simplex(a: Array) -> Array:
+    """Return the w ≥ 0 with Σw = 1 that minimizes ‖aw‖².
+
+    Let u ≥ 0 minimize ‖au‖² + (Σu − 1)², and u = s·w. For a given w the best s leaves
+    q/(1 + q) with q = ‖aw‖², which grows with q: w is the answer.
+    """
+    extended = np.vstack([a, np.ones(a.shape[1])])
+    weights, _ = nnls(extended, np.append(np.zeros(len(a)), 1.0))
+    total: Array = weights / weights.sum()
+    return total
+
+
+# A weighted average of outcome models, weighted by how well each predicts rows it has not seen.
 
 
 class Stack(OutcomeModel):
@@ -53,15 +96,16 @@ class Stack(OutcomeModel):
         _check.count(self.seed, "seed", "Stack", at_least=0)
         x, doses, outcome = training(X, t, y, "Stack")
         need_rows(len(x), self.folds, "Stack")
-        models = self._members(doses.shape[1])
+        members = self._members(doses.shape[1])
+        models = {name: clone(model) for name, model in members.items()}
         fold = fold_of(0, len(x), self.folds, self.seed)
         mean = _mean_outside(outcome, fold, self.folds)
-        held_out = [model.out_of_fold(x, doses, outcome, fold) for model in models.values()]
+        held_out = [model.fit_out_of_fold(x, doses, outcome, fold) for model in models.values()]
         self.names_ = tuple(models)
         self.weights_ = bounded_nnls(np.column_stack(held_out) - mean[:, None], outcome - mean)
         self.mean_ = float(outcome.mean())
         self.models_ = {
-            name: clone(models[name]).fit(x, doses, outcome)
+            name: models[name]
             for name, weight in zip(self.names_, self.weights_, strict=True)
             if weight > 0.0
         }
@@ -97,3 +141,77 @@ def _mean_outside(y: Array, fold: Folds, folds: int) -> Array:
     """Return for each row the mean outcome of the other folds (n,)."""
     means = np.array([y[fold != k].mean() for k in range(folds)])
     return means[fold]
+
+
+# The outcome models that titrant tries when the user names none.
+
+MARGIN = 1.0
+"""How far beyond the middle 98 % of the outcomes smooth models may predict, in their range.
+
+Without a margin the value of a policy well inside the doses would be off where outcomes have long
+tails that contexts foresee: by 4 SE at 100,000 rows of a product of two normal contexts."""
+
+
+def ridge_pair(*, margin: float = 0.0) -> dict[str, OutcomeModel]:
+    """Return the two ridge models: the fast variant of the library."""
+    return {
+        "quadratic": Bounded(RidgeModel(Quadratic()), margin=margin),
+        "spline": Bounded(RidgeModel(Spline()), margin=margin),
+    }
+
+
+def library(dimension: int = 1, *, seed: int = 0) -> dict[str, OutcomeModel]:
+    """Return all models that apply to a treatment of `dimension` doses, by name."""
+    well = {"well": Bounded(Well(seed=seed))} if dimension == 1 else {}
+    return {**ridge_pair(), **well, "trees": Bounded(Trees(seed=seed))}
+
+
+def smooth_library(*, extra: int = 0) -> dict[str, OutcomeModel]:
+    """Return ridge models that follow contexts which act nonlinearly, by name.
+
+    The last `extra` columns of the contexts are those that `FoldForests` appends, 1 + d for d
+    doses; a fourth model sees them. All are smooth in the dose: the bandwidth and the interval are
+    calibrated on that.
+    """
+    smooth = Bounded(RidgeModel(SmoothContext()), margin=MARGIN)
+    plain = {**ridge_pair(margin=MARGIN), "smooth": smooth}
+    if not extra:
+        return plain
+    return {
+        **{name: ContextsOnly(model, extra=extra) for name, model in plain.items()},
+        "forest": Bounded(RidgeModel(SmoothContext(extra=extra)), margin=MARGIN),
+    }
+
+
+# Fitted outcome models as they would predict if nothing held them to the outcomes seen.
+
+
+def is_held(fitted: CrossFit) -> bool:
+    """Whether any `Bounded` inside holds predictions."""
+    return any(_is_held(model) for model in fitted.models_)
+
+
+def without_bounds(fitted: CrossFit) -> CrossFit:
+    """Return the same models, weighted as they are, with no prediction held; no fit is repeated."""
+    free = copy(fitted)
+    free.models_ = tuple(_free(model) for model in fitted.models_)
+    return free
+
+
+def _is_held(model: OutcomeModel) -> bool:
+    if isinstance(model, ContextsOnly):
+        return _is_held(model.model_)
+    if isinstance(model, Stack):
+        return any(_is_held(member) for member in model.models_.values())
+    return isinstance(model, Bounded)
+
+
+def _free(model: OutcomeModel) -> OutcomeModel:
+    if isinstance(model, Bounded):
+        return _free(model.model_)
+    free = copy(model)
+    if isinstance(free, ContextsOnly):
+        free.model_ = _free(free.model_)
+    elif isinstance(free, Stack):
+        free.models_ = {name: _free(member) for name, member in free.models_.items()}
+    return free

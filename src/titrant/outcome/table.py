@@ -10,11 +10,8 @@ import numpy as np
 from titrant import _check
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from titrant._types import Array
-    from titrant.outcome.crossfit import CrossFit
-    from titrant.outcome.folds import Folds
+    from titrant.outcome.crossfit import CrossFit, Folds
 
 SIZE = 81
 """Doses in a table unless said otherwise."""
@@ -69,38 +66,18 @@ class DoseTable:
         """The tabulated doses (G,)."""
         return np.linspace(self.lower, self.upper, self.values.shape[1])
 
-    def rows(self, selection: slice | NDArray[np.bool_] | NDArray[np.intp]) -> DoseTable:
-        """Return the table of some of the rows."""
-        return DoseTable(self.lower, self.upper, self.values[selection])
-
     def __call__(self, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) for doses t (n,), or (n, R) for R doses of each row; shaped like t."""
-        u, y0, y1, m0, m1 = self._cell(t)
-        v = 1.0 - u
+        n, size = self.values.shape
+        if t.shape[:1] != (n,):
+            raise _check.invalid("t", "DoseTable", f"an array with {n} rows", t.shape)
+        step = (self.upper - self.lower) / (size - 1)
+        place = np.clip((t - self.lower) / step, 0.0, size - 1.0)
+        cell = np.minimum(place.astype(np.intp), size - 2)
+        at = cell + (np.arange(n) * size).reshape(-1, *[1] * (t.ndim - 1))
+        values, slopes, u = self.values.ravel(), self.slopes.ravel(), place - cell
+        y0, y1, m0, m1, v = values[at], values[at + 1], slopes[at], slopes[at + 1], 1.0 - u
         value: Array = v * v * ((1.0 + 2.0 * u) * y0 + u * m0) + u * u * (
             (3.0 - 2.0 * u) * y1 - v * m1
         )
         return value
-
-    def derivative(self, t: Array) -> Array:
-        """Return ∂r̂/∂t at (tᵢ, xᵢ), shaped like t; 0 beyond the grid."""
-        u, y0, y1, m0, m1 = self._cell(t)
-        v = 1.0 - u
-        slope: Array = 6.0 * u * v * (y1 - y0) + v * (1.0 - 3.0 * u) * m0 + u * (3.0 * u - 2.0) * m1
-        return np.where((t < self.lower) | (t > self.upper), 0.0, slope / self._step)
-
-    @property
-    def _step(self) -> float:
-        cells: int = self.values.shape[1] - 1
-        return (self.upper - self.lower) / cells
-
-    def _cell(self, t: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Return the place u in [0, 1] of t in its cell, and the values and slopes at both ends."""
-        n, size = self.values.shape
-        if t.shape[:1] != (n,):
-            raise _check.invalid("t", "DoseTable", f"an array with {n} rows", t.shape)
-        place = np.clip((t - self.lower) / self._step, 0.0, size - 1.0)
-        cell = np.minimum(place.astype(np.intp), size - 2)
-        at = cell + (np.arange(n) * size).reshape(-1, *[1] * (t.ndim - 1))
-        values, slopes = self.values.ravel(), self.slopes.ravel()
-        return place - cell, values[at], values[at + 1], slopes[at], slopes[at + 1]

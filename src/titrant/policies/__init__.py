@@ -2,14 +2,11 @@
 
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import doses
-from titrant.policies.clipped import Clipped
-from titrant.policies.constant import Constant
-from titrant.policies.function import Function, as_policy
+from titrant.policies.clipped import Clipped, Rounded
+from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
 from titrant.policies.linear import Linear
 from titrant.policies.loading import POLICIES, load_policy, policy_from_dict
 from titrant.policies.rbf import RBF
-from titrant.policies.rounded import Rounded
-from titrant.policies.status_quo import StatusQuo
 from titrant.policies.training import TrainingRange, load_training, save_learned
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A policy kept within bounds."""
+"""Policies wrapped in others: kept within bounds, or rounded to steps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.policies.base import ParametricPolicy
+from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import recommended
-from titrant.policies.fields import per_dose, read_only
-from titrant.policies.function import as_policy
+from titrant.policies.constant import as_policy
+from titrant.policies.saving import number_or_vector, per_dose, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
-    from titrant.policies.base import Policy
 
     Bound = float | Array | Sequence[float | None] | None
+
+# A policy kept within bounds.
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -117,3 +118,48 @@ def _bound(value: Bound, open_side: float, name: str) -> float | Array:
     ):
         raise _check.invalid(name, "Clipped", rule, value)
     return read_only(filled)
+
+
+# A policy rounded to the steps in which a dose can be given.
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Rounded(Policy):
+    """τ(x) = offset + step·round((policy(x) − offset)/step), halves upward: tablets, price points.
+
+    Steps are a number or d numbers. Rounding may pass a bound by half a step; clip outside of it
+    where that matters. A rounded policy is evaluated, not learned: its gradient is 0.
+
+    >>> from titrant.policies import Constant
+    >>> Rounded(Constant(36.2), step=2.5)(np.zeros((1, 1)))
+    array([35.])
+    """
+
+    policy: Policy
+    step: float | Array
+    offset: float | Array = 0.0
+
+    def __init__(
+        self,
+        policy: Policy | Callable[[Array], ArrayLike],
+        step: ArrayLike,
+        offset: ArrayLike = 0.0,
+    ) -> None:
+        size = number_or_vector(step, "step", "Rounded")
+        if not np.all(np.greater(size, 0.0)):
+            raise _check.invalid("step", "Rounded", "made of numbers > 0", step)
+        object.__setattr__(self, "policy", as_policy(policy))
+        object.__setattr__(self, "step", size)
+        object.__setattr__(self, "offset", number_or_vector(offset, "offset", "Rounded"))
+
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
+        tau = recommended(self.policy, X)
+        step = per_dose(self.step, tau, "step", "Rounded")
+        offset = per_dose(self.offset, tau, "offset", "Rounded")
+        return offset + step * np.floor((tau - offset) / step + 0.5)
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """The names of the context columns of the policy inside."""
+        return self.policy.features

@@ -1,20 +1,26 @@
-"""The same dose for everyone."""
+"""Policies without parameters but a dose: a constant, the status quo, any function."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.policies.base import ParametricPolicy
-from titrant.policies.contexts import contexts_for
-from titrant.policies.fields import number_or_vector, parameters
+from titrant import _check
+from titrant.errors import InvalidArgument
+from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.calling import checked_doses, contexts_for
+from titrant.policies.saving import feature_names, number_or_vector, parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+
+# The same dose for everyone.
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -55,3 +61,72 @@ class Constant(ParametricPolicy):
     def vjp(self, X: Array, g: Array) -> Array:  # noqa: ARG002
         """Return Σᵢ gᵢ (1,) or (d,): the dose moves every row alike."""
         return np.atleast_1d(np.sum(g, axis=0))
+
+
+# What was done: the doses of the log, as they were given.
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StatusQuo(Policy):
+    """Keep dosing as before. Its value on a log is the mean outcome; no weights are needed.
+
+    It has no formula, so it gives no doses for new contexts.
+    """
+
+    def __call__(self, X: Array) -> Array:  # noqa: ARG002
+        """Refuse: what was done is in the log, not in a formula."""
+        raise InvalidArgument(
+            "The status quo has no formula for new contexts: keep dosing as before. "
+            "Use it in `compare`, beside the policies that would replace it."
+        )
+
+
+# Any Python function of the context as a policy.
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Function(Policy):
+    """τ(x) = function(x): a function from contexts (n, p) to doses (n,) or (n, d).
+
+    It must treat each row by itself, since a large log is handed to it in batches. It gets the
+    contexts as an array, in the order of the log, or with ``features`` those columns in that order.
+    Doses go to rows by position: the index of a Series that it returns is not looked at.
+    """
+
+    function: Callable[[Array], ArrayLike]
+    features: tuple[str, ...] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not callable(self.function) or isinstance(self.function, type):
+            raise _check.invalid("function", "Function", "a function of the context", self.function)
+        object.__setattr__(self, "features", feature_names(self.features, None, "Function"))
+
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d), checked."""
+        owner = _name(self.function)
+        x = contexts_for(self.features, X, owner)
+        return checked_doses(self.function(x), len(x), owner)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Refuse: code is not data."""
+        raise InvalidArgument(
+            f"The {_name(self.function)} is a Python function and cannot be saved as data. "
+            "Save a policy such as `Linear` or `RBF`, or keep the function in a module."
+        )
+
+
+def as_policy(policy: Policy | Callable[[Array], ArrayLike]) -> Policy:
+    """Return a policy as it is, and a function of the context wrapped as a policy."""
+    if isinstance(policy, Policy):
+        return policy
+    if callable(policy) and not isinstance(policy, type):
+        return Function(policy)
+    raise InvalidArgument(
+        f"A policy must be a policy of titrant or a function of the context array; got {policy!r}. "
+        "For one dose use `Constant(dose)`, for a fitted regressor pass its `predict`."
+    )
+
+
+def _name(function: object) -> str:
+    """Return how an error calls the function."""
+    return f"policy function `{getattr(function, '__qualname__', type(function).__name__)}`"

@@ -10,7 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.fields import context, feature_names, matrix, number_or_vector, parameters
+from titrant.policies.saving import context, feature_names, matrix, number_or_vector, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,13 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from titrant.errors import InvalidArgument, PolicyFileError
-from titrant.policies.clipped import Clipped
-from titrant.policies.constant import Constant
+from titrant.policies.clipped import Clipped, Rounded
+from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.linear import Linear
 from titrant.policies.rbf import RBF
-from titrant.policies.rounded import Rounded
 from titrant.policies.saving import FORMAT, TRAINING, VERSION, read
-from titrant.policies.status_quo import StatusQuo
 
 if TYPE_CHECKING:
     import os

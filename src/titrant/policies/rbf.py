@@ -10,8 +10,8 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.fields import context, feature_names, matrix, number_or_vector, parameters
 from titrant.policies.linear import intercept_for
+from titrant.policies.saving import context, feature_names, matrix, number_or_vector, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,23 +9,15 @@ contexts that act nonlinearly `SmoothLocation`, `SmoothLocationScale`, `GatedMix
 
 from titrant.propensity.average import DensityAverage, smooth_members
 from titrant.propensity.base import FittedPropensity, NormalModel, Propensity, PropensityModel
-from titrant.propensity.calibration import (
-    Calibration,
-    calibration,
-    calibration_of_column,
-    calibration_of_held_out,
-)
+from titrant.propensity.calibration import Calibration, calibration, calibration_of, held_out
 from titrant.propensity.crossfit import CrossPropensity
-from titrant.propensity.floor import floored
 from titrant.propensity.gated import GatedMixture
-from titrant.propensity.gaussian import LinearGaussian
-from titrant.propensity.held_out import HeldOut, held_out
+from titrant.propensity.gaussian import LinearGaussian, MultivariateGaussian
 from titrant.propensity.heteroscedastic import HeteroscedasticGaussian
 from titrant.propensity.kernel_conditional import KernelConditional
 from titrant.propensity.known import Known
 from titrant.propensity.location_scale import LocationScale
 from titrant.propensity.mixture import GaussianMixture
-from titrant.propensity.multivariate import MultivariateGaussian
 from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale
 from titrant.propensity.truncate import truncated_cdf, truncated_density
 
@@ -51,7 +43,6 @@ __all__ = [
     "FittedPropensity",
     "GatedMixture",
     "GaussianMixture",
-    "HeldOut",
     "HeteroscedasticGaussian",
     "KernelConditional",
     "Known",
@@ -64,9 +55,7 @@ __all__ = [
     "SmoothLocation",
     "SmoothLocationScale",
     "calibration",
-    "calibration_of_column",
-    "calibration_of_held_out",
-    "floored",
+    "calibration_of",
     "held_out",
     "smooth_members",
     "truncated_cdf",

@@ -1,4 +1,4 @@
-"""A weighted average of densities, weighted by what each says of rows it has not seen."""
+"""The default propensity: an average of densities, weighted by how well they predict."""
 
 from __future__ import annotations
 
@@ -10,33 +10,71 @@ from sklearn.base import clone
 
 from titrant._check import count, invalid
 from titrant.errors import DataError
+from titrant.outcome.context import extra_columns
+from titrant.outcome.crossfit import need_rows
 from titrant.propensity.base import (
-    FittedPropensity,
     PreciseTails,
     Propensity,
     PropensityModel,
+    SearchedModel,
     doses,
+    log_sum_exp,
 )
-from titrant.propensity.contexts_only import ContextsOnly
+from titrant.propensity.calibration import splits
 from titrant.propensity.gated import GatedMixture
-from titrant.propensity.held_out import splits
 from titrant.propensity.mixture import GaussianMixture
-from titrant.propensity.normal import log_sum_exp
 from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale, few_rows
 from titrant.propensity.truncate import log_density_of, log_interval_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+    from titrant.propensity.base import NormalMixture
+
+# A propensity that does not see the columns that a forest appended to the context.
+
+
+class ContextsOnly(SearchedModel):
+    """f(t|x) of the contexts without their last `extra` columns.
+
+    Parameters
+    ----------
+    model : the propensity; it is cloned, never changed.
+    extra : columns at the end of X that the model does not see.
+    """
+
+    def __init__(self, model: SearchedModel, *, extra: int) -> None:
+        self.model = model
+        self.extra = extra
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+        X, t = self._training_rows(X, y)
+        extra_columns(self.extra, X, "ContextsOnly")
+        model, seen = clone(self.model), self._seen(X)
+        self.model_: SearchedModel = (
+            model.fit(seen, t) if near is None else model.fit_near(near.model_, seen, t)
+        )
+        self.components_ = self.model_.components_
+        return self
+
+    def _law(self, X: Array) -> NormalMixture:
+        law: NormalMixture = self.model_.law(self._seen(X))
+        return law
+
+    def _seen(self, X: Array) -> Array:
+        return X[:, : X.shape[1] - self.extra]
+
+
+# A weighted average of densities, weighted by what each says of rows it has not seen.
 
 FLOOR = 1e-4
 """No density counts as less than this, in units of 1/sd(T), when weights are found."""
 LEAST = 0.01
 """Members with less weight are dropped."""
-_ROWS = 20_000
+_ROWS = 5_000
 """Rows that weights are found from, at most."""
 _STEPS = 500
 _SETTLED = 1e-5
@@ -58,12 +96,9 @@ def smooth_members(extra: int = 0, *, seed: int = 0) -> dict[str, Propensity]:
 
 @dataclass(frozen=True, slots=True)
 class Average(PreciseTails):
-    """f(t|x) = Σ_m w_m f_m(t|x) of fitted models; `weights` (M,) are > 0 and sum to 1.
+    """f(t|x) = Σ_m w_m f_m(t|x) of fitted models; `weights` (M,) are > 0 and sum to 1."""
 
-    Contexts are (n, p), or (M, n, p) where each model has contexts of its own.
-    """
-
-    models: tuple[FittedPropensity, ...]
+    models: tuple[PropensityModel, ...]
     weights: Array
 
     def density(self, X: ArrayLike, t: ArrayLike) -> Array:
@@ -73,39 +108,37 @@ class Average(PreciseTails):
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,)."""
         X = np.asarray(X)
-        return self._in_logs(X, log_density_of, treatments(t, X.shape[-2]))
+        return self._in_logs(X, log_density_of, treatments(t, len(X)))
 
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
         X = np.asarray(X)
-        n = X.shape[-2]
-        return self._in_logs(X, log_interval_of, doses(lower, n), doses(upper, n))
+        return self._in_logs(X, log_interval_of, doses(lower, len(X)), doses(upper, len(X)))
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F(t|x), (n,)."""
         X = np.asarray(X)
-        t = doses(t, X.shape[-2])
-        total = sum(w * m.cdf(x, t) for w, m, x in self._members(X))
+        t = doses(t, len(X))
+        total = sum(w * m.cdf(X, t) for w, m in self._members())
         return np.minimum(total, 1.0)
 
     def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
         """Return one treatment drawn from f(·|x) for each row, (n,)."""
         X, rng = np.asarray(X), np.random.default_rng(seed)
-        n = X.shape[-2]
+        n = len(X)
         pick = np.searchsorted(np.cumsum(self.weights)[:-1], rng.uniform(size=n), side="right")
         drawn = np.empty(n)
-        for k, (_, model, x) in enumerate(self._members(X)):
+        for k, model in enumerate(self.models):
             rows = np.flatnonzero(pick == k)
             if len(rows):
-                drawn[rows] = model.sample(x[rows], rng)
+                drawn[rows] = model.sample(X[rows], rng)
         return drawn
 
-    def _members(self, X: Array) -> list[tuple[float, FittedPropensity, Array]]:
-        own = X if X.ndim == 3 else [X] * len(self.models)  # noqa: PLR2004
-        return list(zip(self.weights.tolist(), self.models, own, strict=True))
+    def _members(self) -> Iterator[tuple[float, PropensityModel]]:
+        return zip(self.weights.tolist(), self.models, strict=True)
 
     def _in_logs(self, X: Array, evaluate: Callable[..., Array], *columns: Array) -> Array:
-        logs = [np.log(w) + evaluate(m, x, *columns) for w, m, x in self._members(X)]
+        logs = [np.log(w) + evaluate(m, X, *columns) for w, m in self._members()]
         return log_sum_exp(np.column_stack(logs))
 
 
@@ -149,11 +182,17 @@ class DensityAverage(Propensity, PreciseTails):
         folds = count(self.folds, "folds", "DensityAverage", at_least=2)
         count(self.seed, "seed", "DensityAverage", at_least=0)
         X, t = self._training_rows(X, y)
-        members = named_members(self.members, "DensityAverage", seed=self.seed)
+        need_rows(len(t), 2, "DensityAverage")
+        members: Mapping[str, PropensityModel] = smooth_members(seed=self.seed)
+        if self.members is not None:
+            members = dict(self.members)
+        if not members:
+            rule = "a mapping with at least one model"
+            raise invalid("members", "DensityAverage", rule, members)
         # Few rows: as many folds as there are pairs of them.
         parts = list(splits(len(t), max(2, min(folds, len(t) // 2)), self.seed))
         whole = fitted_members(members, X, t)
-        fits = [fitted_members(members, X[train], t[train]) for train, _ in parts]
+        fits = [fitted_members(members, X[train], t[train], whole) for train, _ in parts]
         self.refused_ = {k: v for fit in [whole, *fits] for k, v in fit.refused.items()}
         self.names_ = usable(members, [whole, *fits])
         logs = np.empty((len(t), len(self.names_)))
@@ -180,17 +219,6 @@ class DensityAverage(Propensity, PreciseTails):
         return self.average_.sample(self._context(X), seed)
 
 
-def named_members(
-    members: Mapping[str, PropensityModel] | None, owner: str, *, seed: int
-) -> dict[str, PropensityModel]:
-    """Return the members by name: those given, or the default ones."""
-    if members is None:
-        return dict(smooth_members(seed=seed))
-    if not members:
-        raise invalid("members", owner, "a mapping with at least one model", members)
-    return dict(members)
-
-
 @dataclass(frozen=True, slots=True)
 class MemberFits:
     """The members that could be fitted to some rows, and why the others could not."""
@@ -209,18 +237,38 @@ class MemberFits:
         return Average(tuple(models), weights[kept])
 
 
-def fitted_members(members: Mapping[str, PropensityModel], X: Array, t: Array) -> MemberFits:
-    """Fit a clone of each member to contexts X (n, p) and treatments t; raise if none can be."""
+def fitted_members(
+    members: Mapping[str, PropensityModel], X: Array, t: Array, near: MemberFits | None = None
+) -> MemberFits:
+    """Fit a clone of each member to contexts X (n, p) and treatments t; raise if none can be.
+
+    Searches begin where those of ``near`` ended, on rows most of which are the same.
+    """
     models: dict[str, PropensityModel] = {}
     refused: dict[str, DataError] = {}
+    before = {} if near is None else near.models
     for name, member in members.items():
         try:
-            models[name] = clone(member).fit(X, t)
+            models[name] = fitted(clone(member), X, t, before.get(name))
         except DataError as error:
             refused[name] = error
+        except np.linalg.LinAlgError as error:  # contexts beyond what least squares can square
+            refused[name] = DataError(
+                f"The linear algebra of `{type(member).__name__}` found no solution in {len(t):,} "
+                f"rows ({error}). Give contexts with very large values as their logarithms."
+            )
     if not models:
         raise next(iter(refused.values()))
     return MemberFits(models, {name: str(error) for name, error in refused.items()})
+
+
+def fitted(
+    model: PropensityModel, X: Array, t: Array, near: PropensityModel | None
+) -> PropensityModel:
+    """Return the model fitted, from where ``near`` ended if there is one of its kind."""
+    if isinstance(model, SearchedModel) and isinstance(near, type(model)):
+        return model.fit_near(near, X, t)
+    return model.fit(X, t)
 
 
 def usable(members: Mapping[str, PropensityModel], fits: Sequence[MemberFits]) -> tuple[str, ...]:
@@ -239,7 +287,8 @@ def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
     """
     spread = np.prod(np.reshape(t, (len(t), -1)).std(axis=0))
     rows = few_rows(len(t), seed, _ROWS)
-    f = np.maximum(np.exp(log_densities[rows] + np.log(spread)), FLOOR)
+    told = np.nan_to_num(log_densities[rows], nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    f = np.maximum(np.exp(told + np.log(spread)), FLOOR)
     w = np.full(f.shape[1], 1.0 / f.shape[1])
     for _ in range(_STEPS):
         before, w = w, w * np.mean(f / (f @ w)[:, None], axis=0)

@@ -1,8 +1,4 @@
-"""Does a propensity describe the log? Three held-out numbers, none a judge on its own.
-
-The log score ranks, the probability integral transform (PIT) shows shape and spread, the mean
-stabilized weight shows what an estimate will feel.
-"""
+"""Whether fitted propensities describe rows that took no part in their fit."""
 
 from __future__ import annotations
 
@@ -12,17 +8,80 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
-from titrant.errors import DataError
-from titrant.propensity.held_out import held_out
+from titrant._check import count
+from titrant.propensity.gaussian import MultivariateGaussian
 from titrant.propensity.location_scale import LocationScale
-from titrant.propensity.multivariate import MultivariateGaussian
+from titrant.propensity.truncate import truncated_cdf, truncated_density
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.propensity.base import PropensityModel
+
+# Propensities of rows that did not take part in their fit.
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Out-of-fold values of n rows: `density` f̂(t|x) (n,), `cdf` F̂(t|x) (n,) or None."""
+
+    density: Array
+    cdf: Array | None
+
+
+def held_out(
+    model: PropensityModel,
+    X: ArrayLike,
+    t: ArrayLike,
+    *,
+    folds: int = 5,
+    seed: int = 0,
+    lower: ArrayLike = -np.inf,
+    upper: ArrayLike = np.inf,
+) -> HeldOut:
+    """Return density and cdf of each row by a clone of `model` fitted on the other folds.
+
+    X is (n, p); t is (n,), or (n, d) and then there is no cdf; the laws are truncated to the
+    bounds, one number a row or one for all. `model` itself is left as it was.
+    """
+    X, t = np.asarray(X), np.asarray(t, dtype=np.float64)
+    n = len(t)
+    low, high = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    density, cdf = np.empty(n), np.empty(n)
+    scalar = t.ndim == 1
+    for train, test in splits(n, folds, seed):
+        fitted = clone(model).fit(X[train], t[train])
+        rows = X[test], t[test], _at(low, test), _at(high, test)
+        density[test] = truncated_density(fitted, *rows)
+        if scalar:
+            cdf[test] = truncated_cdf(fitted, *rows)
+    return HeldOut(density, cdf if scalar else None)
+
+
+def _at(bound: Array, rows: NDArray[np.intp]) -> Array:
+    # One bound for all rows has nothing to select from.
+    return bound if bound.ndim == 0 else np.asarray(bound[rows])
+
+
+def splits(n: int, folds: int, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return training and held-out rows of each of `folds` shuffled folds of n rows."""
+    number = count(folds, "folds", "held_out", at_least=2)
+    count(n, "number of rows", "held_out", at_least=number)
+    splitter = KFold(number, shuffle=True, random_state=seed)
+    parts: Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]] = splitter.split(np.empty(n))
+    return parts
+
+
+# Does a propensity describe the log? Three held-out numbers, none a judge on its own.
+#
+# The log score ranks, the probability integral transform (PIT) shows shape and spread, the mean
+# stabilized weight shows what an estimate will feel.
 
 _BINS = 10
 
@@ -77,14 +136,15 @@ def calibration(
 
     X is (n, p), t is (n,) or (n, d); the laws are truncated to the bounds, if any.
     """
-    t = np.asarray(t, dtype=np.float64)
     found = held_out(model, X, t, folds=folds, seed=seed, lower=lower, upper=upper)
-    marginal = _marginal(t, folds, seed, lower, upper)
-    return _calibration(found.density, marginal, found.cdf)
+    return calibration_of(
+        found.density, found.cdf, t, folds=folds, seed=seed, lower=lower, upper=upper
+    )
 
 
-def calibration_of_column(
-    q: ArrayLike,
+def calibration_of(
+    q: Array,
+    cdf: Array | None,
     t: ArrayLike,
     *,
     folds: int = 5,
@@ -92,49 +152,23 @@ def calibration_of_column(
     lower: ArrayLike = -np.inf,
     upper: ArrayLike = np.inf,
 ) -> Calibration:
-    """Return the calibration of logged propensities q (n,) at treatments t (n,) or (n, d).
+    """Return the calibration of densities q and cdf (n,) of treatments t that are held out.
 
-    A column has no cdf, so there is no PIT; only the marginal density of t is estimated.
+    A column of propensities has no cdf, so there is no PIT; only the marginal density of t is
+    estimated.
     """
-    q, t = np.asarray(q, dtype=np.float64), np.asarray(t, dtype=np.float64)
-    if q.shape != t.shape[:1]:
-        raise DataError(
-            f"Propensities and treatments must have equally many rows; got shapes {q.shape} "
-            f"and {t.shape}. Pass one propensity a row."
-        )
-    return _calibration(q, _marginal(t, folds, seed, lower, upper), None)
-
-
-def calibration_of_held_out(
-    density: Array,
-    cdf: Array | None,
-    t: Array,
-    *,
-    folds: int = 5,
-    seed: int = 0,
-    lower: ArrayLike = -np.inf,
-    upper: ArrayLike = np.inf,
-) -> Calibration:
-    """Return the calibration of densities and cdf (n,) by models that have not seen their rows."""
-    return _calibration(density, _marginal(t, folds, seed, lower, upper), cdf)
-
-
-def _marginal(t: Array, folds: int, seed: int, lower: ArrayLike, upper: ArrayLike) -> Array:
+    t, n = np.asarray(t, dtype=np.float64), len(q)
     # Held out as well: a kernel estimate is too high at the values it was made from.
-    model = LocationScale() if t.ndim == 1 else MultivariateGaussian()
-    nothing = np.zeros((len(t), 1))
-    found = held_out(model, nothing, t, folds=folds, seed=seed, lower=lower, upper=upper)
-    return found.density
-
-
-def _calibration(q: Array, marginal: Array, pit: Array | None) -> Calibration:
-    n = len(q)
+    alone = LocationScale() if t.ndim == 1 else MultivariateGaussian()
+    marginal = held_out(
+        alone, np.zeros((n, 1)), t, folds=folds, seed=seed, lower=lower, upper=upper
+    )
     with np.errstate(divide="ignore"):
         log_score = float(np.mean(np.log(q)))
-        weight = marginal / q
+        weight = marginal.density / q
     center = float(np.mean(weight))
     se = float(np.std(weight, ddof=1)) / math.sqrt(n) if math.isfinite(center) else math.inf
-    ks = (None, None, None) if pit is None else _uniformity(pit)
+    ks = (None, None, None) if cdf is None else _uniformity(cdf)
     return Calibration(
         rows=n,
         log_score=log_score,

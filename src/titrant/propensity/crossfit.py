@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.folds import Folds, fold_at, fold_of, need_rows
+from titrant.outcome.base import training
+from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.propensity.average import (
     Average,
+    MemberFits,
     average_weights,
     fitted_members,
-    named_members,
     treatments,
     usable,
 )
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from titrant.propensity.base import PropensityModel
 
 
-class CrossPropensity(BaseEstimator):
+class CrossPropensity(Folded, BaseEstimator):
     """f̂(t|x) = Σ_m w_m f_m(t|x), for each fold with members fitted on the rows of all others.
 
     The weights, one number a member, are found once, by EM on the out-of-fold densities of all
@@ -39,8 +41,8 @@ class CrossPropensity(BaseEstimator):
 
     Parameters
     ----------
-    members : name → propensity model, each cloned, never changed; None are those of
-        `DensityAverage`. A mapping of one model is that model, cross-fitted.
+    members : name → propensity model, each cloned, never changed. A mapping of one model is that
+        model, cross-fitted.
     folds, seed : as those of the `CrossFit` of the outcome, so that both have the same folds.
     rows : the most rows outside a fold that its members learn from; of more, so many are drawn.
 
@@ -49,11 +51,11 @@ class CrossPropensity(BaseEstimator):
 
     def __init__(
         self,
-        members: Mapping[str, PropensityModel] | None = None,
+        members: Mapping[str, PropensityModel],
         *,
         folds: int = 5,
         seed: int = 0,
-        rows: int = 20_000,
+        rows: int = 5_000,
     ) -> None:
         self.members = members
         self.folds = folds
@@ -62,8 +64,8 @@ class CrossPropensity(BaseEstimator):
 
     def fit(
         self,
-        X: Array,
-        t: Array,
+        X: ArrayLike,
+        t: ArrayLike,
         *,
         first_row: int = 0,
         numbers: NDArray[np.int64] | None = None,
@@ -81,15 +83,17 @@ class CrossPropensity(BaseEstimator):
         _check.count(self.seed, "seed", "CrossPropensity", at_least=0)
         most = _check.count(self.rows, "rows", "CrossPropensity", at_least=2)
         x, doses_ = np.asarray(X, dtype=np.float64), np.asarray(t, dtype=np.float64)
+        training(x, doses_, np.zeros(len(x)), "CrossPropensity")  # refuses what is no table of rows
         need_rows(len(x), self.folds, "CrossPropensity")
-        fold = self.fold(first_row, len(x)) if numbers is None else self.fold_at(numbers)
-        members = named_members(self.members, "CrossPropensity", seed=self.seed)
+        fold = self.fold(first_row, len(x), numbers)
+        members = dict(self.members)
         outside = [fold != k for k in range(self.folds)]
         learned = [x[rows] for rows in outside] if extended is None else extended
-        fits = []
+        fits: list[MemberFits] = []
         for own, rows in zip(learned, outside, strict=True):
             few = few_rows(len(own), self.seed, most)
-            fits.append(fitted_members(members, own[few], doses_[rows][few]))
+            near = fits[0] if fits else None
+            fits.append(fitted_members(members, own[few], doses_[rows][few], near))
         self.refused_ = {name: why for fit in fits for name, why in fit.refused.items()}
         self.names_ = usable(members, fits)
         asked = x if held_out is None else held_out
@@ -100,35 +104,13 @@ class CrossPropensity(BaseEstimator):
         self.averages_ = tuple(fit.average(self.names_, self.weights_) for fit in fits)
         return self
 
-    def fold(self, first_row: int, n: int) -> Folds:
-        """Return the folds of rows first_row … first_row + n − 1 of the whole log (n,)."""
-        return fold_of(first_row, n, self.folds, self.seed)
-
-    def fold_at(self, numbers: NDArray[np.int64]) -> Folds:
-        """Return the folds of rows with these numbers in the whole log (n,)."""
-        return fold_at(numbers, self.folds, self.seed)
-
-    def on(self, fold: Folds | None) -> ByFold | Average:
-        """Return the propensity of rows in these folds (n,), each by what did not see its fold.
-
-        None is for new rows, in no fold: the mean of all folds' densities, their contexts as given
-        or, extended, as `FoldForests.extend_new` gives them.
-        """
-        if fold is None:
-            equal = np.full(self.folds, 1.0 / self.folds)
-            return Average(self.averages_, equal)
+    def on(self, fold: Folds) -> ByFold:
+        """Return the propensity of rows in these folds (n,), each by what did not see its fold."""
+        check_is_fitted(self)
         if fold.min(initial=0) < 0 or fold.max(initial=0) >= self.folds:
             rule = f"between 0 and {self.folds - 1}"
             raise _check.invalid("fold", "CrossPropensity", rule, fold)
         return ByFold(self.averages_, fold)
-
-    def density(self, fold: Folds | None, X: Array, t: ArrayLike) -> Array:
-        """Return f̂(t|x), (n,), of rows in these folds; None as in `on`."""
-        return self.on(fold).density(X, t)
-
-    def cdf(self, fold: Folds | None, X: Array, t: ArrayLike) -> Array:
-        """Return F̂(t|x), (n,), of rows in these folds; None as in `on`."""
-        return self.on(fold).cdf(X, t)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +135,6 @@ class ByFold(PreciseTails):
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F̂(t|x), (n,)."""
         return self._each(X, Average.cdf, t)
-
-    def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
-        """Return one treatment drawn from f̂(·|x) for each row, (n,)."""
-        rng = np.random.default_rng(seed)
-        return self._each(X, lambda average, x: average.sample(x, rng))
 
     def _each(self, X: ArrayLike, evaluate: Callable[..., Array], *columns: ArrayLike) -> Array:
         X, n = np.asarray(X, dtype=np.float64), len(self.fold)

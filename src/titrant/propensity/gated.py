@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant._check import count
-from titrant.propensity.base import NormalModel
-from titrant.propensity.em import drawn_lines, ranked
-from titrant.propensity.linear import Design, degrees_of_freedom
-from titrant.propensity.mixture import affordable
-from titrant.propensity.normal import NormalMixture, log_sum_exp
-from titrant.propensity.smooth import SAMPLE, few_rows, units
+from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
+from titrant.propensity.gaussian import Design, degrees_of_freedom
+from titrant.propensity.mixture import affordable, drawn_lines, members_of, ranked
+from titrant.propensity.smooth import few_rows, units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +25,8 @@ _FLOOR = 0.05
 _RIDGE = 1e-3
 _SHARE = 0.01
 """Of the weight is spread evenly over the components, whatever the context."""
-# First guesses climb a few steps on at most this many rows; only the best one climbs on.
-_SUBSAMPLE = 4_000
+MOST = 2_500
+"""Rows it is fitted on, at most: it has few parameters, and its steps are small ones."""
 _SHORT, _LONG = 6, 100
 _GAIN = 0.05
 """A step that raises the log likelihood by less, over all rows, changes nothing to be noticed."""
@@ -54,20 +52,20 @@ class Experts:
         return float(np.sum(self.law(Z).log_density(u)))
 
 
-class GatedMixture(NormalModel):
+class GatedMixture(SearchedModel):
     """T | x ~ Σ_k w_k(x) N(a_k + b_k·x, s_k²), w(x) a softmax linear in x.
 
     It follows doses that come from another protocol for other contexts. It is fitted by EM from
     several seeded starts; beyond 2, components are added as long as the Bayesian information
     criterion falls. The gate's coefficients carry a small ridge, each
-    weight is .99w + .01/K, and no s_k is below 5 % of sd(T). Beyond 5,000 rows it is fitted on
+    weight is .99w + .01/K, and no s_k is below 5 % of sd(T). Beyond 2,500 rows it is fitted on
     so many.
 
     Parameters
     ----------
     components : the most components, at least 2.
     starts : first guesses for each number of components.
-    seed : draws the random guesses and, beyond 5,000 rows, those used.
+    seed : draws the random guesses and, beyond 2,500 rows, those used.
 
     Fitted: `components_`, `center_`, `sd_`, `design_`, `experts_`, `bic_`.
     """
@@ -77,19 +75,24 @@ class GatedMixture(NormalModel):
         self.starts = starts
         self.seed = seed
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to contexts X (n, p) and treatments y (n,)."""
+    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
         most = count(self.components, "components", "GatedMixture", at_least=2)
         starts = count(self.starts, "starts", "GatedMixture")
         count(self.seed, "seed", "GatedMixture", at_least=0)
         X, t = self._training_rows(X, y)
         self.center_, self.sd_ = units(X, t)
-        rows = few_rows(len(t), self.seed, SAMPLE)
+        rows = few_rows(len(t), self.seed, MOST)
         u = (t[rows] - self.center_) / self.sd_
         self.design_ = Design.of(X[rows])
         Z = self.design_(X[rows])
         degrees_of_freedom(len(u), 2 * self.design_.rank)
-        fitted, self.bic_ = select(Z, u, affordable(Z, most), starts=starts, seed=self.seed)
+        most = affordable(Z, most)
+        if near is None or near.components_ > most:
+            fitted, self.bic_ = select(Z, u, most, starts=starts, seed=self.seed)
+        else:
+            first = split(Z, u, members_of(near.law(X[rows]), t[rows]))
+            fitted = climb(first, Z, u, _LONG)
+            self.bic_ = np.array([criterion(fitted, Z, u)])
         self.components_ = len(fitted.sds)
         factor = np.sqrt(len(u) / degrees_of_freedom(len(u), fitted.coef.size))
         self.experts_ = Experts(fitted.gate, fitted.coef, fitted.sds * factor)
@@ -117,14 +120,10 @@ def select(Z: Array, u: Array, most: int, *, starts: int, seed: int) -> tuple[Ex
 
 def best_of_starts(Z: Array, u: Array, components: int, *, starts: int, seed: int) -> Experts:
     """Return the fit of so many components that climbed highest from several first guesses."""
-    rng = np.random.default_rng([seed, components])
-    few = rng.permutation(len(u))[:_SUBSAMPLE]
-    z, v = Z[few], u[few]
-    short = []
-    for member in guesses(z, v, components, number=starts, rng=rng):
-        gate = newton_step(np.zeros((components, z.shape[1])), z, member)
-        short.append(climb(Experts(gate, *weighted_lines(z, v, member)), z, v, _SHORT))
-    best = max(short, key=lambda experts: experts.log_likelihood(z, v))
+    # First guesses climb a few steps; only the best one climbs on.
+    first = guesses(Z, u, components, number=starts, rng=np.random.default_rng([seed, components]))
+    short = [climb(split(Z, u, member), Z, u, _SHORT) for member in first]
+    best = max(short, key=lambda experts: experts.log_likelihood(Z, u))
     return climb(best, Z, u, _LONG)
 
 
@@ -167,6 +166,12 @@ def climb(experts: Experts, Z: Array, u: Array, steps: int) -> Experts:
         coef, sds = weighted_lines(Z, u, member)
         experts = Experts(newton_step(experts.gate, Z, member), coef, sds)
     return experts
+
+
+def split(Z: Array, u: Array, member: Array) -> Experts:
+    """Return experts for memberships (n, K) of rows Z (n, k), u (n,)."""
+    gate = newton_step(np.zeros((member.shape[1], Z.shape[1])), Z, member)
+    return Experts(gate, *weighted_lines(Z, u, member))
 
 
 def weighted_lines(Z: Array, u: Array, member: Array) -> tuple[Array, Array]:

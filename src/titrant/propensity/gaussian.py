@@ -1,19 +1,133 @@
-"""The linear-Gaussian propensity."""
+"""Linear-Gaussian propensities of one dose and of several, from rows or from sums."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from titrant.propensity.base import NormalModel
-from titrant.propensity.linear import Affine, residual_sd
-from titrant.propensity.normal import NormalMixture
+from titrant.errors import DataError, InvalidArgument
+from titrant.propensity.base import NormalMixture, NormalModel, Propensity
+from titrant.scaling import ROUNDING, Held, spread_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from sklearn.utils import Tags
 
     from titrant._types import Array
+    from titrant.moments import Moments
+
+# Affine functions of the context, fitted by least squares on a whitened design.
+
+
+# A residual spread below this share of the range of treatments is rounding, not randomness.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The whitened context: (1, (x − center) P), with ZᵀZ = n·I on the training rows.
+
+    Collinear and constant columns of X leave through P, so every later solve is well posed.
+    `center` is (k,), `projection` P is (k, r), r the rank of the centered context; k is p and the
+    number of codes that `hold` makes columns of.
+    """
+
+    center: Array
+    projection: Array
+    hold: Held | None = None
+
+    @classmethod
+    def of(cls, X: Array) -> Self:
+        """Return the design of training contexts X (n, p)."""
+        hold = Held.of(X)
+        held = hold(X)
+        center, spread = held.mean(axis=0), spread_of(held)
+        # A column that varies by rounding only is constant: its direction is noise.
+        scale = np.where(spread > 0.0, spread, np.inf)
+        triangle = np.linalg.qr((held - center) / scale, mode="r")
+        _, singular, directions = np.linalg.svd(triangle, full_matrices=False)
+        keep = singular > np.finfo(np.float64).eps * max(X.shape) * max(singular.max(), 1.0)
+        projection = directions[keep].T / singular[keep] * np.sqrt(len(X)) / scale[:, None]
+        return cls(center, projection, hold)
+
+    @property
+    def rank(self) -> int:
+        """The number of coefficients the training rows determine, with the intercept."""
+        return 1 + int(self.projection.shape[1])
+
+    def __call__(self, X: Array) -> Array:
+        """Return Z (n, rank) for contexts X (n, p)."""
+        held = X if self.hold is None else self.hold(X)
+        return np.column_stack([np.ones(len(X)), (held - self.center) @ self.projection])
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """An affine function of the context, Z(x)·coef, with `coef` (rank,) or (rank, d)."""
+
+    design: Design
+    coef: Array
+
+    @classmethod
+    def least_squares(cls, X: Array, t: Array) -> Self:
+        """Return the ordinary least squares fit of t (n,) or (n, d) on X (n, p)."""
+        design = Design.of(X)
+        return cls(design, weighted_least_squares(design(X), t, np.ones(len(X))))
+
+    def predict(self, X: Array) -> Array:
+        """Return the function's values, (n,) or (n, d)."""
+        return np.asarray(self.design(X) @ self.coef, dtype=np.float64)
+
+    @property
+    def slopes(self) -> Array:
+        """The coefficients of the columns of X, held, (k,) or (k, d); 0 if constant."""
+        return np.asarray(self.design.projection @ self.coef[1:], dtype=np.float64)
+
+    @property
+    def intercept(self) -> Array:
+        """The value at x = 0, () or (d,)."""
+        return np.asarray(self.coef[0] - self.design.center @ self.slopes, dtype=np.float64)
+
+
+def weighted_least_squares(Z: Array, t: Array, w: Array) -> Array:
+    """Return argmin_b Σ w_i (t_i − z_i·b)², the shortest one if several.
+
+    Z is (n, k), t is (n,) or (n, d), w is (n,); the result is (k,) or (k, d).
+    """
+    # √w on both sides: the product of a matrix with itself takes half the work.
+    root = np.sqrt(w)
+    A = Z * root[:, None]
+    target = t * root if t.ndim == 1 else t * root[:, None]
+    return np.asarray(np.linalg.lstsq(A.T @ A, A.T @ target, rcond=None)[0])
+
+
+def degrees_of_freedom(n: int, coefficients: int) -> int:
+    """Return n − coefficients, the rows left to estimate the spread of the treatment."""
+    if n <= coefficients:
+        raise DataError(
+            f"The {n:,} rows cannot determine {coefficients:,} coefficients and a spread of the "
+            f"treatment. Use more than {coefficients:,} rows or fewer context columns."
+        )
+    return n - coefficients
+
+
+def residual_sd(residuals: Array, t: Array, coefficients: int) -> float:
+    """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines."""
+    n = len(t)
+    sd = float(np.sqrt(np.sum(residuals**2) / degrees_of_freedom(n, coefficients)))
+    if sd <= max(_ROUNDING * float(np.ptp(t)), ROUNDING * float(np.abs(t).max())):
+        raise DataError(
+            f"The treatment is constant or an exact linear function of the context in all {n:,} "
+            f"rows (residual sd {sd:.3g}), so it has no density given the context. Remove the "
+            "context columns that determine it, or log treatments that vary."
+        )
+    return sd
+
+
+# The linear-Gaussian propensity.
 
 
 class LinearGaussian(NormalModel):
@@ -38,3 +152,156 @@ class LinearGaussian(NormalModel):
     def _law(self, X: Array) -> NormalMixture:
         mean = self.mean_.predict(X)[:, None]
         return NormalMixture(np.zeros((1, 1)), mean, np.full((1, 1), self.sd_))
+
+
+# Linear-Gaussian propensities from sums over rows, for logs that are read part by part.
+#
+# Least squares needs no more of the rows than the means and co-moments of doses and contexts, and
+# these add up. The result is that of fitting on all rows, up to rounding.
+
+_COLLINEAR = 1e-12
+"""So is a share of the variance of standardized contexts below this: sums of squares tell no more.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSums:
+    """d doses and p contexts of n rows: their joint moments, and the largest |x| (p,)."""
+
+    moments: Moments
+    """Of (t, x), d + p columns."""
+    doses: int
+    largest: Array
+
+    def regression(self) -> tuple[Affine, Array]:
+        """Return the least squares of t on x, and Σeeᵀ (d, d) of what is left."""
+        d, n = self.doses, self.moments.n
+        c_tt, c_tx = self.moments.comoment[:d, :d], self.moments.comoment[:d, d:]
+        design = self._design()
+        slopes = design.projection.T @ c_tx.T / n  # ZᵀZ = n·I
+        coef = np.vstack([self.moments.mean[:d], slopes])
+        return Affine(design, coef[:, 0] if d == 1 else coef), c_tt - n * slopes.T @ slopes
+
+    def _design(self) -> Design:
+        d, n = self.doses, self.moments.n
+        c_xx = self.moments.comoment[d:, d:]
+        spread = np.sqrt(np.diagonal(c_xx) / n)
+        scale = np.where(spread > ROUNDING * self.largest, spread, np.inf)
+        shares, directions = np.linalg.eigh(c_xx / n / np.outer(scale, scale))
+        keep = shares > _COLLINEAR * max(float(shares.max(initial=0.0)), 1.0)
+        projection = directions[:, keep] / np.sqrt(shares[keep]) / scale[:, None]
+        return Design(self.moments.mean[d:], projection)
+
+
+def linear_gaussian(sums: LinearSums) -> LinearGaussian:
+    """Return the linear-Gaussian model of one dose, fitted."""
+    mean, squares = sums.regression()
+    model = LinearGaussian()
+    model.mean_, model.components_ = mean, 1
+    model.sd_ = float(np.sqrt(_covariance(sums, mean, squares)[0, 0]))
+    model.n_features_in_ = len(sums.largest)
+    return model
+
+
+def multivariate_gaussian(sums: LinearSums) -> MultivariateGaussian:
+    """Return the linear-Gaussian model of d doses, fitted."""
+    mean, squares = sums.regression()
+    model = MultivariateGaussian()
+    if mean.coef.ndim == 1:
+        mean = Affine(mean.design, mean.coef[:, None])
+    model.mean_, model.covariance_ = mean, _covariance(sums, mean, squares)
+    sds = np.sqrt(np.diagonal(model.covariance_))
+    model.cholesky_ = cholesky(model.covariance_, sds, sums.moments.n)
+    model.n_features_in_ = len(sums.largest)
+    return model
+
+
+def _covariance(sums: LinearSums, mean: Affine, squares: Array) -> Array:
+    """Return Σeeᵀ/(n − rank), refusing doses that the context determines."""
+    n, own = sums.moments.n, np.diagonal(sums.moments.comoment)[: sums.doses]
+    left = degrees_of_freedom(n, mean.design.rank)
+    if (np.diagonal(squares) <= _ROUNDING * own).any():
+        raise DataError(
+            f"The treatment is constant or an exact linear function of the context in all {n:,} "
+            "rows, so it has no density given the context. Remove the context columns that "
+            "determine it, or log treatments that vary."
+        )
+    return squares / left
+
+
+# The linear-Gaussian propensity of vector treatments.
+
+# Residual correlations this close to ±1 leave no density in d dimensions.
+_SINGULAR = 1e-10
+
+
+class MultivariateGaussian(Propensity):
+    """T | x ~ N_d(a + Bx, S): least squares for each component, full residual covariance.
+
+    S = Σ e eᵀ/(n − rank). Treatments are (n, d); (n,) is read as (n, 1).
+
+    Fitted: `mean_` (affine, d outputs), `covariance_` (d, d).
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit to contexts X (n, p) and treatments y (n, d)."""
+        X, t = self._training_rows(X, y, vector=True)
+        t = t.reshape(len(X), -1)
+        self.mean_ = Affine.least_squares(X, t)
+        e = t - self.mean_.predict(X)
+        rank = self.mean_.design.rank
+        sds = [residual_sd(e[:, j], t[:, j], rank) for j in range(t.shape[1])]
+        self.covariance_ = e.T @ e / (len(t) - rank)
+        self.cholesky_ = cholesky(self.covariance_, np.array(sds), len(t))
+        return self
+
+    def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
+        """Return −½(d log 2π + log|S| + (t − m)ᵀS⁻¹(t − m)), (n,); t is (n, d)."""
+        X = self._context(X)
+        e = self._doses(t, len(X)) - self.mean_.predict(X)
+        z = solve_triangular(self.cholesky_, e.T, lower=True)
+        log_root = np.sum(np.log(np.diag(self.cholesky_)))
+        constant = 0.5 * len(z) * np.log(2.0 * np.pi) + log_root
+        return np.asarray(-0.5 * np.sum(z * z, axis=0) - constant)
+
+    def cdf(self, X: ArrayLike, t: ArrayLike) -> NoReturn:  # noqa: ARG002 (the interface)
+        """Refuse: the distribution function of a vector treatment serves no estimator."""
+        raise InvalidArgument(
+            "`MultivariateGaussian` has no cdf: binned estimators and calibration by ranks are "
+            "for scalar treatments. Use `LinearGaussian` on one component of the treatment."
+        )
+
+    def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
+        """Return one treatment drawn from f(·|x) for each row, (n, d)."""
+        X, rng = self._context(X), np.random.default_rng(seed)
+        z = rng.standard_normal((len(X), len(self.cholesky_)))
+        return np.asarray(self.mean_.predict(X) + z @ self.cholesky_.T)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that y may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _doses(self, t: ArrayLike, n: int) -> Array:
+        values = np.asarray(t, dtype=np.float64)
+        d = len(self.cholesky_)
+        if values.size != n * d or not np.isfinite(values).all():
+            raise DataError(
+                f"The treatments must be {n:,} rows of {d} finite numbers; got shape "
+                f"{values.shape} with {int((~np.isfinite(values)).sum()):,} non-finite values."
+            )
+        return values.reshape(n, d)
+
+
+def cholesky(covariance: Array, sds: Array, n: int) -> Array:
+    """Return the factor of a residual covariance (d, d), refusing a singular one."""
+    correlation = covariance / np.outer(sds, sds)
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    if smallest < _SINGULAR:
+        raise DataError(
+            f"The {len(sds)} components of the treatment are linearly dependent given the "
+            f"context in {n:,} rows (smallest eigenvalue of their correlation {smallest:.2g}), so "
+            "they have no joint density. Drop the components that the others determine."
+        )
+    return np.asarray(np.linalg.cholesky(covariance))

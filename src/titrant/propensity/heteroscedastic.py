@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from titrant.propensity.base import NormalModel
-from titrant.propensity.linear import (
+from titrant.propensity.base import NormalMixture, NormalModel
+from titrant.propensity.gaussian import (
     Affine,
     degrees_of_freedom,
     residual_sd,
     weighted_least_squares,
 )
-from titrant.propensity.normal import NormalMixture
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -9,10 +9,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict
 
 from titrant._check import count
-from titrant.propensity.base import NormalModel
-from titrant.propensity.kde import KernelDensity
-from titrant.propensity.linear import Affine, residual_sd
-from titrant.propensity.normal import NormalMixture
+from titrant.propensity.base import NormalMixture, NormalModel
+from titrant.propensity.gaussian import Affine, residual_sd
+from titrant.propensity.kernel_conditional import KernelDensity
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

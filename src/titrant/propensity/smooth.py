@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant._check import count
-from titrant.moments import Moments
+from titrant.errors import DataError
+from titrant.outcome.base import blocks
 from titrant.outcome.context import ContextMap, extra_columns
-from titrant.outcome.folds import fold_of
-from titrant.outcome.gcv import Ridge, leverages, ridge_gcv
-from titrant.propensity.base import NormalModel, blocks
-from titrant.propensity.linear import Affine, degrees_of_freedom, residual_sd
+from titrant.outcome.crossfit import fold_of
+from titrant.outcome.ridge import (
+    BLOCK,
+    Ridge,
+    Table,
+    folded_moments,
+    leverages,
+    predicted_by_others,
+    ridge_gcv,
+)
+from titrant.propensity.base import NormalMixture, SearchedModel
+from titrant.propensity.gaussian import Affine, degrees_of_freedom, residual_sd
 from titrant.propensity.mixture import GaussianMixture
-from titrant.propensity.normal import NormalMixture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
@@ -34,6 +40,8 @@ STARTS = 3
 _RESOLUTION = 1e-3
 _RANGE = (0.01, 0.99)
 _FOLDS = 5
+# A scale is no further from the residual sd than by this factor's logarithm.
+_WIDEST = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +53,8 @@ class ContextRidge:
 
     def predict(self, x: Array) -> Array:
         """Return the fitted values at x (n, p + extra), (n,)."""
-        table = FeatureTable.of(self.context, x)
-        return np.concatenate([np.empty(0), *(self.ridge.predict(f) for _, f in table)])
+        parts = [self.ridge.predict(self.context(x[rows])) for rows in blocks(len(x), BLOCK)]
+        return np.concatenate([np.empty(0), *parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,53 +77,26 @@ def regressed(x: Array, target: Array, *, extra: int, seed: int) -> Regressed:
     degrees_of_freedom(n, 2)
     context, folds = ContextMap.of(x, extra), min(_FOLDS, n)
     fold = fold_of(0, n, folds, seed)
-    table = FeatureTable.of(context, x)
-    parts = [Moments.empty(table.width + 1)] * folds
-    for rows, features in table:
-        columns = np.column_stack([features, target[rows]])
-        parts = [part + Moments.of(columns[fold[rows] == k]) for k, part in enumerate(parts)]
-    total = _total(parts)
+    table = Table.of(n, lambda rows: context(x[rows]))
+    total, parts = folded_moments(table, target, fold)
     ridge = ridge_gcv(total)
-    others = [ridge_gcv(_total(parts[:k] + parts[k + 1 :])) for k in range(folds)]
-    mean, residual = np.empty(n), np.empty(n)
+    mean, residual = predicted_by_others(table, parts, fold), np.empty(n)
     for rows, features in table:
-        said = np.column_stack([other.predict(features) for other in others])
-        mean[rows] = np.take_along_axis(said, fold[rows, None], axis=1)[:, 0]
         share = leverages(total, ridge, features)
         residual[rows] = (target[rows] - ridge.predict(features)) / (1.0 - share)
+    bad = int(np.count_nonzero(~np.isfinite(residual) | ~np.isfinite(mean)))
+    if bad:
+        raise DataError(
+            f"A ridge regression of the treatment leaves no finite residual in {bad:,} of {n:,} "
+            "rows. Give contexts with very large values as their logarithms."
+        )
     return Regressed(ContextRidge(context, ridge), mean, residual)
 
 
-def _total(parts: list[Moments]) -> Moments:
-    return sum(parts[1:], start=parts[0])
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureTable:
-    """φ of contexts, block by block; kept if there is one block only, else computed anew."""
-
-    context: ContextMap
-    x: Array
-    width: int
-    kept: Array | None
-
-    @classmethod
-    def of(cls, context: ContextMap, x: Array) -> Self:
-        """Return the table of contexts x (n, p + extra)."""
-        width = context(x[:1]).shape[1] if len(x) else 0
-        small = len(list(blocks(len(x), max(1, width)))) == 1
-        return cls(context, x, width, context(x) if small else None)
-
-    def __iter__(self) -> Iterator[tuple[slice, Array]]:
-        """Yield rows beside their features (m, F)."""
-        for rows in blocks(len(self.x), max(1, self.width)):
-            yield rows, self.context(self.x[rows]) if self.kept is None else self.kept
-
-
-class SmoothLocation(NormalModel):
+class SmoothLocation(SearchedModel):
     """T = μ(x) + R: μ by ridge regression on φ(x), R a small mixture of regressions on μ(x).
 
-    φ are the splines, levels and products of `ContextFeatures`; the penalty is chosen by
+    φ are the splines, levels and products of `ContextMap`; the penalty is chosen by
     generalized cross-validation. R is a `GaussianMixture` of up to `components` given μ, learned
     from residuals of the fit without the row and means of fits without its fold: in sample,
     residuals are too small and means follow the noise.
@@ -134,27 +115,41 @@ class SmoothLocation(NormalModel):
         self.extra = extra
         self.seed = seed
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to contexts X (n, p) and treatments y (n,)."""
+    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
         X, t = self._training_rows(X, y)
-        extra = extra_columns(self.extra, X, "SmoothLocation")
-        seed = count(self.seed, "seed", "SmoothLocation", at_least=0)
+        owner = type(self).__name__
+        extra = extra_columns(self.extra, X, owner)
+        seed = count(self.seed, "seed", owner, at_least=0)
         self.center_, self.sd_ = units(X, t)
-        u = (t - self.center_) / self.sd_
-        found = regressed(X, u, extra=extra, seed=seed)
+        found = regressed(X, (t - self.center_) / self.sd_, extra=extra, seed=seed)
         self.mean_ = found.line
+        residual = found.residual / self._fit_scale(X, found)
+        few = few_rows(len(t), seed, SAMPLE)
         shape = GaussianMixture(self.components, starts=STARTS, seed=seed)
-        self.residual_ = fit_residual(shape, found.mean, found.residual, seed)
+        x, r = found.mean[few, None], residual[few]
+        self.residual_: GaussianMixture = (
+            shape.fit(x, r) if near is None else shape.fit_near(near.residual_, x, r)
+        )
         self.components_ = self.residual_.components_
         return self
 
+    def _fit_scale(self, X: Array, found: Regressed) -> Array:  # noqa: ARG002
+        """Return the spread of the residual at each training row (n,), in sds of T."""
+        return np.ones(len(X))
+
+    def _scale(self, X: Array, mean: Array) -> Array:  # noqa: ARG002
+        """Return the spread at contexts X (n, p) with these means, in sds of T (n,)."""
+        return np.ones(len(X))
+
     def _law(self, X: Array) -> NormalMixture:
         mean = self.mean_.predict(X)
-        scale = np.full(len(X), self.sd_)
-        return moved(self.residual_, mean, self.center_ + self.sd_ * mean, scale)
+        law = self.residual_.law(mean[:, None])
+        center, scale = self.center_ + self.sd_ * mean, self.sd_ * self._scale(X, mean)
+        means = center[:, None] + scale[:, None] * law.means
+        return NormalMixture(law.log_weights, means, scale[:, None] * law.sds)
 
 
-class SmoothLocationScale(NormalModel):
+class SmoothLocationScale(SmoothLocation):
     """T = μ(x) + s(x)·Z: `SmoothLocation` whose spread bends with the context as well.
 
     log s is a ridge regression of log|T − μ| on φ(x) and μ(x), held to the range from the 1 % to
@@ -166,37 +161,20 @@ class SmoothLocationScale(NormalModel):
     Fitted: `center_`, `sd_`, `mean_`, `log_scale_`, `log_scale_range_`, `residual_`.
     """
 
-    def __init__(self, components: int = 3, *, extra: int = 0, seed: int = 0) -> None:
-        self.components = components
-        self.extra = extra
-        self.seed = seed
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to contexts X (n, p) and treatments y (n,)."""
-        X, t = self._training_rows(X, y)
-        extra = extra_columns(self.extra, X, "SmoothLocationScale")
-        seed = count(self.seed, "seed", "SmoothLocationScale", at_least=0)
-        self.center_, self.sd_ = units(X, t)
-        u = (t - self.center_) / self.sd_
-        found = regressed(X, u, extra=extra, seed=seed)
-        self.mean_ = found.line
+    def _fit_scale(self, X: Array, found: Regressed) -> Array:
         least = _RESOLUTION * float(np.sqrt(np.mean(found.residual**2)))
         logs = np.log(np.maximum(np.abs(found.residual), least))
-        spread = regressed(self._beside_mean(X, found.mean), logs, extra=1, seed=seed)
+        spread = regressed(self._beside_mean(X, found.mean), logs, extra=1, seed=self.seed)
         self.log_scale_ = spread.line
-        low, high = np.quantile(spread.mean, _RANGE)
+        # A fit without a fold may see nothing of a context that goes to 1e9 there.
+        unit = np.log(least / _RESOLUTION)
+        low, high = np.clip(np.quantile(spread.mean, _RANGE), unit - _WIDEST, unit + _WIDEST)
         self.log_scale_range_ = float(low), float(high)
-        scale = np.exp(np.clip(spread.mean, low, high))
-        shape = GaussianMixture(self.components, starts=STARTS, seed=seed)
-        self.residual_ = fit_residual(shape, found.mean, found.residual / scale, seed)
-        self.components_ = self.residual_.components_
-        return self
+        return np.asarray(np.exp(np.clip(spread.mean, low, high)))
 
-    def _law(self, X: Array) -> NormalMixture:
-        mean = self.mean_.predict(X)
+    def _scale(self, X: Array, mean: Array) -> Array:
         logs = self.log_scale_.predict(self._beside_mean(X, mean))
-        scale = self.sd_ * np.exp(np.clip(logs, *self.log_scale_range_))
-        return moved(self.residual_, mean, self.center_ + self.sd_ * mean, scale)
+        return np.asarray(np.exp(np.clip(logs, *self.log_scale_range_)))
 
     def _beside_mean(self, X: Array, mean: Array) -> Array:
         return np.column_stack([X[:, : X.shape[1] - self.extra], mean])
@@ -212,21 +190,6 @@ def units(X: Array, t: Array) -> tuple[float, float]:
     return center, sd
 
 
-def fit_residual(
-    shape: GaussianMixture, mean: Array, residual: Array, seed: int
-) -> GaussianMixture:
-    """Return the mixture fitted to residuals (n,) given means (n,), of at most `SAMPLE` rows."""
-    rows = few_rows(len(mean), seed, SAMPLE)
-    return shape.fit(mean[rows, None], residual[rows])
-
-
 def few_rows(n: int, seed: int, most: int) -> slice | Rows:
     """Return the numbers of `most` of n rows, drawn, or all of them if there are no more."""
     return slice(None) if n <= most else np.random.default_rng(seed).permutation(n)[:most]
-
-
-def moved(residual: GaussianMixture, mean: Array, center: Array, scale: Array) -> NormalMixture:
-    """Return the law of center + scale·R (n,), R the residual given the mean (n,)."""
-    law = residual.law(mean[:, None])
-    means = center[:, None] + scale[:, None] * law.means
-    return NormalMixture(law.log_weights, means, scale[:, None] * law.sds)

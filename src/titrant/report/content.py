@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
-from titrant.report.plain import plain
+from titrant.report.numbers import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath
-    from titrant.curves import Curve
-    from titrant.evaluation import Comparison
+    from titrant.evaluation.curves import Curve
+    from titrant.evaluation.evaluation import Comparison
     from titrant.inference import Diagnostics
     from titrant.propensity import Calibration
 
@@ -44,7 +44,6 @@ class LogSummary:
     treatments: tuple[str, ...]
     """What the doses are called, one name each."""
     outcome: str
-    mean_outcome: float
     sample: int | None = None
     """Rows drawn at random on which doses are counted, where that is not done on all."""
 
@@ -129,7 +128,6 @@ class Weights:
     """How unevenly rows carry the estimate of one policy."""
 
     policy: str
-    rows: int
     reached: int
     """Rows with a weight other than 0."""
     ess: float
@@ -157,8 +155,6 @@ class Balance:
     """(p,)"""
     weighted: Array
     """(p,)"""
-    left_out: int
-    """Contexts not listed, because they differ less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

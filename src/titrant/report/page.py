@@ -6,10 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from titrant._controls import CONTROL, written_out
+from titrant._text import CONTROL, written_out
 from titrant.inference import Verdict
-from titrant.report import tables, words
-from titrant.report.figures import doses, trust, values
+from titrant.report import figures, tables, words
 from titrant.report.typeset import count, percent
 
 if TYPE_CHECKING:
@@ -95,10 +94,10 @@ def _answer(report: Report) -> dict[str, Any]:
 def _compared(report: Report) -> dict[str, Any]:
     alone = len(report.comparison.names) == 1
     return {
-        "forest": values.forest(report),
+        "forest": figures.forest(report),
         "values": tables.values(report),
         "refused": report.comparison.refused,
-        "differences": None if alone else values.differences(report),
+        "differences": None if alone else figures.differences(report),
         "difference_table": None if alone else tables.differences(report),
         "rivals": tables.rivals(report),
         "left_out": words.drawn_note(report),
@@ -109,7 +108,7 @@ def _curves(report: Report) -> list[dict[str, Any]]:
     return [
         {
             "treatment": treatment,
-            "figure": values.curve(report, treatment, f"curve-{k}"),
+            "figure": figures.curve(report, treatment, f"curve-{k}"),
             "some": tables.curve(report, treatment, every=SOME),
             "table": tables.curve(report, treatment),
             "refused": {f"{p:.4g}": why for p, why in found.refused.items()},
@@ -123,7 +122,7 @@ def _strengths(report: Report) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "figure": values.strengths(report, found),
+        "figure": figures.strengths(report, found),
         "some": tables.strengths(report, found, every=SOME_STRENGTHS),
         "table": tables.strengths(report, found),
     }
@@ -134,16 +133,17 @@ def _who(report: Report) -> dict[str, Any]:
     return {
         "doses": [
             {
-                "figure": doses.histogram(report, counts, treatments[j], f"doses-{j}"),
+                "figure": figures.histogram(report, counts, treatments[j], f"doses-{j}"),
                 "table": tables.doses(report, treatments[j]),
             }
             for j, counts in enumerate(report.doses)
         ],
         "profiles": [
-            doses.profile(report, found, f"profile-{k}") for k, found in enumerate(report.profiles)
+            figures.profile(report, found, f"profile-{k}")
+            for k, found in enumerate(report.profiles)
         ],
         "profile_tables": [tables.profile(found) for found in report.profiles],
-        "legend": values.legend(report),
+        "legend": figures.legend(report),
         "subgroups": tables.subgroups(report) if report.subgroups else None,
     }
 
@@ -156,21 +156,21 @@ def _trust(report: Report) -> dict[str, Any]:
         "checks": tables.checks(report) if report.drawn else None,
         "policies": [_checked(report, name) for name in (report.status_quo, *report.drawn)],
         "overlap": [
-            trust.overlap(report, found, f"overlap-{k}") for k, found in enumerate(report.overlap)
+            figures.overlap(report, found, f"overlap-{k}") for k, found in enumerate(report.overlap)
         ],
         "overlap_table": tables.overlap(report) if report.overlap else None,
-        "weights": trust.weights(report) if report.weights else None,
+        "weights": figures.weights(report) if report.weights else None,
         "weights_table": tables.weights(report) if report.weights else None,
-        "paths": [trust.path(report, name, f"path-{k}") for k, name in enumerate(report.paths)],
+        "paths": [figures.path(report, name, f"path-{k}") for k, name in enumerate(report.paths)],
         "bandwidths": tables.bandwidths(report),
         "path_table": tables.path(report, report.focus) if report.paths else None,
-        "calibration": trust.calibration(calibration) if shaped and calibration else None,
+        "calibration": figures.calibration(calibration) if shaped and calibration else None,
         "calibration_table": tables.calibration(report) if shaped else None,
         "calibration_said": [
             (c.verdict.value, c.message) for c in report.calibration_checks.checks
         ],
         "calibration_notes": report.calibration_checks.notes,
-        "balance": None if focused is None else trust.balance(report, focused),
+        "balance": None if focused is None else figures.balance(report, focused),
         "balance_table": None if focused is None else tables.balance(focused),
         "balance_tables": [tables.balance(b) for b in report.balance if b is not focused],
     }

@@ -12,8 +12,8 @@ from titrant.report.words import UNCLEAR, better
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from titrant.curves import Curve
-    from titrant.evaluation import Contrast, Estimate
+    from titrant.evaluation.curves import Curve
+    from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.report.content import Balance, LogSummary, Profile, Report, Rule
 
 NONE = "–"

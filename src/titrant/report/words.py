@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from titrant.evaluation import Contrast, Estimate
+    from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.report.content import Report
 
 UNCLEAR = "not clear"

@@ -1,27 +1,105 @@
-"""The weight of a row along a line of policies τ = offset + slope·β, as pieces of polynomials.
-
-With u = v + κβ, v = (offset − t)/h and κ = slope/h, a row weighs g·K(u) while |u| ≤ 1. A kernel
-that is even in u is one polynomial there; one with a corner at 0 is two, one on each side. A
-piece is a polynomial in u on [u₀, u₁]: kinds (pieces, 2 + 5) holds u₀, u₁ and the coefficients;
-rows (4, n) holds v, κ, g and e.
-
-The sums over rows along the line are polynomials too: A = Σw·e, B = Σw and C = Σw², of degrees
-D, D and 2D, side by side in one row of an array (…, 4D + 3), or (…, 2D + 2) without C.
-
-Functions called for each row take arrays and indices, not slices: a slice is counted in and out.
-"""
+"""A piecewise polynomial objective along a line of policies, piece by piece."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant.compiled.decorators import compiled, inlined
-from titrant.optimize.compiled.polynomial import shift
 
 if TYPE_CHECKING:
     from titrant._types import Array
+
+# Polynomials c₀ + c₁x + … as arrays (degree + 1,), constant first.
+
+
+_HALVINGS = 80
+"""Halvings of a bracket: more than the digits of a number."""
+
+
+@compiled
+def at(c: Array, x: float) -> float:
+    """Return the value at x, by Horner's rule."""
+    total = 0.0
+    for k in range(len(c) - 1, -1, -1):
+        total = total * x + c[k]
+    return total
+
+
+@compiled
+def shift(c: Array, by: float) -> None:
+    """Replace c(x) by c(x + by), by repeated synthetic division."""
+    for low in range(len(c) - 1):
+        for k in range(len(c) - 2, low - 1, -1):
+            c[k] += by * c[k + 1]
+
+
+@compiled
+def product(a: Array, b: Array) -> Array:
+    """Return a·b."""
+    out = np.zeros(len(a) + len(b) - 1)
+    for i in range(len(a)):
+        for k in range(len(b)):
+            out[i + k] += a[i] * b[k]
+    return out
+
+
+@compiled
+def derivative(c: Array) -> Array:
+    """Return c′; of a constant, the constant 0."""
+    out = np.zeros(max(len(c) - 1, 1))
+    for k in range(1, len(c)):
+        out[k - 1] = k * c[k]
+    return out
+
+
+@compiled
+def roots(c: Array, width: float) -> Array:
+    """Return the points of (0, width) where c changes sign.
+
+    Between two neighboring roots of a derivative a polynomial is monotone, so the roots of each
+    derivative bracket those of the one before; from the linear one up, each is found by halving.
+    """
+    ends = np.array([0.0, width])
+    for order in range(len(c) - 2, -1, -1):
+        d = c
+        for _ in range(order):
+            d = derivative(d)
+        found = [0.0]
+        for k in range(len(ends) - 1):
+            left, right = at(d, ends[k]), at(d, ends[k + 1])
+            if left * right < 0.0:
+                found.append(_between(d, ends[k], ends[k + 1], left))
+        found.append(width)
+        ends = np.array(found)
+    return ends[1:-1]
+
+
+@compiled
+def _between(c: Array, low: float, high: float, at_low: float) -> float:
+    """Return the one root between low and high, where c has other signs."""
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if at(c, middle) * at_low > 0.0:
+            low = middle
+        else:
+            high = middle
+    return 0.5 * (low + high)
+
+
+# The weight of a row along a line of policies τ = offset + slope·β, as pieces of polynomials.
+#
+# With u = v + κβ, v = (offset − t)/h and κ = slope/h, a row weighs g·K(u) while |u| ≤ 1. A kernel
+# that is even in u is one polynomial there; one with a corner at 0 is two, one on each side. A
+# piece is a polynomial in u on [u₀, u₁]: kinds (pieces, 2 + 5) holds u₀, u₁ and the coefficients;
+# rows (4, n) holds v, κ, g and e.
+#
+# The sums over rows along the line are polynomials too: A = Σw·e, B = Σw and C = Σw², of degrees
+# D, D and 2D, side by side in one row of an array (…, 4D + 3), or (…, 2D + 2) without C.
+#
+# Functions called for each row take arrays and indices, not slices: a slice is counted in and out.
 
 
 @inlined
@@ -177,3 +255,53 @@ def least_excess(sums: Array, to: int, degree: int, width: float, best: float, n
             bound -= power * (abs(total) if k % 2 == 1 else max(-total, 0.0))
         power *= half
     return bound
+
+
+# The step of a line search: where a cubic through two ends with their slopes is least.
+
+_NEAR, _FAR = 0.1, 0.9
+"""A new step keeps this share of the bracket away from both of its ends."""
+_LEAST, _MOST = 2.0, 5.0
+"""Factors by which a step grows that was too short."""
+
+
+@compiled
+def between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return a step between a, which descends (da < 0), and b > a, which is too far.
+
+    The minimizer of the cubic through values f and slopes d; of the quadratic through fa, da, fb
+    when that is nearer to a; the middle when f or d is not finite at b.
+    """
+    width = b - a
+    step = a + 0.5 * width
+    if abs(fb) < float("inf"):
+        curvature = (fb - fa) / width - da
+        if curvature > 0.0:
+            step = a - 0.5 * da * width / curvature
+        cubic = _cubic(a, fa, da, b, fb, db)
+        if a < cubic < b:
+            step = cubic if (curvature <= 0.0 or cubic < step) else 0.5 * (cubic + step)
+    return min(max(step, a + _NEAR * width), a + _FAR * width)
+
+
+@compiled
+def beyond(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return a step beyond b > a, where the function still descends steeply."""
+    step = _cubic(a, fa, da, b, fb, db)
+    if not step > b:
+        step = a + _MOST * (b - a)
+    return min(max(step, a + _LEAST * (b - a)), a + _MOST * (b - a))
+
+
+@compiled
+def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return where the cubic interpolant is least (Nocedal & Wright, 3.59), or nan."""
+    d1 = da + db - 3.0 * (fa - fb) / (a - b)
+    square: float = d1 * d1 - da * db
+    if not square >= 0.0:
+        return float("nan")
+    d2 = math.sqrt(square)
+    below = db - da + 2.0 * d2
+    if below == 0.0:
+        return float("nan")
+    return b - (b - a) * (db + d2 - d1) / below

@@ -1,21 +1,4 @@
-"""The sums of a policy search for policies τ = φ'β: the loops of `titrant.optimize.fused`.
-
-Features stand column by column in blocks of rows that stay in cache while all candidates pass
-over them, so every inner loop runs along rows. Two candidates share each reading of the features;
-an odd one out is its own partner, so that all go through the same code: a candidate's sums are
-the same, bit for bit, in any company.
-
-`fused_sums` takes one pass and adds up over blocks of a log. Where all rows are in memory,
-`record` and `replay` do with one slope a row in place of one for each sum: first the sums, then,
-once it is known how the objective depends on them, its gradient. Between the two a tape
-(T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a table b and ∂b: T
-is 2 or 4.
-
-Arguments: params (m, P); phi (blocks, P, B); rows (blocks, 3, B) of t, e and 1/(h·q); pairs (S, 2)
-of terms (0 b, 1 w·e, 2 w) to multiply; slopes, how many of the sums need slopes (the last ones'
-are 0); kernel (5,); bounds (blocks, 2, B) of the dose, read when degree ≥ 0; low and high, the
-policy's limits; table (n, G, 2) of r̂ and its slope a step on a grid (first dose, step), or none.
-"""
+"""Sums of terms and slopes over rows for many candidate policies."""
 
 from __future__ import annotations
 
@@ -24,69 +7,170 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.compiled.decorators import compiled, fast
-from titrant.optimize.compiled.terms import (
-    add_product,
-    add_up,
-    aligned,
-    doses,
-    multiply,
-    pull,
-    set_terms,
-)
+from titrant.optimize.compiled.weights import baselines, correct_near_bounds, weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
 
+    Columns = tuple[Array, Array, Array, Array]
+    How = tuple[Array, float, int, float, float, tuple[float, float]]
     Index = NDArray[np.int64]
+
+# The doses of two candidates on a block of rows, and the terms of one.
+
+
+@compiled
+def aligned(rows: int, size: int) -> Array:
+    """Return zeros (rows, size) that begin on a cache line, where vectors load fastest."""
+    room = np.zeros(rows * size + 8)
+    start = -(room.ctypes.data // 8) % 8
+    return room[start : start + rows * size].reshape(rows, size)
+
+
+@compiled
+def set_terms(
+    b: Array, db: Array, w: Array, dw: Array, tau: Array, k: int, columns: Columns, how: How
+) -> None:
+    """Set b, w and their slopes in τ, each (B,), on block k at doses tau (B,).
+
+    Without a table b stays as it is.
+    """
+    _, blocks, bounds, table = columns
+    kernel, h, degree, low, high, grid = how
+    t, g = blocks[k, 0], blocks[k, 2]
+    weights(t, g, tau, low, high, h, kernel, w, dw)
+    if degree >= 0:
+        correct_near_bounds(t, g, tau, low, high, h, kernel, degree, bounds[k], w, dw)
+    if len(table):
+        baselines(table, k * len(tau), tau, low, high, grid, b, db)
+
+
+@fast
+def doses(phi: Array, beta: Array, gamma: Array, tau: Array, upsilon: Array) -> None:
+    """Set τ and υ (B,) to φ'β and φ'γ; φ (P, B)."""
+    p, size = phi.shape
+    for i in range(size):
+        tau[i] = 0.0
+    for i in range(size):
+        upsilon[i] = 0.0
+    whole = p - p % 3
+    for k in range(0, whole, 3):
+        b0, b1, b2 = beta[k], beta[k + 1], beta[k + 2]
+        g0, g1, g2 = gamma[k], gamma[k + 1], gamma[k + 2]
+        p0, p1, p2 = phi[k], phi[k + 1], phi[k + 2]
+        for i in range(size):
+            tau[i] += b0 * p0[i] + b1 * p1[i] + b2 * p2[i]
+            upsilon[i] += g0 * p0[i] + g1 * p1[i] + g2 * p2[i]
+    for k in range(whole, p):
+        b0, g0, p0 = beta[k], gamma[k], phi[k]
+        for i in range(size):
+            tau[i] += b0 * p0[i]
+            upsilon[i] += g0 * p0[i]
+
+
+@fast
+def multiply(a: Array, b: Array, out: Array) -> None:
+    """Set out (B,) to a·b."""
+    for i in range(len(a)):
+        out[i] = a[i] * b[i]
+
+
+@fast
+def add_up(a: Array) -> float:
+    """Return Σa."""
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i]
+    return total
+
+
+@fast
+def add_product(a: Array, b: Array) -> float:
+    """Return Σab."""
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@fast
+def pull(first: Array, second: Array, phi: Array, out: Array, out_two: Array) -> None:
+    """Add Σᵢ φᵢ·firstᵢ to out and Σᵢ φᵢ·secondᵢ to out_two, each (P,); φ (P, B).
+
+    Four features at a time: eight sums stay in registers, and each feature is read once for two.
+    """
+    p, size = phi.shape
+    whole = p - p % 4
+    for k in range(0, whole, 4):
+        p0, p1, p2, p3 = phi[k], phi[k + 1], phi[k + 2], phi[k + 3]
+        a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
+        for i in range(size):
+            a0 += first[i] * p0[i]
+            a1 += first[i] * p1[i]
+            a2 += first[i] * p2[i]
+            a3 += first[i] * p3[i]
+            b0 += second[i] * p0[i]
+            b1 += second[i] * p1[i]
+            b2 += second[i] * p2[i]
+            b3 += second[i] * p3[i]
+        out[k] += a0
+        out[k + 1] += a1
+        out[k + 2] += a2
+        out[k + 3] += a3
+        out_two[k] += b0
+        out_two[k + 1] += b1
+        out_two[k + 2] += b2
+        out_two[k + 3] += b3
+    for k in range(whole, p):
+        p0 = phi[k]
+        a0 = b0 = 0.0
+        for i in range(size):
+            a0 += first[i] * p0[i]
+            b0 += second[i] * p0[i]
+        out[k] += a0
+        out_two[k] += b0
+
+
+# The sums of a policy search for policies τ = φ'β: the loops of `titrant.optimize.sums`.
+#
+# Features stand column by column in blocks of rows that stay in cache while all candidates pass
+# over them, so every inner loop runs along rows. Two candidates share each reading of the features;
+# an odd one out is its own partner, so that all go through the same code: a candidate's sums are
+# the same, bit for bit, in any company.
+#
+# `fused_sums` takes one pass and adds up over blocks of a log. Where all rows are in memory,
+# `record` and `replay` do with one slope a row in place of one for each sum: first the sums, then,
+# once it is known how the objective depends on them, its gradient. Between the two a tape
+# (T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a table b and ∂b: T
+# is 2 or 4.
+#
+# Arguments: params (m, P); columns: phi (blocks, P, B), rows (blocks, 3, B) of t, e and 1/(h·q),
+# bounds (blocks, 2, B) of the dose, table (n, G, 2) of r̂ and its slope a step, or none; pairs (S,
+# 2) of terms (0 b, 1 w·e, 2 w) to multiply; slopes, how many of the sums need slopes (the last
+# ones' are 0); how: kernel (5,), h, degree (bounds are read when it is ≥ 0), the policy's limits
+# low and high, and the grid of the table (first dose, step).
 
 
 @compiled
 def fused_sums(
-    params: Array,
-    phi: Array,
-    rows: Array,
-    pairs: Index,
-    slopes: int,
-    kernel: Array,
-    h: float,
-    degree: int,
-    bounds: Array,
-    low: float,
-    high: float,
-    table: Array,
-    grid: tuple[float, float],
+    params: Array, columns: Columns, pairs: Index, slopes: int, how: How
 ) -> tuple[Array, Array, Array, Array]:
     """Return Σ of the terms (m, 3), their slopes (m, 3, P), and the same of products (m, S, …)."""
+    phi, rows, _, table = columns
     m, p, size = len(params), phi.shape[1], phi.shape[2]
     count, first = 3 + len(pairs), 0 if len(table) else 1
     total, out = np.zeros((m + 1, count)), np.zeros((m + 1, count, p))
     tau, z, dz = aligned(2, size), aligned(2 * count, size), aligned(2 * count, size)
     for k in range(len(phi)):
-        e, start = rows[k, 1], k * size
+        e = rows[k, 1]
         for j in range(0, m, 2):
             doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
             for i in range(2):
                 at = i * count
                 b, db, w, dw = z[at], dz[at], z[at + 2], dz[at + 2]
-                set_terms(
-                    b,
-                    db,
-                    w,
-                    dw,
-                    tau[i],
-                    rows[k],
-                    kernel,
-                    h,
-                    degree,
-                    bounds[k],
-                    low,
-                    high,
-                    table,
-                    grid,
-                    start,
-                )
+                set_terms(b, db, w, dw, tau[i], k, columns, how)
                 multiply(e, w, z[at + 1])
                 multiply(e, dw, dz[at + 1])
                 for s in range(first, 3):
@@ -101,57 +185,30 @@ def fused_sums(
 
 
 @compiled
-def blank_tape(candidates: int, phi: Array, table: Array) -> Array:
+def blank_tape(candidates: int, columns: Columns) -> Array:
     """Return a tape with room for so many candidates; it serves any number of recordings."""
+    phi, _, _, table = columns
     return aligned((4 if len(table) else 2) * len(phi) * (candidates + 1), phi.shape[2])
 
 
 @compiled
 def record(
-    tape: Array,
-    params: Array,
-    phi: Array,
-    rows: Array,
-    pairs: Index,
-    slopes: int,  # noqa: ARG001  (the arguments are those of `fused_sums`)
-    kernel: Array,
-    h: float,
-    degree: int,
-    bounds: Array,
-    low: float,
-    high: float,
-    table: Array,
-    grid: tuple[float, float],
+    tape: Array, params: Array, columns: Columns, pairs: Index, how: How
 ) -> tuple[Array, Array]:
     """Return Σ of the terms (m, 3) and of products (m, S), and fill the tape for `replay`."""
+    phi, rows, _, table = columns
     m, size, kept = len(params), phi.shape[2], 4 if len(table) else 2
     total, squares = np.zeros((m + 1, 3)), np.zeros((m + 1, len(pairs)))
     tau, z = aligned(2, size), aligned(3, size)
     only_squares = squares_alone(pairs)
     for k in range(len(phi)):
-        e, start = rows[k, 1], k * size
+        e = rows[k, 1]
         for j in range(0, m, 2):
             doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
             for i in range(2):
                 at = kept * (k * (m + 1) + j + i)
                 w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
-                set_terms(
-                    b,
-                    db,
-                    w,
-                    dw,
-                    tau[i],
-                    rows[k],
-                    kernel,
-                    h,
-                    degree,
-                    bounds[k],
-                    low,
-                    high,
-                    table,
-                    grid,
-                    start,
-                )
+                set_terms(b, db, w, dw, tau[i], k, columns, how)
                 if len(table):
                     total[j + i, 0] += add_up(b)
                 total[j + i, 1] += add_product(w, e)
@@ -166,10 +223,9 @@ def record(
 
 
 @compiled
-def replay(
-    tape: Array, phi: Array, rows: Array, pairs: Index, table: Array, g: Array, gg: Array
-) -> Array:
+def replay(tape: Array, columns: Columns, pairs: Index, g: Array, gg: Array) -> Array:
     """Return the gradients (m, P) of functions of the sums with slopes g (m, 3) and gg (m, S)."""
+    phi, rows, _, table = columns
     m, size, kept = len(g), phi.shape[2], 4 if len(table) else 2
     only_squares = squares_alone(pairs)
     out, slope = np.zeros((m + 1, phi.shape[1])), aligned(2, size)

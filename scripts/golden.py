@@ -1,0 +1,110 @@
+"""Golden numbers: forty fixed cases, held against what they were.
+
+    python scripts/golden.py --compare scripts/golden.json   # exit code 1 where a number moved
+    python scripts/golden.py --write scripts/golden.json     # after a change that was meant
+
+`--only NAME …` computes some of the cases. Under two CPU minutes, half of them to compile. On one
+machine runs agree to the last bit, but for the first, which compiles: its bandwidth paths round
+their covariance otherwise, which moves some numbers by 1e-13.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from golden_cases import CASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from golden_cases import Numbers
+
+RELATIVE, ABSOLUTE = 1e-10, 1e-12
+"""How far a number may be from what it was: rounding, but no other method."""
+SHOWN = 8
+"""Numbers told of each case that differs, the farthest first."""
+
+
+def computed(names: Iterable[str]) -> Iterator[tuple[str, Numbers]]:
+    """Give the numbers of each case, and say on the way how long it took."""
+    for name in names:
+        begun = time.process_time()
+        numbers = CASES[name]()
+        seconds = time.process_time() - begun
+        print(f"{seconds:6.1f} s of CPU  {len(numbers):4} numbers  {name}", flush=True)
+        yield name, numbers
+
+
+def differences(
+    found: Numbers, known: Numbers, relative: float = RELATIVE
+) -> dict[str, tuple[float, str]]:
+    """Return the numbers that differ: how far, in units of what they were, and in words."""
+    told: dict[str, tuple[float, str]] = {}
+    for name in [*known, *(name for name in found if name not in known)]:
+        if name not in found or name not in known:
+            told[name] = float("inf"), "is gone" if name in known else "is new"
+            continue
+        new, old = found[name], known[name]
+        if new is None or old is None:
+            if new is not old:
+                told[name] = float("inf"), f"{old} → {new}"
+        elif abs(new - old) > max(ABSOLUTE, relative * abs(old)):
+            distance = abs(new - old) / abs(old) if old else float("inf")
+            told[name] = distance, f"{old!r} → {new!r}, relative {distance:.1e}"
+    return told
+
+
+def report(name: str, told: Mapping[str, tuple[float, str]]) -> str:
+    """Return what moved in a case, the farthest first."""
+    order = sorted(told, key=lambda number: -told[number][0])
+    lines = [f"{name}: {len(told)} numbers differ", *(f"    {n}: {told[n][1]}" for n in order)]
+    more = len(told) - SHOWN
+    return "\n".join(lines[: 1 + SHOWN] + ([f"    and {more} more"] if more > 0 else []))
+
+
+def read(path: Path) -> dict[str, Numbers]:
+    """Return the cases of a file."""
+    cases: dict[str, Numbers] = json.loads(path.read_text("utf-8"))
+    return cases
+
+
+def write(path: Path, cases: Mapping[str, Numbers]) -> None:
+    """Write cases a line each, every number with all its digits."""
+    lines = [f"{json.dumps(name)}: {json.dumps(cases[name], allow_nan=False)}" for name in cases]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def compare(path: Path, cases: Iterable[tuple[str, Numbers]], relative: float) -> int:
+    """Print every case that differs from a file; return how many do."""
+    known, moved = read(path), 0
+    for name, numbers in cases:
+        if told := differences(numbers, known.get(name, {}), relative):
+            moved += 1
+            print(report(name, told), flush=True)
+    print(f"{moved} cases differ by more than {relative:g}." if moved else "No number differs.")
+    return moved
+
+
+def main(arguments: list[str]) -> int:
+    """Write or compare; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--write", type=Path, metavar="FILE.json")
+    what.add_argument("--compare", type=Path, metavar="FILE.json")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
+    parser.add_argument("--relative", type=float, default=RELATIVE, metavar="TOLERANCE")
+    given = parser.parse_args(arguments)
+    cases = computed(given.only)
+    if given.write is not None:
+        write(given.write, dict(cases))
+        return 0
+    return int(compare(given.compare, cases, given.relative) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,201 @@
+"""Value over a family of policies, and value over bandwidths: two curves of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant import _check, _drawing, _text
+from titrant._text import between, brief
+from titrant.bandwidth import DEFAULT_FACTORS, path_search
+from titrant.errors import InvalidArgument, UntrustedEstimate
+from titrant.estimators import DoublyRobust, Question, SmoothedEstimator
+from titrant.evaluation.evaluation import Evaluation
+from titrant.evaluation.jackknife import filled, models_share
+from titrant.inference import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from numpy.typing import ArrayLike
+
+    from titrant._drawing import Axes
+    from titrant._types import Array
+    from titrant.bandwidth import BandwidthPath, BandwidthSelector
+    from titrant.data.source import Source
+    from titrant.estimators import Estimator, Problem
+    from titrant.estimators.joint import Search
+    from titrant.evaluation.evaluation import AnyPolicy
+    from titrant.execute import Engine
+    from titrant.inference.results import Comparison
+    from titrant.propensity import PropensityModel
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The value of a one-parameter family of policies, with pointwise and simultaneous bands.
+
+    Arrays are (m,) over the parameters that the log can answer; ``refused`` holds the others,
+    each with the reason.
+    """
+
+    parameters: Array
+    comparison: Comparison
+    refused: dict[float, str]
+
+    @property
+    def values(self) -> Array:
+        """The estimates (m,)."""
+        return np.array([e.value for e in self.comparison.estimates.values()])
+
+    def band(self, level: float = 0.95, *, simultaneous: bool = True, seed: int = 0) -> Array:
+        """Return lower and upper ends (m, 2), for the whole curve at once unless told otherwise."""
+        if simultaneous:
+            return np.array(list(self.comparison.simultaneous(level, seed=seed).values()))
+        return np.array([e.interval(level) for e in self.comparison.estimates.values()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curve as plain lists."""
+        return {
+            "parameters": self.parameters.tolist(),
+            "values": self.values.tolist(),
+            "pointwise_95": self.band(simultaneous=False).tolist(),
+            "simultaneous_95": self.band().tolist(),
+            "refused": {str(parameter): why for parameter, why in self.refused.items()},
+        }
+
+    def __repr__(self) -> str:
+        low, high = self.parameters.min(), self.parameters.max()
+        answered = f"{len(self.parameters)} parameters from {low:.4g} to {high:.4g}"
+        return f"Curve({answered}; {len(self.refused)} refused)"
+
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw the values, the pointwise band and the simultaneous one; return the axes."""
+        order = np.argsort(self.parameters)
+        bands = [self.band(level, simultaneous=both)[order] for both in (True, False)]
+        drawn = _drawing.new_axes(ax)
+        drawn.set_xlabel("parameter")
+        drawn.set_ylabel("value")
+        return _drawing.band(drawn, self.parameters[order], self.values[order], bands)
+
+    def _repr_html_(self) -> str:
+        bands = self.band(simultaneous=False), self.band()
+        rows = [
+            (f"{p:.4g}", brief(v, b - a), between(a, b), between(low, high))
+            for p, v, (a, b), (low, high) in zip(self.parameters, self.values, *bands, strict=True)
+        ]
+        headings = ["parameter", "value", "95% CI", "95% band"]
+        return _text.table(headings, rows, f"{len(self.refused)} parameters refused")
+
+
+def curve(
+    log: Source,
+    family: Callable[[float], AnyPolicy],
+    parameters: ArrayLike,
+    *,
+    estimator: Estimator | None = None,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    propensity: PropensityModel | None = None,
+    executor: Executor | Engine | None = None,
+) -> Curve:
+    """Return the value of ``family(p)`` at each parameter p, e.g. `Constant` over doses.
+
+    The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
+    point is left out and its reason kept in ``refused``.
+    """
+    grid = _grid(parameters)
+    policies = {str(p): family(p) for p in grid}
+    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
+    return _curve(evaluation, grid, bandwidth)
+
+
+def curve_on(
+    evaluation: Evaluation,
+    family: Callable[[float], AnyPolicy],
+    parameters: ArrayLike,
+    *,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+) -> Curve:
+    """Return the curve by the log, estimator and nuisances of an evaluation that was made before.
+
+    The other parameters are those of `curve`.
+    """
+    grid = _grid(parameters)
+    return _curve(evaluation.with_policies({str(p): family(p) for p in grid}), grid, bandwidth)
+
+
+def _grid(parameters: ArrayLike) -> list[float]:
+    """Return each parameter once, in the order given."""
+    numbers = _check.finite_array(parameters, "parameters", "curve", ndim=1).tolist()
+    return list(dict.fromkeys(numbers))
+
+
+def _curve(
+    evaluation: Evaluation, grid: list[float], bandwidth: BandwidthSelector | ArrayLike | None
+) -> Curve:
+    choices = evaluation.choices(bandwidth)
+    bandwidths, refusals = choices.bandwidths, choices.refused
+    refused = {grid[i]: str(refusal) for i, refusal in refusals.items()}
+    if bandwidths:
+        comparison = evaluation.comparison(bandwidths, None, choices.point)
+        trusted = [name for name, e in comparison.estimates.items() if e.trusted]
+        for name, estimate in comparison.estimates.items():
+            if not estimate.trusted:
+                refused[float(name)] = " ".join(estimate.diagnostics.messages(Verdict.REFUSE))
+        if trusted:
+            return Curve(np.array([float(p) for p in trusted]), comparison.only(trusted), refused)
+    raise UntrustedEstimate(
+        f"The log answers none of the {len(grid)} parameters of the curve; "
+        f"the first one because: {next(iter(refused.values()))}"
+    )
+
+
+def bandwidth_path(
+    log: Source,
+    policy: AnyPolicy,
+    *,
+    estimator: SmoothedEstimator | None = None,
+    propensity: PropensityModel | None = None,
+    bandwidths: ArrayLike | None = None,
+    executor: Executor | Engine | None = None,
+) -> BandwidthPath:
+    """Return the estimate of ``policy`` over a grid of bandwidths, from one pass over the rows.
+
+    ``bandwidths`` are in units of the dose (for vector doses: of sd(T)); unless given, 27 of
+    them from .03 to 2.7 sd(T). The other parameters are those of `evaluate`.
+    """
+    chosen = DoublyRobust() if estimator is None else estimator
+    if not isinstance(chosen, SmoothedEstimator):
+        raise InvalidArgument(f"`{type(chosen).__name__}` has no bandwidth, so it has no path.")
+    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
+    problem = evaluation.problem(0, chosen)
+    if bandwidths is None:
+        return path_on(evaluation, 0, problem)
+    h = np.sort(_check.finite_array(bandwidths, "bandwidths", "bandwidth_path", ndim=1))
+    if not len(h) or h[0] <= 0.0:
+        raise _check.invalid("bandwidths", "bandwidth_path", "numbers > 0", bandwidths)
+    unit = problem.spread[0] if len(problem.spread) == 1 else 1.0
+    return path_on(evaluation, 0, problem, h / unit)
+
+
+def path_on(
+    evaluation: Evaluation, i: int, problem: Problem, factors: Array = DEFAULT_FACTORS
+) -> BandwidthPath:
+    """Return the path of policy number i of an evaluation, whose ``problem`` it is.
+
+    Its standard errors are those of `evaluate`: they hold the models' share.
+    """
+    return problem.answered(path_search_on(evaluation, i, problem, factors))
+
+
+def path_search_on(
+    evaluation: Evaluation, i: int, problem: Problem, factors: Array = DEFAULT_FACTORS
+) -> Search[BandwidthPath]:
+    """Ask for one pass, and return the same."""
+    path = yield from path_search(problem, factors)
+    questions = [Question(problem.estimator, i, problem.scale(factor)) for factor in factors]
+    share = models_share(evaluation.shown, questions, evaluation.survey.sample)
+    return replace(path, covariance=path.covariance + filled(share, path.covariance))

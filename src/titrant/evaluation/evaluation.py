@@ -1,0 +1,590 @@
+"""The one page where the rooms meet for evaluation: a log and a policy in, an estimate out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from titrant.bandwidth import AveragedBiasPath, Bandwidth, LeaveOneOut, Subsampled, as_selector
+from titrant.data import LoggedData
+from titrant.errors import InvalidArgument, NoOverlap, UntrustedEstimate
+from titrant.estimators import (
+    Discretized,
+    DoublyRobust,
+    Estimator,
+    Observed,
+    Problem,
+    Question,
+    SmoothedEstimator,
+)
+from titrant.estimators.discretized import few_levels
+from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
+from titrant.evaluation.jackknife import filled, models_share, share_notes
+from titrant.evaluation.model_checks import Asked, rank_findings
+from titrant.evaluation.nuisance import Nuisances, Shown
+from titrant.evaluation.schedule import served
+from titrant.evaluation.survey import SEED, check_log, survey_of
+from titrant.execute import BLOCK, Engine, add_up, as_engine
+from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
+from titrant.inference.balance import Bins
+from titrant.inference.columns import context_findings, outcome_findings
+from titrant.inference.evidence import Ground, diagnose
+from titrant.inference.results import Comparison, Contrast, Estimate
+from titrant.inference.support import Support
+from titrant.kernels import Scale
+from titrant.policies import StatusQuo, as_policy
+from titrant.policies.base import is_exactly
+from titrant.policies.calling import check_features
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+    from titrant.bandwidth import BandwidthSelector
+    from titrant.data.source import Partition, Source
+    from titrant.estimators import Joint, JointPass, Rows
+    from titrant.estimators.joint import Search, Statistics
+    from titrant.evaluation.survey import Survey
+    from titrant.inference import Check
+    from titrant.policies import Policy
+    from titrant.propensity import PropensityModel
+
+    AnyPolicy = Policy | Callable[[Array], ArrayLike]
+
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+REASONS = 3
+"""Of many refusals at once so many are told."""
+
+__all__ = ["Comparison", "Contrast", "Estimate", "Evaluation", "compare", "evaluate"]
+
+
+def evaluate(
+    log: Source,
+    policy: AnyPolicy,
+    *,
+    estimator: Estimator | None = None,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    propensity: PropensityModel | None = None,
+    interval: IntervalMethod | None = None,
+    allow_untrusted: bool = False,
+    executor: Executor | Engine | None = None,
+) -> Estimate:
+    """Return how good ``policy`` would have been on the contexts of ``log``.
+
+    Parameters
+    ----------
+    log : the logged rows, in memory or by `scan_parquet`
+    policy : a policy of `titrant.policies`, or any function from contexts (n, p) to doses. A policy
+        that knows its ``features`` finds them among the names of the log, in any order; a function
+        gets the contexts in the order of the log
+    estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
+    bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
+    propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
+        else an average of four that follow contexts which act nonlinearly, cross-fitted
+    interval : `RobustBiasCorrected()` unless given
+    allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
+    executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
+        `Engine`; unless given, threads for files and this thread for a log in memory
+
+    Raises
+    ------
+    UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
+    """
+    name = _name(policy)
+    comparison = compare(
+        log,
+        {name: policy},
+        estimator=estimator,
+        bandwidth=bandwidth,
+        propensity=propensity,
+        interval=interval,
+        allow_untrusted=allow_untrusted,
+        executor=executor,
+    )
+    return comparison[name]
+
+
+def compare(
+    log: Source,
+    policies: Mapping[str, AnyPolicy],
+    *,
+    estimator: Estimator | None = None,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    propensity: PropensityModel | None = None,
+    interval: IntervalMethod | None = None,
+    allow_untrusted: bool = False,
+    executor: Executor | Engine | None = None,
+) -> Comparison:
+    """Return how good each policy would have been on the same rows, and all differences.
+
+    The parameters are those of `evaluate`. Each policy has its own bandwidth; differences are
+    paired, so that what the policies share does not widen their intervals.
+
+    A policy that the log cannot answer for has no estimate: its reason is in ``refused``, and the
+    other policies are compared all the same. With ``allow_untrusted`` only a policy that no row
+    is near is refused.
+
+    Raises
+    ------
+    UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
+    """
+    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
+    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Policies on a log, with the nuisances estimated: what every question is asked of."""
+
+    source: Source
+    names: tuple[str, ...]
+    policies: tuple[Policy, ...]
+    estimator: Estimator
+    nuisances: Nuisances
+    survey: Survey
+    engine: Engine = field(default_factory=lambda: Engine(pin=False))
+
+    @classmethod
+    def of(
+        cls,
+        log: Source,
+        policies: Mapping[str, AnyPolicy],
+        estimator: Estimator | None,
+        propensity: PropensityModel | None,
+        executor: Executor | Engine | None = None,
+    ) -> Evaluation:
+        """Check the policies and estimate what the estimator needs."""
+        if not isinstance(policies, Mapping):
+            raise InvalidArgument(
+                f"The policies must be a dict with a name for each; got {policies!r}."
+            )
+        if not policies:
+            raise InvalidArgument("There is no policy to evaluate; give at least one.")
+        check_log(log)
+        rules = _rules(policies, log.names)
+        checked = _checked(DoublyRobust() if estimator is None else estimator)
+        engine = as_engine(executor, log)
+        survey = survey_of(log, engine)
+        chosen = _laid_out(checked, survey)
+        nuisances = Nuisances.of(log, chosen, propensity, survey)
+        return cls(log, tuple(policies), rules, chosen, nuisances, survey, engine)
+
+    def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
+        """Return the evaluation of other policies by the same nuisances, estimated once."""
+        rules = _rules(policies, self.source.names)
+        return replace(self, names=tuple(policies), policies=rules)
+
+    def compare(
+        self,
+        bandwidth: BandwidthSelector | ArrayLike | None = None,
+        interval: IntervalMethod | None = None,
+        *,
+        allow_untrusted: bool = False,
+    ) -> Comparison:
+        """Return the comparison of all policies, each at its own bandwidth; see `compare`."""
+        if not isinstance(interval, IntervalMethod | None):
+            raise InvalidArgument(
+                f"The `interval` must be a method such as RobustBiasCorrected(); got {interval!r}."
+            )
+        choices = self.choices(bandwidth)
+        refused = {self.names[i]: refusal for i, refusal in choices.refused.items()}
+        if not choices.bandwidths:
+            raise _nothing_answered(refused)
+        comparison = self.comparison(choices.bandwidths, interval, choices.point)
+        if not allow_untrusted:
+            refused |= _untrusted(comparison)
+        if len(refused) == len(self.names):
+            raise _nothing_answered(refused)
+        reasons = {name: str(refused[name]) for name in self.names if name in refused}
+        return comparison.refusing(reasons) if reasons else comparison
+
+    @property
+    def log(self) -> LoggedData:
+        """The rows in memory: all of them, or the sample that stands for a larger log."""
+        return self.survey.sample.log
+
+    @property
+    def held(self) -> bool:
+        """Whether all rows are in memory."""
+        return isinstance(self.source, LoggedData)
+
+    @property
+    def shown(self) -> Shown:
+        """The policies as they are shown to estimators."""
+        return Shown(self.nuisances, self.names, self.policies, BLOCK)
+
+    @cached_property
+    def _held_blocks(self) -> list[list[Rows]]:
+        prepared = map(self.nuisances.prepare, self.log.batches(BLOCK))
+        return [self.shown.block(block) for block in prepared]
+
+    def over_rows(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
+        """Return the sum of a statistic over all blocks, in their order."""
+        if self.held:
+            return self.engine.add_up(statistic, self._held_blocks)
+        return self.engine.add_up(OverBlocks(self.shown, statistic), self.source.partitions)
+
+    def problem(self, i: int, estimator: SmoothedEstimator) -> Problem:
+        """Return the problem of choosing a bandwidth for policy number i."""
+        return Problem(
+            estimator,
+            self.nuisances.n,
+            self.nuisances.spread,
+            partial(over_rows_of, i, self.over_rows),
+            partial(self.sampled_rows, i),
+            i,
+        )
+
+    def sampled_rows(self, i: int) -> Rows:
+        """Return all rows under policy i, or the sample of them that is in memory."""
+        sample = self.survey.sample
+        return self.shown.rows(self.nuisances.prepare(sample.log, sample.numbers_if_some), i)
+
+    def bandwidth(
+        self, i: int, bandwidth: BandwidthSelector | ArrayLike | None
+    ) -> Bandwidth | None:
+        """Return the bandwidth of policy i, None if the estimator has none; or refuse the policy.
+
+        Refused is a policy that no row is near.
+        """
+        chosen, refused = self.bandwidths(bandwidth, [i])
+        for refusal in refused.values():
+            raise refusal
+        return chosen[i]
+
+    def bandwidths(
+        self,
+        bandwidth: BandwidthSelector | ArrayLike | None,
+        policies: Sequence[int] | None = None,
+    ) -> tuple[dict[int, Bandwidth | None], dict[int, UntrustedEstimate]]:
+        """Return the bandwidths of the policies, and the refusals of those that no row is near."""
+        choices = self.choices(bandwidth, policies)
+        return choices.bandwidths, choices.refused
+
+    def choices(
+        self,
+        bandwidth: BandwidthSelector | ArrayLike | None,
+        policies: Sequence[int] | None = None,
+    ) -> Choices:
+        """Return the bandwidths of the policies, and what was found in choosing them.
+
+        All policies choose together, so that their number does not multiply the passes.
+        """
+        which = list(range(len(self.policies)) if policies is None else policies)
+        smoothed = [i for i in which if isinstance(self._estimator(i), SmoothedEstimator)]
+        selector = self._selector(bandwidth)
+        searches = [self._select(selector, i) for i in smoothed]
+        found = dict(zip(smoothed, self.together(searches), strict=True))
+        chosen: dict[int, Bandwidth | None] = {}
+        refused: dict[int, UntrustedEstimate] = {}
+        for i in which:
+            h = found.get(i)
+            if isinstance(h, UntrustedEstimate):
+                refused[i] = h
+            else:
+                chosen[i] = h
+        point = self.point(chosen) if chosen else None
+        reached = [] if point is None else point.joint.tally.count.tolist()
+        for i, rows in zip(list(chosen), reached, strict=True):
+            if not rows:
+                refused[i] = NoOverlap(self._no_overlap(i, chosen.pop(i)))
+        kept = point if all(reached) else None
+        return Choices(chosen, dict(sorted(refused.items())), kept)
+
+    def _select(self, selector: BandwidthSelector, i: int) -> Search[Bandwidth]:
+        """Return the bandwidth of policy i, in passes over the rows."""
+        estimator = self._estimator(i)
+        if not isinstance(estimator, SmoothedEstimator):
+            raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
+        found = yield from selector.search(self.problem(i, estimator))
+        if not isinstance(found, Bandwidth):
+            raise InvalidArgument(
+                f"A bandwidth selector must return a `Bandwidth(h=…, selector=…, reason=…)`; got "
+                f"{found!r}."
+            )
+        return found
+
+    def together(self, searches: Sequence[Search[R]]) -> list[R | UntrustedEstimate]:
+        """Return what searches find, or why they refuse, in passes that they share."""
+        return served(searches, self.over_rows)
+
+    def _selector(self, bandwidth: BandwidthSelector | ArrayLike | None) -> BandwidthSelector:
+        """Return the selector; one that looks at every pair of rows looks at some rows only."""
+        selector = as_selector(AveragedBiasPath() if bandwidth is None else bandwidth)
+        if isinstance(selector, LeaveOneOut) and not self.survey.sample.whole:
+            return Subsampled(selector)
+        return selector
+
+    def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
+        """Return the question how good policy i is."""
+        h, kink = (1.0, 0.0) if bandwidth is None else (bandwidth.h, bandwidth.kink)
+        return Question(self._estimator(i), i, Scale.of(h, self.source.dimension), kink)
+
+    def _estimator(self, i: int) -> Estimator:
+        """Return the estimator of policy i: the status quo needs none but the mean outcome."""
+        return Observed() if is_exactly(self.policies[i], StatusQuo) else self.estimator
+
+    def point(self, bandwidths: Mapping[int, Bandwidth | None]) -> Point:
+        """Return the estimates of policies at these bandwidths."""
+        questions = [self.question(i, h) for i, h in bandwidths.items()]
+        found = self.over_rows(partial(point_statistics, questions))
+        share = found.raised / self.nuisances.n
+        return Point(joint_estimates(questions, found.statistics), share)
+
+    def comparison(
+        self,
+        bandwidths: Mapping[int, Bandwidth | None],
+        interval: IntervalMethod | None,
+        known: Point | None = None,
+    ) -> Comparison:
+        """Return the joint estimates of the policies that have a bandwidth.
+
+        ``known`` are the estimates themselves, where they have been asked for already.
+        """
+        asked = self.point(bandwidths) if known is None else known
+        share = models_share(self.shown, asked.joint.questions, self.survey.sample)
+        whole = filled(share, asked.joint.covariance)
+        point = asked.joint.with_models(whole, max(self.nuisances.folds - 1, 1))
+        ground = self.ground(asked.floor_share)
+        method = interval or RobustBiasCorrected()
+        searches: list[Search[Any]] = [method.search(point), diagnose(point, ground)]
+        inference, reports = _without_refusals(self.together(searches))
+        models = self._asked(point).findings()
+        for one, note in zip(models, share_notes(share), strict=True):
+            one.extend([] if note is None else [note])
+        estimates = [
+            Estimate(
+                policy=self.names[i],
+                value=float(point.values[k]),
+                se=float(point.se[k]),
+                rows=self.nuisances.n,
+                ess=float(point.tally.ess[k]),
+                method=self.method(i, asked.floor_share),
+                bandwidth=h,
+                confidence=inference.interval(k),
+                diagnostics=reports[k] + Diagnostics.of(models[k]),
+            )
+            for k, (i, h) in enumerate(bandwidths.items())
+        ]
+        return Comparison(
+            estimates={e.policy: e for e in estimates},
+            covariance=point.covariance,
+            inference=inference,
+        )
+
+    def ground(self, floor_share: float) -> Ground:
+        """Return what the trust checks of every policy take from the log."""
+        survey = self.survey
+        return Ground(
+            contexts=survey.contexts,
+            bins=Bins.of(survey.sample.log.context, survey.contexts.names, survey.held),
+            support=Support.of(
+                survey.sample.log,
+                self.nuisances.floor,
+                modeled=self.nuisances.propensity is not None,
+                spread=survey.spread,
+                ends=survey.dose_ends,
+            ),
+            floor=self.nuisances.floor,
+            floor_share=floor_share,
+            bounded=self.source.bounded,
+            modeled=self.nuisances.propensity is not None,
+            outcome_ends=survey.outcome_ends,
+            outcomes=tuple(outcome_findings(survey.sample.log)),
+            columns=tuple(context_findings(survey.sample.log, survey.held)),
+            ranks=self._ranks,
+            levels=few_levels(survey.sample.log.treatment)
+            if isinstance(self.estimator, Discretized)
+            else None,
+        )
+
+    @cached_property
+    def _ranks(self) -> tuple[Check | str, ...]:
+        return tuple(rank_findings(self.nuisances, self.survey.sample))
+
+    def _asked(self, point: Joint) -> Asked:
+        """Return the questions to be asked of a sample of rows, with other nuisances as well."""
+        sample, hold = self.survey.sample, self.survey.held
+        known = self.nuisances, sample, hold, self.names, self.policies
+        return Asked(*known, point.questions, point.se)
+
+    def method(self, i: int, floor_share: float) -> dict[str, Any]:
+        """Return how the estimate of policy i was made, as plain values."""
+        estimator, outcome = self._estimator(i), self.nuisances.outcome
+        weighted = estimator.uses_propensity
+        return {
+            "estimator": repr(estimator),
+            "propensity": self._propensity_name() if weighted else None,
+            "floor": self.nuisances.floor if weighted else None,
+            "floor_share": floor_share if weighted else None,
+            "outcome_model": repr(outcome.model)
+            if estimator.uses_outcome_model and outcome is not None
+            else None,
+            **self._sampled(estimator),
+        }
+
+    def _sampled(self, estimator: Estimator) -> dict[str, Any]:
+        """Return on how many rows models were fitted, where that was not on all."""
+        sample = self.survey.sample
+        models = self.nuisances.propensity is not None and estimator.uses_propensity
+        fitted_on = self.nuisances.fitted_on
+        rows = len(sample.log) if fitted_on is None else fitted_on
+        if rows == sample.of or not (models or estimator.uses_outcome_model):
+            return {}
+        return {"models_fitted_on": rows, "sample_seed": SEED}
+
+    def _propensity_name(self) -> str:
+        model = self.nuisances.propensity
+        return "the log's column" if model is None else repr(model)
+
+    def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
+        if bandwidth is None:
+            return (
+                f"No logged dose falls in the bin of the dose of policy {self.names[i]!r} in any "
+                f"of {self.nuisances.n:,} rows. Use fewer bins or check that doses share a unit."
+            )
+        nearest = self.over_rows(partial(of_policy, i, nearest_dose)).distance
+        return (
+            f"No logged dose lies within h = {bandwidth.h} of the dose of policy "
+            f"{self.names[i]!r} in any of {self.nuisances.n:,} rows (closest {nearest:.3g}). "
+            "Increase the bandwidth or check that doses share a unit."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OverBlocks(Generic[S]):
+    """A statistic of blocks under policies as a task of partitions: the sum over their blocks."""
+
+    shown: Shown
+    statistic: Callable[[Sequence[Rows]], S]
+
+    def __call__(self, partition: Partition) -> S:
+        """Return the sum over the blocks of one partition, in order."""
+        return add_up(self.statistic, self.shown.blocks(partition))
+
+
+def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:
+    """Return the sum of a statistic over all rows under policy i."""
+    return over_rows(partial(of_policy, i, statistic))
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The bandwidths of policies, why others are refused, and the estimates of those that are not.
+
+    None for the estimates where they have to be asked for again.
+    """
+
+    bandwidths: dict[int, Bandwidth | None]
+    refused: dict[int, UntrustedEstimate]
+    point: Point | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Estimates of several policies, and the share of rows whose propensity the floor raised."""
+
+    joint: Joint
+    floor_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class PointStatistics:
+    """What is kept of the rows for estimates, and how many rows the floor raised."""
+
+    statistics: Statistics
+    raised: int
+
+    def __add__(self, other: PointStatistics) -> PointStatistics:
+        """Return the statistics of both sets of rows."""
+        return PointStatistics(self.statistics + other.statistics, self.raised + other.raised)
+
+
+def point_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> PointStatistics:
+    """Return the statistics of some rows for several questions."""
+    return PointStatistics(statistics_of(questions, rows), raised_rows(rows))
+
+
+def raised_rows(rows: Sequence[Rows]) -> int:
+    """Return how many rows have a propensity that the floor raised."""
+    q = rows[0].q
+    return 0 if q is None else int(np.count_nonzero(q <= rows[0].floor))
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The least distance of a logged dose to the policy's."""
+
+    distance: float
+
+    def __add__(self, other: Nearest) -> Nearest:
+        """Return the least distance in both sets of rows."""
+        return Nearest(min(self.distance, other.distance))
+
+
+def nearest_dose(rows: Rows) -> Nearest:
+    """Return the least distance in some rows."""
+    return Nearest(float(np.abs(rows.tau - rows.t).max(axis=1).min()))
+
+
+def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:
+    for one in found:
+        if isinstance(one, UntrustedEstimate):
+            raise one
+    return found
+
+
+def _untrusted(comparison: Comparison) -> dict[str, UntrustedEstimate]:
+    """Return the policies whose estimate the trust rules refuse, each with the refusal."""
+    found = {name: e.diagnostics.refusal() for name, e in comparison.estimates.items()}
+    return {name: refusal for name, refusal in found.items() if refusal is not None}
+
+
+def _nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
+    """Return the error of a comparison without any estimate."""
+    refusals = list(refused.values())
+    if len(refusals) == 1:
+        return refusals[0]
+    kind = NoOverlap if all(isinstance(r, NoOverlap) for r in refusals) else UntrustedEstimate
+    reasons = [f"Policy {name!r}: {refusal}" for name, refusal in refused.items()]
+    told = " ".join(reasons[:REASONS])
+    return kind(f"The log answers for none of the {len(refusals)} policies. {told}")
+
+
+def _checked(estimator: Estimator) -> Estimator:
+    """Refuse what is no estimator."""
+    if not isinstance(estimator, Estimator):
+        raise InvalidArgument(
+            f"The `estimator` must be an estimator such as SelfNormalized(); got {estimator!r}."
+        )
+    return estimator
+
+
+def _laid_out(estimator: Estimator, survey: Survey) -> Estimator:
+    """Return the estimator with what it takes from the log's doses, such as bin edges."""
+    if isinstance(estimator, Discretized):
+        return estimator.on(survey.sample.log.treatment)
+    return estimator
+
+
+def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Policy, ...]:
+    """Return the policies, each of which finds its contexts among the names of the log."""
+    rules = {name: as_policy(policy) for name, policy in policies.items()}
+    for name, rule in rules.items():
+        check_features(rule, names, f"policy `{name}`")
+    return tuple(rules.values())
+
+
+def _name(policy: object) -> str:
+    return policy.__name__ if isinstance(policy, FunctionType) else type(policy).__name__

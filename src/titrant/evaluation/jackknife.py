@@ -1,0 +1,110 @@
+"""What the models add to the error of an estimate: a jackknife over their folds.
+
+The delta method takes propensity and outcome model as given. They were learned from as many rows
+as the estimate, and other rows would have given others. Cross-fitting has already left out each
+fold once: with Vₖ the value were *all* rows judged by the models that have not seen fold k,
+
+    N = (K − 1)/K · Σₖ (Vₖ − V̄)(Vₖ − V̄)ᵀ
+
+is the delete-a-group jackknife of what the models contribute. It needs no further fit, and holds
+for any model. Of a long log, the rows that default models are fitted on are judged; where next to
+none of them is near a policy, N is not known and counts as the delta method's variance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.evaluation.nuisance import MOST_TO_FIT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant._types import Array
+    from titrant.estimators import Question, Rows
+    from titrant.evaluation.nuisance import Shown
+    from titrant.evaluation.survey import Sample
+
+
+FEWEST = 10
+"""Rows with weight, of those that were drawn, without which they do not tell the models' share."""
+
+
+def models_share(shown: Shown, questions: Sequence[Question], sample: Sample) -> Array:
+    """Return N (m, m) for m questions about the whole log of which the rows are a sample.
+
+    Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
+    """
+    m, folds = len(questions), shown.nuisances.folds
+    if folds < 2:  # noqa: PLR2004  (models that were not cross-fitted, or none)
+        return np.zeros((m, m))
+    few = sample.thinned(MOST_TO_FIT)
+    fewest = 1 if few.whole else FEWEST
+    influences = np.empty((folds, len(few.log), m))
+    for k in range(folds):
+        prepared = shown.nuisances.prepare(few.log, few.numbers_if_some, by=k)
+        rows = {q.policy: shown.rows(prepared, q.policy) for q in questions}
+        each = [influence(q, rows[q.policy], fewest) for q in questions]
+        influences[k] = np.stack(each, axis=1)
+    told = np.flatnonzero(~np.isnan(influences).all(axis=(0, 1)))
+    if len(told) == m:
+        return jackknife(influences, sample.of)
+    share = np.diag(np.full(m, np.nan))
+    share[np.ix_(told, told)] = jackknife(influences[:, :, told], sample.of)
+    return share
+
+
+def filled(share: Array, covariance: Array) -> Array:
+    """Return N (m, m) with the delta method's variances where the sample does not tell.
+
+    That is a convention, not a bound: at doses far from most rows the share was up to thirty times
+    that variance (a dose two sd from the mean one, 100,000 rows).
+    """
+    return np.where(np.isnan(share), np.diag(np.diagonal(covariance)), share)
+
+
+def share_notes(share: Array) -> list[str | None]:
+    """Return for each question the note that its share was not told by the sample, or None."""
+    note = (
+        f"The models' share in the error was not measured: fewer than {FEWEST} of the rows that "
+        "models were judged on have weight. It counts as much as all other error (an SE 1.4 times "
+        "as large), and may be more."
+    )
+    return [note if np.isnan(own) else None for own in np.diagonal(share)]
+
+
+def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
+    """Return the value plus each row's influence on it (n,): their mean is the value.
+
+    nan where fewer than ``fewest`` rows have weight.
+    """
+    estimator = question.estimator
+    terms = estimator.terms(rows, question.scale)
+    if np.count_nonzero(estimator.weights(terms)) < fewest:
+        return np.full(len(terms), np.nan)
+    mean = terms.mean(axis=0)
+    return np.asarray(estimator.value(mean) + (terms - mean) @ estimator.gradient(mean))
+
+
+def jackknife(influences: Array, n: int) -> Array:
+    """Return N (m, m) of n rows from K × some of the rows × m influences.
+
+    Where the rows are some of n, how they happen to be balanced is more to blame for the spread of
+    the Vₖ than it would be over all: a part of N falls in proportion to the rows, and is known from
+    how much the models' disagreement varies from row to row.
+    """
+    folds, some, m = influences.shape
+    apart = influences - np.nanmean(influences, axis=0)
+    means = np.nan_to_num(apart.mean(axis=1))
+    found = (folds - 1) / folds * means.T @ means
+    if some == n:
+        return np.asarray(found)
+    within = np.nan_to_num(apart - apart.mean(axis=1, keepdims=True))
+    by_chance = (folds - 1) / folds * np.sum(within**2, axis=(0, 1)) / some**2
+    own = np.diagonal(found)
+    lasting = np.maximum(own - by_chance, 0.0) + by_chance * (some / n)
+    # Each variance is its own policy's affair, whatever else is compared; correlations stay.
+    factor = np.sqrt(np.divide(lasting, own, out=np.zeros(m), where=own > 0.0))
+    return np.asarray(found * np.outer(factor, factor))

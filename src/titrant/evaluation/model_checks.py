@@ -1,0 +1,207 @@
+"""What the fitted models say of themselves, on a sample of rows, for the trust report.
+
+Whether doses fall evenly over the laws that were fitted to them; whether the bounds on predictions
+decide the value; and what plain models would have said. The last two are questions of values, at
+the bandwidth of the estimate: the same rows are asked again with other nuisances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from titrant.errors import TitrantError
+from titrant.estimators import DoublyRobust
+from titrant.estimators.joint import joint_estimates, statistics_of
+from titrant.evaluation.nuisance import Shown, contexts, fitted_outcome, unfitted_propensity
+from titrant.evaluation.survey import Sample
+from titrant.inference import rules
+from titrant.inference.evidence import in_se
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+    from titrant.estimators import Joint, Question
+    from titrant.evaluation.nuisance import Nuisances, Prepared
+    from titrant.inference import Check
+    from titrant.policies import Policy
+    from titrant.scaling import Held
+
+
+ROWS = 2_500
+"""Rows of the sample: they show a distance of .039, and the limit of the ranks is .05."""
+
+BROKEN = (TitrantError, ArithmeticError, ValueError)
+"""What numbers that are too large for it make of a model: an error of its own, or of numpy's."""
+
+NOISE = 0.3
+"""The difference of two values on the same rows, in SE of one of them, that chance may make."""
+
+
+@runtime_checkable
+class HasCdf(Protocol):
+    """A model that knows its distribution function; one of a user's own need not."""
+
+    def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
+        """Return F(t | x) (n,)."""
+
+
+def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]:
+    """Yield the check of the ranks F(t | x) of scalar doses, where their law is modeled.
+
+    Default models have not seen the rows that they judge. A model that was given was fitted to
+    them, so that what is found is certain and may be too little: `titrant.check` fits it again.
+    """
+    from titrant.propensity import Known  # noqa: PLC0415
+
+    model, crossed = nuisances.propensity, nuisances.crossed
+    if sample.log.dimension > 1 or not (crossed or isinstance(model, HasCdf)):
+        return
+    few = sample.thinned(ROWS)
+    try:
+        law = nuisances.law(few.log, few.numbers_if_some)
+        ranks = law.cdf(few.log.treatment)
+    except TitrantError:  # such as a known density that was given without its cdf
+        return
+    except BROKEN as error:
+        yield f"The ranks of the doses were not checked: {error}"
+        return
+    if not ((ranks >= 0.0) & (ranks <= 1.0)).all():
+        name = type(model).__name__
+        yield f"The ranks of the doses were not checked: the cdf of `{name}` leaves 0 … 1."
+        return
+    given = "logged doses" if isinstance(model, Known) else "the doses that the model was fitted to"
+    of = "held-out doses" if crossed else given
+    yield rules.propensity_pit(*evenness(ranks), of)
+
+
+def evenness(ranks: Array) -> tuple[float, float]:
+    """Return the Kolmogorov distance of ranks (n,) from even on [0, 1], and its p-value."""
+    from scipy.special import kolmogorov  # noqa: PLC0415
+
+    n = len(ranks)
+    u, steps = np.sort(ranks), np.arange(n + 1) / n
+    distance = float(max(np.max(steps[1:] - u), np.max(u - steps[:-1])))
+    root = np.sqrt(n)
+    # Stephens (1970): with this factor the limiting law is good to .001 from five rows on.
+    return distance, float(kolmogorov((root + 0.12 + 0.11 / root) * distance))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions about policies, asked of a sample of rows with different nuisances."""
+
+    nuisances: Nuisances
+    sample: Sample
+    hold: Held
+    """How far contexts are held: rows beyond are left out, since a fold may not have seen any."""
+    names: tuple[str, ...]
+    policies: tuple[Policy, ...]
+    questions: tuple[Question, ...]
+    se: Array
+    """Of the estimates from all rows (m,)."""
+
+    def findings(self) -> list[list[Check | str]]:
+        """Return what is found about each question; a check that fails is a note."""
+        found: list[list[Check | str]] = [[] for _ in self.questions]
+        if self.nuisances.outcome is None:
+            return found
+        for what, add in (
+            ("Bounds on predictions were", self._add_cuts),
+            ("What plain models would give was", self._add_plain),
+        ):
+            try:
+                add(found)
+            except BROKEN as error:
+                for one in found:
+                    one.append(f"{what} not checked: {error}")
+        return found
+
+    def _add_cuts(self, found: list[list[Check | str]]) -> None:
+        """Add the check of how far the bounds on predictions move each value."""
+        free = self._without_bounds
+        if free is None:
+            return
+        # What a cut moves on a sample it moves on all rows, up to the noise of the sample.
+        se = np.maximum(self.se, NOISE * self._given.se)
+        for one, moved in zip(found, list(self._moved(free, se)), strict=True):
+            if moved is not None:
+                one.append(rules.cut_predictions(abs(moved)))
+
+    def _add_plain(self, found: list[list[Check | str]]) -> None:
+        """Add a note on each value that plain models would give otherwise."""
+        plain = self._plain
+        if plain is None:
+            return
+        differences = plain.values - self._given.values
+        each = zip(found, list(self._moved(plain, plain.se)), differences, strict=True)
+        for one, moved, by in each:
+            if moved is not None and abs(moved) > rules.RICH_SE:
+                one.append(plain_note(float(by), abs(moved)))
+
+    def _moved(self, other: Joint, se: Array) -> Iterator[float | None]:
+        """Yield how far each value moves, in standard errors (m,); None without an answer."""
+        own = self._given
+        for i, question in enumerate(self.questions):
+            answered = np.isfinite(own.values[i]) and np.isfinite(other.values[i])
+            if not (question.estimator.uses_outcome_model and answered):
+                yield None
+                continue
+            yield in_se(other.values[i] - own.values[i], float(se[i]), own.values[i])
+
+    @cached_property
+    def _few(self) -> Sample:
+        few = self.sample.thinned(ROWS)
+        usual = np.flatnonzero(~self.hold.strays(few.log.context).any(axis=1))
+        if len(usual) in (0, len(few.log)):
+            return few
+        return Sample(few.log.rows(usual), few.numbers[usual], few.of)
+
+    @cached_property
+    def _prepared(self) -> Prepared:
+        return self.nuisances.prepare(self._few.log, self._few.numbers_if_some)
+
+    @cached_property
+    def _given(self) -> Joint:
+        return self._answers(self.nuisances, self._prepared)
+
+    @property
+    def _without_bounds(self) -> Joint | None:
+        """The answers if nothing held the predictions; None if nothing does."""
+        from titrant.outcome.stack import is_held, without_bounds  # noqa: PLC0415
+
+        outcome = self.nuisances.outcome
+        if outcome is None or not is_held(outcome):
+            return None
+        other = replace(self.nuisances, outcome=without_bounds(outcome))
+        return self._answers(other, other.predicted(self._prepared))
+
+    @property
+    def _plain(self) -> Joint | None:
+        """The answers by plain models; None unless both models are the default ones."""
+        given = self.nuisances
+        if not given.crossed or given.outcome is None or not given.outcome.extended_:
+            return None
+        log, numbers = self._few.log, self._few.numbers
+        model = unfitted_propensity(None, log.dimension).fit(contexts(log), log.treatment)
+        outcome = fitted_outcome(log, DoublyRobust(folds=given.outcome.folds), numbers)
+        plain = replace(given, propensity=model, outcome=outcome, forests=None)
+        return self._answers(plain, plain.prepare(log, numbers))
+
+    def _answers(self, nuisances: Nuisances, prepared: Prepared) -> Joint:
+        shown = Shown(nuisances, self.names, self.policies, len(prepared.log))
+        return joint_estimates(self.questions, statistics_of(self.questions, shown.block(prepared)))
+
+
+def plain_note(by: float, in_se: float) -> str:
+    """Return the note that contexts act in ways which plain models do not follow."""
+    return (
+        f"Contexts act nonlinearly: plain models (`GaussianMixture()`, `Stack(ridge_pair())`) "
+        f"would give a value that is off by {by:.3g}, {in_se:.1f} of its SE."
+    )

@@ -1,0 +1,567 @@
+"""What has to be known before a value: the propensity, its floor, and the outcome model.
+
+`Nuisances.of` estimates them once for a log; `Nuisances.rows` then shows any policy on any block
+of that log to an estimator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant.errors import DataError, InvalidArgument
+from titrant.estimators import Rows
+from titrant.evaluation.survey import survey_of
+from titrant.execute import Engine
+from titrant.moments import Moments
+from titrant.policies import StatusQuo, doses
+from titrant.policies.base import is_exactly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.data.source import Partition, Source
+    from titrant.estimators import Estimator
+    from titrant.evaluation.survey import Sums, Survey
+    from titrant.outcome import CrossFit, FoldForests
+    from titrant.outcome.crossfit import Folds
+    from titrant.policies import Policy
+    from titrant.propensity import CrossPropensity, FittedPropensity, PropensityModel
+    from titrant.propensity.gaussian import LinearSums
+
+
+FEWEST_TO_FOLLOW = 50
+"""Rows from which on default models follow contexts that act nonlinearly."""
+MOST_TO_FIT = 10_000
+"""Rows that default models are fitted on; of more, so many are drawn. A hundred features are known
+from them to a hundredth of the noise variance, and their error falls out of doubly robust estimates
+to first order; all rows would take most of the time of a call."""
+DEFAULT_FLOOR = 0.01
+"""The default floor under q, in units of 1/sd(T): a hundredth of a flat density one sd wide."""
+OPERATIONS_PER_MINUTE = 3.6e12
+"""Of linear algebra on one core, as measured from 100 to 600 contexts on 5,000 rows."""
+MOST_MINUTES = 10.0
+"""A log whose default models would take longer is refused: few would wait, and none expects it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A block of a log with what does not depend on the policy: q and r̂(t, x), each (n,)."""
+
+    log: LoggedData
+    q: Array | None
+    r_logged: Array | None
+    fold: Folds | None
+    """Which models have not seen each row (n,)."""
+    seen: Array
+    """The contexts as the outcome model sees them: those of the log, or extended by a forest."""
+    law: Law | None
+    """The law of the dose in each row, where it is modeled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nuisances:
+    """Everything estimated from a log before a policy is looked at."""
+
+    n: int
+    center: float
+    """The mean outcome."""
+    spread: Array
+    """sd(T) of each dose (d,)."""
+    floor: float
+    propensity: PropensityModel | CrossPropensity | None
+    """The fitted model, or None when the log's own column is used."""
+    outcome: CrossFit | None
+    forests: FoldForests | None = None
+    """What extends the contexts that default models see; one forest a fold serves both."""
+    fitted_on: int | None = None
+    """Rows that default models were fitted on."""
+
+    @classmethod
+    def of(
+        cls,
+        log: Source,
+        estimator: Estimator,
+        propensity: PropensityModel | None,
+        survey: Survey | None = None,
+    ) -> Nuisances:
+        """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made."""
+        refuse_crossed(propensity)
+        known = survey_of(log, Engine(pin=False)) if survey is None else survey
+        check_work(
+            log,
+            outcome=takes_default_outcome(estimator),
+            propensity=takes_default_propensity(log, estimator, propensity),
+        )
+        models = fitted_models(log, estimator, propensity, known)
+        return cls(
+            n=known.n,
+            center=known.center,
+            spread=known.spread,
+            floor=floor_of(estimator, known.spread),
+            propensity=models.propensity,
+            outcome=models.outcome,
+            forests=models.forests,
+            fitted_on=models.fitted_on,
+        )
+
+    def prepare(
+        self, log: LoggedData, numbers: NDArray[np.int64] | None = None, *, by: int | None = None
+    ) -> Prepared:
+        """Return a block with its propensities, floored, and model predictions.
+
+        ``numbers`` (n,) are the rows' numbers in the whole log, if they are not consecutive. All
+        rows are judged ``by`` the models that have not seen that fold, if it is given; else each
+        row by those that have not seen its own.
+        """
+        fold = self._fold(log, numbers)
+        if fold is not None and by is not None:
+            fold = np.full_like(fold, by)
+        extended = self._extended(log, fold)
+        seen = log.context if extended is None or not self._follows else extended
+        law = self._law(log, fold, extended)
+        return Prepared(
+            log=log,
+            q=self._floored(log.propensity if law is None else self._checked(law, log.doses)),
+            r_logged=self._predict(seen, fold, log.doses),
+            fold=fold,
+            seen=seen,
+            law=law,
+        )
+
+    def predicted(self, prepared: Prepared) -> Prepared:
+        """Return a block, prepared by nuisances with other outcome models, with these ones."""
+        at = prepared.log.doses
+        return replace(prepared, r_logged=self._predict(prepared.seen, prepared.fold, at))
+
+    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Law:
+        """Return the law of the dose in each row of a block, by models that have not seen it."""
+        fold = self._fold(log, numbers)
+        law = self._law(log, fold, self._extended(log, fold))
+        if law is None:
+            raise InvalidArgument("The law of the doses is not modeled: the log has propensities.")
+        return law
+
+    def rows(self, prepared: Prepared, policy: Policy) -> Rows:
+        """Return the block as an estimator sees it under ``policy``."""
+        log, law = prepared.log, prepared.law
+        tau = self._doses(log, policy)
+        return Rows(
+            tau=tau,
+            t=log.doses,
+            y=log.outcome,
+            x=log.context,
+            center=self.center,
+            q=prepared.q,
+            lower=log.lower if log.bounded else None,
+            upper=log.upper if log.bounded else None,
+            r_tau=self._predict(prepared.seen, prepared.fold, tau),
+            r_logged=prepared.r_logged,
+            probability=None if law is None or log.dimension > 1 else law.between,
+            density=None if law is None else law.density,
+            floor=self.floor,
+            first_row=log.first_row,
+        )
+
+    def _doses(self, log: LoggedData, policy: Policy) -> Array:
+        if is_exactly(policy, StatusQuo):
+            return log.doses
+        tau = doses(policy, log.context, log.dimension, log.names)
+        check_within_bounds(tau, log)
+        return tau
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted; 1 if none were."""
+        folded = self.outcome if self.forests is None else self.forests
+        return 1 if folded is None else folded.folds
+
+    @property
+    def crossed(self) -> bool:
+        """Whether the propensity is the default one, which has not seen the rows that it judges."""
+        from titrant.propensity import CrossPropensity  # noqa: PLC0415
+
+        return isinstance(self.propensity, CrossPropensity)
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the outcome model is the default one, which sees extended contexts."""
+        return self.outcome is not None and self.outcome.extended_
+
+    def _extended(self, log: LoggedData, fold: Folds | None) -> Array | None:
+        if self.forests is None or fold is None:
+            return None
+        return self.forests.extend(fold, contexts(log))
+
+    def _law(self, log: LoggedData, fold: Folds | None, extended: Array | None) -> Law | None:
+        model = self.propensity
+        if model is None:
+            return None
+        from titrant.propensity import CrossPropensity, Known  # noqa: PLC0415
+
+        # What is known holds within the bounds as it is.
+        bounded = log.bounded and not isinstance(model, Known)
+        bounds = (_scalar(log.lower), _scalar(log.upper)) if bounded else (-np.inf, np.inf)
+        if isinstance(model, CrossPropensity) and fold is not None and extended is not None:
+            return Law(model.on(fold), extended, *bounds)
+        return Law(model, contexts(log), *bounds)
+
+    def _checked(self, law: Law, doses: Array) -> Array:
+        """Return the density of the logged doses (n, d), checked, as models may be a user's own."""
+        q = law.density(doses)
+        check_density(q, len(doses), self.propensity)
+        return q
+
+    def _floored(self, q: Array | None) -> Array | None:
+        if q is None:
+            return None
+        floored = np.maximum(q, self.floor)
+        if not (floored > 0).all():
+            raise DataError(
+                f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(q):,} rows. "
+                "Give the estimator a `clip` > 0 or check the propensity model."
+            )
+        return floored
+
+    def _fold(self, log: LoggedData, numbers: NDArray[np.int64] | None) -> Folds | None:
+        folded = self.outcome if self.forests is None else self.forests
+        if folded is None:
+            return None
+        return folded.fold(log.first_row, len(log), numbers)
+
+    def _predict(self, seen: Array, fold: Folds | None, at: Array) -> Array | None:
+        if self.outcome is None or fold is None:
+            return None
+        # A model of one's own that is not cross-fitted may stand beside cross-fitted forests.
+        own = np.zeros_like(fold) if self.outcome.folds == 1 else fold
+        return self.outcome.predict(own, seen, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """The law of the dose in each row by a model, within the bounds of the dose."""
+
+    model: FittedPropensity
+    x: Array
+    lower: ArrayLike
+    upper: ArrayLike
+
+    def density(self, t: Array) -> Array:
+        """Return f(t | x) (n,) at doses (n, d)."""
+        from titrant.propensity import truncated_density  # noqa: PLC0415
+
+        return truncated_density(self.model, self.x, _scalar(t), self.lower, self.upper)
+
+    def cdf(self, t: Array) -> Array:
+        """Return F(t | x) (n,) at doses (n,)."""
+        from titrant.propensity import truncated_cdf  # noqa: PLC0415
+
+        return truncated_cdf(self.model, self.x, t, self.lower, self.upper)
+
+    def between(self, low: Array, high: Array) -> Array:
+        """Return P(low < T ≤ high | x) (n,) between edges (n,)."""
+        return np.maximum(self.cdf(high) - self.cdf(low), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Policies as they are shown to estimators on any partition of a log."""
+
+    nuisances: Nuisances
+    names: tuple[str, ...]
+    policies: tuple[Policy, ...]
+    size: int
+    """Rows of a block."""
+
+    def blocks(self, partition: Partition) -> Iterator[list[Rows]]:
+        """Yield the blocks of a partition, the rows of each under every policy."""
+        for block in partition.batches(self.size):
+            yield self.block(self.nuisances.prepare(block))
+
+    def block(self, prepared: Prepared) -> list[Rows]:
+        """Return the rows of one block under every policy."""
+        return [self.rows(prepared, i) for i in range(len(self.policies))]
+
+    def rows(self, prepared: Prepared, i: int) -> Rows:
+        """Return the rows of one block under policy i; an error names the policy among others."""
+        try:
+            return self.nuisances.rows(prepared, self.policies[i])
+        except DataError as error:
+            if len(self.policies) == 1:
+                raise
+            raise DataError(f"Policy {self.names[i]!r}: {error}") from error
+
+
+def check_work(log: Source, *, outcome: bool, propensity: bool, times: float = 1.0) -> None:
+    """Refuse more contexts than the default models of a log can be fitted to in minutes.
+
+    ``outcome`` and ``propensity`` say which of the two are default models; ``times`` how often
+    they are fitted.
+    """
+    n, p, d = min(len(log), log.sample_rows, MOST_TO_FIT), len(log.names), log.dimension
+
+    def minutes(contexts: int) -> float:
+        work = outcome * outcome_work(n, contexts, d) + propensity * propensity_work(n, contexts)
+        return times * work / OPERATIONS_PER_MINUTE
+
+    if minutes(p) <= MOST_MINUTES:
+        return
+    most = next((k for k in range(min(n - 1, p) - 1, 0, -1) if minutes(k) <= MOST_MINUTES), 0)
+    raise DataError(
+        f"The default models would take about {minutes(p):,.0f} minutes for {p:,} contexts and "
+        f"{n:,} rows; more than {MOST_MINUTES:.0f} are not begun. Name fewer contexts (up to "
+        f"{most:,} for so many rows), or give `propensity` and an outcome model of your own."
+    )
+
+
+FOREST_MINUTES = 2e-7
+"""Of a row and a context, on one core: 3.5 s of 5,000 rows with 60 contexts."""
+
+
+def outcome_work(n: int, p: int, d: int) -> float:
+    """Return about how many operations the default outcome models take for p contexts, d doses.
+
+    Few contexts: most are spent on the forests. Many: on splines in the dose, crossed with all
+    contexts, in four models of 25 + 5 fits, each with the products of all its features on the rows
+    and an eigendecomposition.
+    """
+    features = float(p + 5 * d * (p + 1))
+    forests = FOREST_MINUTES * min(n, MOST_TO_FIT) * p * OPERATIONS_PER_MINUTE
+    return forests + 4.0 * (16.0 * n * features**2 + 250.0 * features**3)
+
+
+def propensity_work(n: int, p: int) -> float:
+    """Return about how many operations the default propensity takes for p contexts.
+
+    Weighted regressions, some thousand on a few thousand rows, then a few hundred on all; hardly
+    any where there are too few rows for a second component. The factors are those of 60 and 150
+    contexts on 5,000 rows, 6 and 20 s.
+    """
+    few, all_rows = (6000.0, 600.0) if n >= 4 * (p + 1) else (15.0, 5.0)
+    return few * (min(n, 5_000) * p**2 + 20.0 * p**3) + all_rows * n * p**2
+
+
+def takes_default_outcome(estimator: Estimator) -> bool:
+    """Return whether the estimator takes the default outcome model."""
+    settings: Any = estimator
+    return estimator.uses_outcome_model and settings.outcome is None
+
+
+def takes_default_propensity(
+    log: Source, estimator: Estimator, propensity: PropensityModel | None
+) -> bool:
+    """Return whether the default model of one dose is fitted; that of several takes no time."""
+    wanted = estimator.uses_propensity and propensity is None
+    return wanted and log.dimension == 1 and not log.has_propensity
+
+
+def floor_of(estimator: Estimator, spread: Array) -> float:
+    """Return the user's floor, or .01/∏sd(T): it scales with the dose as a density does."""
+    clip: float | None = getattr(estimator, "clip", None)
+    return DEFAULT_FLOOR / float(np.prod(spread)) if clip is None else clip
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Fitted models: see `Nuisances`."""
+
+    propensity: PropensityModel | CrossPropensity | None
+    outcome: CrossFit | None
+    forests: FoldForests | None = None
+    fitted_on: int | None = None
+
+
+def fitted_models(
+    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+) -> Models:
+    """Return what the estimator needs, fitted: models that are given, and default ones otherwise.
+
+    Default models follow contexts that act nonlinearly. They share folds, and one forest a fold
+    that extends the contexts by its predictions of outcome and dose; each row is judged by models
+    that have not seen its fold. Logs of few rows take plain models: there is nothing to bend.
+    """
+    default_q = takes_default_propensity(log, estimator, propensity)
+    default_r = takes_default_outcome(estimator)
+    sample = survey.sample
+    if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r):
+        given = fitted_propensity(log, estimator, propensity, survey)
+        return Models(given, fitted_outcome(sample.log, estimator, sample.numbers_if_some))
+    sample = sample.thinned(MOST_TO_FIT)
+    rows, numbers = sample.log, sample.numbers_if_some
+    from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
+
+    folds, seed = folds_of(estimator)
+    x, t, y, d = contexts(rows), rows.treatment, rows.outcome, rows.dimension
+    place: dict[str, Any] = {"first_row": rows.first_row, "numbers": numbers}
+    forests = FoldForests(folds=folds, seed=seed)
+    extended = forests.fit_extend(x, t, y, **place)
+    outcome: CrossFit | None
+    if default_r:
+        stack = Stack(smooth_library(extra=1 + d), seed=seed)
+        crossfit = CrossFit(stack, folds=folds, seed=seed)
+        outcome = crossfit.fit(x, t, y, extended=extended, **place)
+    else:
+        whole = survey.sample
+        outcome = fitted_outcome(whole.log, estimator, whole.numbers_if_some)
+    if not default_q:
+        given = fitted_propensity(log, estimator, propensity, survey)
+        return Models(given, outcome, forests, len(rows))
+    from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
+
+    fold = forests.fold(rows.first_row, len(rows), numbers)
+    members = CrossPropensity(smooth_members(1 + d, seed=seed), folds=folds, seed=seed)
+    held_out = forests.extend(fold, x)
+    fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
+    return Models(fitted, outcome, forests, len(rows))
+
+
+def folds_of(estimator: Estimator) -> tuple[int, int]:
+    """Return number and seed of the folds: those of an estimator with an outcome model."""
+    settings: Any = estimator
+    folds, seed = (settings.folds, settings.seed) if estimator.uses_outcome_model else (5, 0)
+    return max(folds, 2), seed
+
+
+def fitted_propensity(
+    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+) -> PropensityModel | None:
+    """Return a fitted copy of the user's model, of the default one, or None for the column.
+
+    On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows,
+    unless values of contexts are held; then, and any other model, on the sample of rows.
+    """
+    if not estimator.uses_propensity or (propensity is None and log.has_propensity):
+        return None
+    model = unfitted_propensity(propensity, log.dimension)
+    from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
+
+    by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
+    if survey.sums is not None and by_sums and survey.as_they_are:
+        from titrant.propensity.gaussian import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
+
+        sums = linear_sums(survey.sums, log.dimension)
+        scalar = type(model) is LinearGaussian
+        return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
+    rows = survey.sample.log
+    return model.fit(contexts(rows), rows.treatment)
+
+
+def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> PropensityModel:
+    """Return a copy of the user's model, or of the default one, yet to be fitted."""
+    refuse_crossed(propensity)
+    from sklearn.base import clone  # noqa: PLC0415
+
+    from titrant.propensity import GaussianMixture, Known, MultivariateGaussian  # noqa: PLC0415
+
+    if propensity is None:
+        propensity = GaussianMixture() if dimension == 1 else MultivariateGaussian()
+    if isinstance(propensity, type):
+        raise InvalidArgument(
+            f"The `propensity` must be a model, not its class: write `{propensity.__name__}()`."
+        )
+    try:
+        model: PropensityModel = propensity if isinstance(propensity, Known) else clone(propensity)
+    except TypeError:
+        raise InvalidArgument(
+            "The `propensity` must be a model such as LinearGaussian(), or Known(function); got a "
+            f"{type(propensity).__name__}, of which scikit-learn makes no copy to fit. Let a model "
+            "of your own inherit `sklearn.base.BaseEstimator`. A column of propensities goes into "
+            "the log."
+        ) from None
+    return model
+
+
+def refuse_crossed(propensity: object) -> None:
+    """Refuse a model that is cross-fitted by itself: its folds would not be those of the rest."""
+    from titrant.propensity import CrossPropensity  # noqa: PLC0415
+
+    if isinstance(propensity, CrossPropensity):
+        raise InvalidArgument(
+            "The `propensity` cannot be a `CrossPropensity`, whose folds are not those of the "
+            "evaluation. Leave `propensity` out for the default, which is cross-fitted, or give "
+            "`DensityAverage(members)`."
+        )
+
+
+def linear_sums(sums: Sums, d: int) -> LinearSums:
+    """Return the sums of d doses and of contexts that least squares needs."""
+    from titrant.propensity.gaussian import LinearSums  # noqa: PLC0415
+
+    k = len(sums.low)
+    mean, comoment = sums.moments.mean, sums.moments.comoment
+    if k == d + 1:  # without contexts, one constant column as in `contexts`
+        mean = np.append(mean, 1.0)
+        comoment = np.pad(comoment, (0, 1))
+        largest = np.ones(1)
+    else:
+        largest = np.maximum(np.abs(sums.low), np.abs(sums.high))[d + 1 :]
+    keep = np.delete(np.arange(len(mean)), d)
+    moments = Moments(sums.moments.n, mean[keep], comoment[np.ix_(keep, keep)])
+    return LinearSums(moments, d, largest)
+
+
+def fitted_outcome(
+    log: LoggedData, estimator: Estimator, numbers: NDArray[np.int64] | None = None
+) -> CrossFit | None:
+    """Return the estimator's outcome model, cross-fitted on the log, or None if it has none.
+
+    ``numbers`` (n,) are the rows' numbers in a larger log of which they are a sample.
+    """
+    if not estimator.uses_outcome_model:
+        return None
+    from titrant.outcome import CrossFit, Stack, ridge_pair  # noqa: PLC0415
+
+    settings: Any = estimator
+    model = settings.outcome
+    if model is None:
+        # Smooth models: the bandwidth and the interval are calibrated with the residuals they
+        # leave. Trees and wells leave steps and kinks of their own near the policy's dose.
+        model = Stack(ridge_pair(), seed=settings.seed)
+    crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
+    x, t, y = log.context, log.treatment, log.outcome
+    return crossfit.fit(x, t, y, first_row=log.first_row, numbers=numbers)
+
+
+def check_density(q: object, n: int, model: object) -> None:
+    """Refuse what a model gives for a density unless it is n finite numbers ≥ 0."""
+    owner = f"The density of the propensity `{type(model).__name__}`"
+    kind = getattr(q, "dtype", None)
+    if not isinstance(q, np.ndarray) or isinstance(q, np.ma.MaskedArray) or kind != np.float64:
+        got = type(q).__name__ if kind is None else f"{type(q).__name__} of {kind}"
+        raise DataError(f"{owner} must be an array of floats, one a row; got a {got}.")
+    if q.shape != (n,):
+        raise DataError(f"{owner} must give one number a row, shape ({n},); got shape {q.shape}.")
+    bad = int(np.count_nonzero(~(q >= 0.0) | np.isinf(q)))
+    if bad:
+        raise DataError(
+            f"{owner} is negative or not finite in {bad:,} of {n:,} rows. Check the model at these "
+            "rows."
+        )
+
+
+def contexts(log: LoggedData) -> Array:
+    """Return the context (n, p), or one constant column when there is none."""
+    return log.context if log.context.shape[1] else np.ones((len(log), 1))
+
+
+def check_within_bounds(tau: Array, log: LoggedData) -> None:
+    """Raise when the policy asks for doses that the log says are impossible."""
+    if not log.bounded:
+        return
+    outside = ((tau < log.lower) | (tau > log.upper)).any(axis=1)
+    if outside.any():
+        raise DataError(
+            f"The policy gives doses outside the bounds in {int(outside.sum()):,} of "
+            f"{len(log):,} rows (its doses run from {tau.min():.6g} to {tau.max():.6g}). "
+            "Wrap it as `Clipped(policy, lower, upper)`, or widen the bounds."
+        )
+
+
+def _scalar(bound: Array) -> Array:
+    return bound[:, 0] if bound.shape[1] == 1 else bound

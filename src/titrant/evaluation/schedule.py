@@ -1,0 +1,61 @@
+"""Several searches that each ask for passes over the rows, asking together.
+
+A selector asks for one statistic, thinks, and may ask for another. With many policies on a log
+too large for memory, every request would be a pass of its own. Here all searches run up to their
+next request, one pass answers all of them, and each goes on from where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from titrant.errors import UntrustedEstimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from titrant.estimators import Ask, JointPass, Rows
+    from titrant.estimators.joint import Search
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several statistics of the same rows, added up side by side."""
+
+    parts: tuple[Any, ...]
+
+    def __add__(self, other: Together) -> Together:
+        """Return the statistics of both sets of rows."""
+        return Together(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+def served(searches: Sequence[Search[R]], over_rows: JointPass) -> list[R | UntrustedEstimate]:
+    """Return what each search finds, or why it refuses, in as many passes as one of them takes."""
+    found: dict[int, R | UntrustedEstimate] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(searches)))
+    while answers:
+        requests: dict[int, Ask] = {}
+        for i, answer in answers.items():
+            try:
+                requests[i] = searches[i].send(answer)
+            except StopIteration as end:
+                found[i] = end.value
+            except UntrustedEstimate as refusal:
+                found[i] = refusal
+        answers = {}
+        if requests:
+            statistics = [request.statistic for request in requests.values()]
+            together = over_rows(partial(side_by_side, statistics))
+            answers = dict(zip(requests, together.parts, strict=True))
+    return [found[i] for i in range(len(searches))]
+
+
+def side_by_side(
+    statistics: Sequence[Callable[[Sequence[Rows]], Any]], rows: Sequence[Rows]
+) -> Together:
+    """Return each statistic of some rows."""
+    return Together(tuple(statistic(rows) for statistic in statistics))

@@ -1,0 +1,509 @@
+"""What is to be known of a log before anything is estimated, in one pass over its rows.
+
+Means, spreads and ranges, and for a log that does not fit in memory a sample of its rows, drawn
+by a hash of their numbers: the same rows however the log is cut into partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from titrant._hash import GOLDEN, splitmix64
+from titrant.data import LoggedData, validate, wording
+from titrant.data.logged import joined
+from titrant.data.source import Source
+from titrant.data.texts import Texts, added_texts, check_texts
+from titrant.errors import InvalidArgument
+from titrant.execute import BATCH, OverBatches
+from titrant.inference.balance import Contexts
+from titrant.moments import Moments
+from titrant.scaling import ROUNDING, Held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.execute import Engine
+
+
+SEED = 0
+"""Of the sample of rows."""
+_SALT = 0x5A17
+"""So that the sample is not drawn by the keys that draw folds."""
+_ODD = 0xD6E8FEB86659FD93
+"""A multiplier that spreads a bit over the higher half of 64; times an odd number is one-to-one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows of a log in memory: all of them, or some drawn by a hash of their numbers."""
+
+    log: LoggedData
+    numbers: NDArray[np.int64]
+    """The number of each row in the whole log (n,)."""
+    of: int
+    """The rows of the whole log."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows."""
+        return len(self.log) == self.of
+
+    @property
+    def numbers_if_some(self) -> NDArray[np.int64] | None:
+        """The numbers of the rows, None if they are all, one after the other."""
+        return None if self.whole else self.numbers
+
+    def thinned(self, most: int) -> Sample:
+        """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""
+        if len(self.log) <= most:
+            return self
+        drawn = drawn_rows(self.numbers, most / self.of)
+        return Sample(self.log.rows(drawn), self.numbers[drawn], self.of)
+
+
+class Survey(Protocol):
+    """What is known of a log before anything is estimated."""
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+
+    @property
+    def center(self) -> float:
+        """The mean outcome."""
+
+    @property
+    def outcome_sd(self) -> float:
+        """sd(y)."""
+
+    @property
+    def spread(self) -> Array:
+        """sd(T) of each dose (d,)."""
+
+    @property
+    def mean_dose(self) -> Array:
+        """The mean of each dose (d,)."""
+
+    @property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts."""
+
+    @property
+    def held(self) -> Held:
+        """How far values of the contexts are held."""
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held."""
+
+    @property
+    def context_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest value of each context (p,)."""
+
+    @property
+    def possible(self) -> tuple[Array, Array]:
+        """The least and the greatest dose (d,) that is possible in every row."""
+
+    @property
+    def dose_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest logged dose (d,)."""
+
+    @property
+    def outcome_ends(self) -> tuple[float, float]:
+        """The least and the greatest outcome."""
+
+    @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:
+        """The texts of each column from which indicators were made while rows were read."""
+
+    @property
+    def sample(self) -> Sample:
+        """Rows in memory."""
+
+    @property
+    def sums(self) -> Sums | None:
+        """The sums over all rows, where the rows themselves are not at hand."""
+
+
+@dataclass(frozen=True)
+class HeldSurvey:
+    """The survey of a log in memory, where everything is at hand."""
+
+    log: LoggedData
+    sums = None
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.log)
+
+    @cached_property
+    def center(self) -> float:
+        """The mean outcome."""
+        return float(self.log.outcome.mean())
+
+    @cached_property
+    def outcome_sd(self) -> float:
+        """sd(y)."""
+        return float(self.log.outcome.std())
+
+    @cached_property
+    def spread(self) -> Array:
+        """sd(T) of each dose (d,)."""
+        return np.asarray(self.log.doses.std(axis=0))
+
+    @cached_property
+    def mean_dose(self) -> Array:
+        """The mean of each dose (d,)."""
+        return np.asarray(self.log.doses.mean(axis=0))
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts."""
+        return Contexts.of(self.log.context, self.log.names, self.held)
+
+    @cached_property
+    def held(self) -> Held:
+        """How far values of the contexts are held."""
+        return Held.of(self.log.context)
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held."""
+        return self.held.passes(*self.context_ends)
+
+    @cached_property
+    def context_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest value of each context (p,)."""
+        return self.log.context.min(axis=0), self.log.context.max(axis=0)
+
+    @cached_property
+    def possible(self) -> tuple[Array, Array]:
+        """The least and the greatest dose (d,) that is possible in every row."""
+        return self.log.lower.max(axis=0), self.log.upper.min(axis=0)
+
+    @cached_property
+    def dose_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest logged dose (d,)."""
+        return self.log.doses.min(axis=0), self.log.doses.max(axis=0)
+
+    @property
+    def outcome_ends(self) -> tuple[float, float]:
+        """The least and the greatest outcome."""
+        return float(self.log.outcome.min()), float(self.log.outcome.max())
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """None: contexts in memory are numbers, however they were made."""
+        return {}
+
+    @cached_property
+    def sample(self) -> Sample:
+        """All rows."""
+        first = self.log.first_row
+        return Sample(self.log, np.arange(first, first + self.n), self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is kept of the rows; columns are d doses, the outcome and p contexts, in this order."""
+
+    moments: Moments
+    low: Array
+    """The least value of each column."""
+    high: Array
+    lower: Array
+    """The greatest lower bound of each dose (d,) in any row."""
+    upper: Array
+    """The least upper bound."""
+    logs: tuple[LoggedData, ...]
+    """The rows drawn, in parts."""
+    numbers: tuple[NDArray[np.int64], ...]
+    digest: int
+    """A hash of the rows; see `digest_of`."""
+    texts: tuple[Texts, ...] = ()
+    """Of the columns from which indicators were made."""
+
+    def __add__(self, other: Sums) -> Sums:
+        """Return the sums over both sets of rows."""
+        return Sums(
+            self.moments + other.moments,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            np.maximum(self.lower, other.lower),
+            np.minimum(self.upper, other.upper),
+            self.logs + other.logs,
+            self.numbers + other.numbers,
+            (self.digest + other.digest) % 2**64,
+            added_texts(self.texts + other.texts),
+        )
+
+
+@dataclass(frozen=True)
+class StreamSurvey:
+    """The survey of a log that is read part by part."""
+
+    names: tuple[str, ...]
+    dimension: int
+    sums: Sums
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.sums.moments.n
+
+    @property
+    def center(self) -> float:
+        """The mean outcome."""
+        return float(self.sums.moments.mean[self.dimension])
+
+    @property
+    def outcome_sd(self) -> float:
+        """sd(y)."""
+        return float(self._sd[self.dimension])
+
+    @property
+    def spread(self) -> Array:
+        """sd(T) of each dose (d,)."""
+        return self._sd[: self.dimension]
+
+    @property
+    def mean_dose(self) -> Array:
+        """The mean of each dose (d,)."""
+        return self.sums.moments.mean[: self.dimension]
+
+    @property
+    def context_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest value of each context (p,)."""
+        first = self.dimension + 1
+        return self.sums.low[first:], self.sums.high[first:]
+
+    @property
+    def possible(self) -> tuple[Array, Array]:
+        """The least and the greatest dose (d,) that is possible in every row."""
+        return self.sums.lower, self.sums.upper
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts: of all rows, or of the sample where values are held."""
+        sample, first = self.sample.log, self.dimension + 1
+        if not self.as_they_are:
+            return replace(Contexts.of(sample.context, self.names, self.held), n=self.n)
+        center, sd = self.sums.moments.mean[first:], self._sd[first:]
+        size = np.maximum(*map(np.abs, self.context_ends))
+        spread = np.where(sd > ROUNDING * size, sd, 0.0)
+        return Contexts(self.n, self.names, center, spread, self.held)
+
+    @cached_property
+    def held(self) -> Held:
+        """How far values of the contexts are held, by the rows drawn."""
+        return Held.of(self.sample.log.context)
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held, so that sums over all rows can be used."""
+        return self.held.passes(*self.context_ends)
+
+    @property
+    def dose_ends(self) -> tuple[Array, Array]:
+        """The least and the greatest logged dose (d,)."""
+        return self.sums.low[: self.dimension], self.sums.high[: self.dimension]
+
+    @property
+    def outcome_ends(self) -> tuple[float, float]:
+        """The least and the greatest outcome."""
+        return float(self.sums.low[self.dimension]), float(self.sums.high[self.dimension])
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The texts of each column from which indicators were made while rows were read."""
+        made = (texts for texts in self.sums.texts if texts.column not in self.names)
+        return {texts.column: texts.levels for texts in made}
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The rows drawn."""
+        return Sample(joined(self.sums.logs), np.concatenate(self.sums.numbers), self.n)
+
+    @cached_property
+    def _sd(self) -> Array:
+        return np.sqrt(np.diagonal(self.sums.moments.covariance))
+
+
+def check_log(log: object) -> None:
+    """Refuse what is no log, such as a table."""
+    if not isinstance(log, LoggedData | Source):
+        raise InvalidArgument(
+            f"titrant takes a `LoggedData`; got a {type(log).__name__}. Make one by "
+            "`LoggedData.from_frame`, or by `scan_parquet` from files."
+        )
+
+
+def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
+    """Return the survey of a log, in one pass over its rows if they are not in memory."""
+    check_log(log)
+    if isinstance(log, LoggedData):
+        return HeldSurvey(log)
+    share = min(log.sample_rows / len(log), 1.0)
+    sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
+    check_texts(sums.texts, log.names)
+    for j in range(log.dimension):
+        if sums.low[j] == sums.high[j]:
+            raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+    for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
+        validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
+    return StreamSurvey(log.names, log.dimension, sums)
+
+
+def sums_of(share: float, log: LoggedData) -> Sums:
+    """Return the sums over some rows, with a ``share`` of the rows themselves."""
+    columns = np.column_stack([log.doses, log.outcome, log.context])
+    numbers = np.arange(log.first_row, log.first_row + len(log))
+    drawn = drawn_rows(numbers, share)
+    return Sums(
+        Moments.of(columns),
+        columns.min(axis=0),
+        columns.max(axis=0),
+        log.lower.max(axis=0),
+        log.upper.min(axis=0),
+        (log.rows(drawn),),
+        (numbers[drawn],),
+        digest_of(log),
+        log.texts,
+    )
+
+
+def digest_of(log: LoggedData) -> int:
+    """Return Σᵢ H(i, every number of row i) mod 2⁶⁴, i the place of a row in the whole log.
+
+    The sums of parts add up to that of the whole, in any cut. H goes through the numbers one by
+    one, and each step is one-to-one in the number and in what came before: one cell that differs
+    always makes another sum, and so do rows in another order, up to chance of 2⁻⁶⁴.
+    """
+    numbers = np.arange(log.first_row, log.first_row + len(log), dtype=np.uint64)
+    state = splitmix64(numbers * np.uint64(GOLDEN))
+    shifted = np.empty_like(state)
+    for column in _every_column(log):
+        state ^= np.ascontiguousarray(column).view(np.uint64)
+        state *= np.uint64(_ODD)
+        np.right_shift(state, np.uint64(32), out=shifted)
+        state ^= shifted
+    return int(splitmix64(state).sum(dtype=np.uint64))
+
+
+def _every_column(log: LoggedData) -> Iterator[Array]:
+    """Yield all that a log says of its rows, column by column (n,)."""
+    yield log.outcome
+    if log.propensity is not None:
+        yield log.propensity
+    for table in (log.doses, log.context):
+        yield from table.T
+    if log.bounded:
+        for table in (log.lower, log.upper):
+            yield from table.T
+
+
+def drawn_rows(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
+    """Return which rows with these numbers (n,) belong to a sample of that share of all rows."""
+    if share >= 1.0:
+        return np.ones(len(numbers), dtype=bool)
+    state = splitmix64(np.array([SEED + _SALT], dtype=np.uint64))
+    key = splitmix64(state + numbers.astype(np.uint64) * np.uint64(GOLDEN))
+    return key < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+
+
+# Exact quantiles of a log that does not fit in memory, in one more pass over its rows.
+#
+# The quantiles of the sample say nearly where those of all rows lie. One pass counts the rows below
+# that neighborhood and keeps those inside; the numbers sought are among them, in all but freak
+# cases, for which the neighborhood is widened.
+
+WIDTH = 6.0
+"""Half the width of a neighborhood, in standard deviations of a rank,"""
+FEWEST = 2.0
+"""and as many rows of the sample more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighborhood:
+    """Rows below each of m intervals (m,), and the values inside each, in parts."""
+
+    n: int
+    below: Array
+    inside: tuple[tuple[Array, ...], ...]
+
+    def __add__(self, other: Neighborhood) -> Neighborhood:
+        """Return the counts and values of both sets of rows."""
+        inside = tuple(a + b for a, b in zip(self.inside, other.inside, strict=True))
+        return Neighborhood(self.n + other.n, self.below + other.below, inside)
+
+
+def quantiles(
+    log: Source,
+    sample: Sample,
+    engine: Engine,
+    column: Callable[[LoggedData], Array],
+    levels: Sequence[float],
+) -> Array:
+    """Return the quantiles (levels, k) of columns (n, k) of a log, as `numpy.quantile` has them."""
+    seen = column(sample.log)
+    if sample.whole:
+        return np.asarray(np.quantile(seen, levels, axis=0))
+    targets = [(j, level) for level in levels for j in range(seen.shape[1])]
+    found: dict[int, float] = {}
+    width, fewest = WIDTH, FEWEST
+    while len(found) < len(targets):
+        missing = [i for i in range(len(targets)) if i not in found]
+        edges = [(targets[i][0], *_around(seen, *targets[i], width, fewest)) for i in missing]
+        task = OverBatches(partial(neighborhood, column, edges), BATCH)
+        near = engine.add_up(task, log.partitions)
+        for k, i in enumerate(missing):
+            value = _order_statistics(near, k, targets[i][1])
+            if value is not None:
+                found[i] = value
+        width, fewest = 4.0 * width + 1.0, 4.0 * fewest + 1.0
+    return np.array([found[i] for i in range(len(targets))]).reshape(len(levels), -1)
+
+
+def neighborhood(
+    column: Callable[[LoggedData], Array],
+    edges: Sequence[tuple[int, float, float]],
+    log: LoggedData,
+) -> Neighborhood:
+    """Return the rows of a block below and inside intervals (column, from, to)."""
+    values = column(log)
+    below = np.array([np.count_nonzero(values[:, j] < low) for j, low, _ in edges], dtype=float)
+    inside = [values[(values[:, j] >= low) & (values[:, j] <= high), j] for j, low, high in edges]
+    return Neighborhood(len(values), below, tuple((part,) for part in inside))
+
+
+def _around(seen: Array, j: int, level: float, width: float, fewest: float) -> tuple[float, float]:
+    """Return an interval around a quantile of the sample, ± ``width`` sd of its rank and a bit."""
+    ordered = np.sort(seen[:, j])
+    m = len(ordered)
+    reach = width * np.sqrt(m * level * (1.0 - level)) + fewest
+    first, last = np.floor(level * (m - 1) - reach), np.ceil(level * (m - 1) + reach)
+    low = -np.inf if first < 0 else float(ordered[int(first)])
+    high = np.inf if last > m - 1 else float(ordered[int(last)])
+    return low, high
+
+
+def _order_statistics(near: Neighborhood, k: int, level: float) -> float | None:
+    """Return the quantile by the two values around it, or None if they lie elsewhere."""
+    ordered = np.sort(np.concatenate(near.inside[k]))
+    at = (near.n - 1) * level
+    lower = int(np.floor(at)) - int(near.below[k])
+    upper = min(lower + 1, near.n - 1 - int(near.below[k]))
+    if lower < 0 or upper >= len(ordered):
+        return None
+    a, b = ordered[lower], ordered[upper]
+    share = at - np.floor(at)
+    # As numpy interpolates, so that all rows in memory give the same bits.
+    return float(a + (b - a) * share if share < 0.5 else b - (b - a) * (1.0 - share))  # noqa: PLR2004

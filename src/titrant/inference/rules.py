@@ -1,0 +1,499 @@
+"""When not to trust an estimate: from a number to a verdict, one rule a function.
+
+Each rule states its limits as constants with their reason. Limits on distances that have a
+standard error are in standard errors; where a large log would make any distance significant,
+the distance must also be material.
+
+A warning must mean that the *estimate* is at risk: a check of weights, bins or the floor warns
+where what it found also moves the value. Limits were set on the ten tuning designs of
+`benchmarks/confounding` and on sixteen variants of them (thin overlap; heavy-tailed contexts,
+doses and noise; kinks), 300 and 1,000 rows, 14 logs each at two doses, by the default models and
+by the plain ones. On ten fresh logs of each, without the kinks, ok then covers .97 and warned .90
+by the default models (999 estimates), .96 and .70 by the plain ones, whose failing logs are meant
+to be caught; 2.6 and 2.4 % of the estimates miss with an ok, and 11 % of sound logs are warned
+about. On the ten tuning designs alone: .98 and .92 (25 warned of 400), .98 and .64 (141 of 400);
+1.8 and 1.5 %; 4 and 5 %.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.inference.diagnostics import Check, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
+    from titrant.inference.columns import Coded
+
+
+ESS_WANTED, ESS_NEEDED = 20.0, 10.0
+"""Below 10 effective rows intervals mean nothing. From 10 to 30 they are wide and covered in 69 of
+69 logs; a standard error that is itself known to a sixth only, at 20, is worth a word."""
+SHARE_MUCH, SHARE_TOO_MUCH = 0.2, 0.3
+"""One row that holds a fifth of all weight colors the estimate; one that holds 30 % is it. At 30
+effective rows the largest of ordinary weights holds a tenth: 74 of 74 such logs covered."""
+TAIL_INDEX, TAIL_SHARE = 0.8, 0.7
+"""Above a shape k of 1 even a mean does not settle, and k̂ is good to .1 or .2. It matters if the
+five rows with most influence are most of the variance. That is 1 % of sound logs; the tail of the
+weights alone, k > .7, the limit of importance sampling, was 9 %, and those logs covered .98."""
+MEAN_WEIGHT_SE, MEAN_WEIGHT_GAP, MEAN_WEIGHT_GAP_DR = 3.0, 0.05, 0.25
+"""Beyond both the mean weight is not 1 by chance (1 in 370) and the difference is material."""
+MEAN_WEIGHT_LOW, MEAN_WEIGHT_HIGH = 0.5, 2.0
+"""Beyond these, too, half of the weight that belongs to the policy's doses is missing, or the
+propensities are wrong by a factor: the estimate is of other doses than those asked about."""
+FLOOR_SHARE, FLOOR_SE = 0.05, 1.0
+"""Raised rows count less than they should, by an unknown factor. Below a twentieth of all weight
+that is nothing; above, it matters if the value would move were they to count twice. (By their
+weight alone a third of the logs with a dose at the edge were warned of, and all of them covered.)
+"""
+OUTSIDE_SHARE, OUTSIDE_MOST = 0.1, 0.5
+"""Where the policy leaves the support, rows with the nearest doses stand in for missing ones; when
+that is so for most rows, the estimate is an extrapolation."""
+MODEL_GAP_SE = 4.0
+"""Both sides are bias-corrected: at the bandwidth that suits the doubly robust estimate the plain
+self-normalized one is smoothed too much. The standard error takes fitted models as given, and
+without the outcome model the whole confounding rests on the propensities: 2.58 SE, 1 in 100 by
+chance, are passed by 6 % of sound logs, which cover; 4 by less than 1 %."""
+SMOOTHING_GAP_SE = 1.5
+"""At the best bandwidth the smoothing bias is about half a standard error."""
+SENSITIVITY_SE = 4.0
+"""At twice the best bandwidth the bias is about 2 SE and noise adds 1; 1 % of good logs reach 4."""
+IMBALANCE_SD = 0.1
+"""The usual limit of a material standardized difference."""
+IMBALANCE_RATE = 0.0027
+"""How often chance alone may pass the limit over all contexts together: 3 SE for a single one."""
+LEVELED_SE, LEVELED_FAR = 0.3, 1.0
+"""Imbalance of a bin is harmless as long as leveling it leaves the value alone. With the default
+models a third of the imbalance found in bins moves the value by less than .3 SE, and such logs
+cover .95 at 300 rows. By chance leveling moves a value by about √(5/effective rows) of its SE; by a
+whole SE only if weights and outcome model are wrong together, whatever the bins show."""
+JUMP_SE, JUMP_LEFT = 3.0, 0.7
+"""1 in 370 by chance. At half the bandwidth a jump keeps its size and a bend loses three quarters
+of it. Jumps of .5, 1 and 2 residual sds are seen in .08, .38 and .97 of logs of 300 rows, .63, .98
+and 1 of 1,000, .93, 1 and 1 of 5,000 (40 each). Without one, .004 of 2,900 estimates are warned of,
+.008 of 820 near kinks, .03 of 360 at steep bends."""
+CUT_SE = 1.0
+"""Predictions are held to the middle of the outcomes and, by the default models, as far again.
+Where that moves the value by as much as its standard error, the value rests on rows that the models
+cannot reach. (Without that margin, values of long-tailed outcomes were off by 4 SE at 100,000 rows;
+not held at all, errors on heavy-tailed contexts doubled.)"""
+RICH_SE = 2.0
+"""Standard errors by which the plain models' value differs: never passed in 360 sound logs."""
+PIT_DISTANCE, PIT_RATE = 0.05, 0.001
+"""A distribution function off by 5 points moves weights by about a tenth of their size."""
+STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
+"""The mean stabilized weight estimates 1; its marginal density is itself good to a few percent."""
+
+SPREAD_LEFT = 0.1
+"""A context most of whose variance is that of a few rows says next to nothing of the others."""
+
+CONFOUNDING = frozenset(
+    {
+        "mean_weight",
+        "covariate_balance",
+        "binned_balance",
+        "outcome_model_gap",
+        "propensity_pit",
+        "stabilized_weight",
+        "coded_contexts",
+        "silent_contexts",
+        "stray_doses",
+    }
+)
+"""The checks whose warning bears on confounding: contexts may not be adjusted for as they should,
+so that a difference between policies may be one between those who got other doses. The other
+checks are of overlap, smoothing and outcomes."""
+
+
+def bears_on_confounding(check: Check) -> bool:
+    """Return whether a check warns, or refuses, because contexts may not be adjusted for."""
+    return check.verdict is not Verdict.OK and check.name in CONFOUNDING
+
+
+def judge(value: float, *, warn: bool, refuse: bool = False) -> Verdict:
+    """Return the verdict of a check from whether its limits are passed; a nan is refused."""
+    if refuse or math.isnan(value):
+        return Verdict.REFUSE
+    return Verdict.WARN if warn else Verdict.OK
+
+
+def effective_sample_size(ess: float, rows: int) -> Check:
+    """Return the check of (Σw)²/Σw²."""
+    return _check(
+        "effective_sample_size",
+        ess,
+        f"The effective sample size is {_count(ess)} of {rows:,} rows ({ESS_WANTED:g} wanted, "
+        f"{ESS_NEEDED:g} needed).",
+        "Ask about a policy closer to the log, widen the bandwidth, or collect more rows.",
+        judge(ess, warn=ess < ESS_WANTED, refuse=ess < ESS_NEEDED),
+    )
+
+
+def largest_weight_share(shares: tuple[float, float, float]) -> Check:
+    """Return the check of the shares of Σ|w| that the largest 1, 5 and 10 weights hold."""
+    one, five, ten = shares
+    return _check(
+        "largest_weight_share",
+        one,
+        f"The largest weight holds {_percent(one)} of all weight ({_percent(SHARE_MUCH)} is much, "
+        f"{_percent(SHARE_TOO_MUCH)} too much), the largest 5 {_percent(five)}, "
+        f"the largest 10 {_percent(ten)}.",
+        "Raise `clip` or the bandwidth, or ask about a policy closer to the log.",
+        judge(one, warn=one > SHARE_MUCH, refuse=one > SHARE_TOO_MUCH),
+    )
+
+
+def influence_tail(index: float, share: float) -> Check:
+    """Return the check of the tail index k̂ of the rows' weighted residuals.
+
+    ``share`` is that of the five largest in the variance of the estimate.
+    """
+    return _check(
+        "influence_tail",
+        index,
+        f"The tail index of the rows' weighted residuals is {index:.2f}, and the largest 5 hold "
+        f"{_percent(share)} of the variance (above {TAIL_INDEX:g} and {_percent(TAIL_SHARE)} a few "
+        "rows to come could change the estimate).",
+        "Raise `clip` or the bandwidth, or ask about a policy closer to the log.",
+        judge(index, warn=index > TAIL_INDEX and share > TAIL_SHARE),
+    )
+
+
+def mean_weight(mean: float, se: float, gap: float = MEAN_WEIGHT_GAP) -> Check:
+    """Return the check that the weights average to 1, within 3 SE or ``gap``."""
+    far = abs(mean - 1.0) > MEAN_WEIGHT_SE * se
+    material = abs(mean - 1.0) > gap
+    return _check(
+        "mean_weight",
+        mean,
+        f"The mean weight is {mean:.3f} ± {se:.3f} and should be 1 within {MEAN_WEIGHT_SE:g} SE or "
+        f"{gap:g} (beyond {MEAN_WEIGHT_LOW:g} … {MEAN_WEIGHT_HIGH:g} it is refused).",
+        "The propensities look wrong, or the policy leaves the support: check both; amounts that "
+        "are skewed are described better by their logarithms, or with `bounds` of (0, inf).",
+        judge(
+            mean,
+            warn=far and material,
+            refuse=far and not MEAN_WEIGHT_LOW <= mean <= MEAN_WEIGHT_HIGH,
+        ),
+    )
+
+
+def floor_share(share: float, floor: float, of_rows: float, moved: float) -> Check:
+    """Return the check of the share of Σ|w| on rows whose propensity the floor raised.
+
+    Raised rows far from the policy's doses have no weight and do no harm, hence not ``of_rows``.
+    ``moved`` is how far the value would move, in standard errors, if they counted twice.
+    """
+    return _check(
+        "floor_share",
+        share,
+        f"The floor {floor:.3g} raised the propensity of {_percent(of_rows)} of all rows; they "
+        f"hold {_percent(share)} of the weight, and at twice that they would move the value by "
+        f"{moved:.2f} SE ({_percent(FLOOR_SHARE)} and {FLOOR_SE:g} SE are much).",
+        "Lower `clip`, check the propensities, or ask about a policy closer to the log: such rows "
+        "count less than they should.",
+        judge(share, warn=share > FLOOR_SHARE and moved > FLOOR_SE),
+    )
+
+
+def dose_bin(low: float, high: float, bins: str, off: float, logged: str | None) -> Check:
+    """Return the check of which bin a policy's doses, from low to high, fell in.
+
+    ``off`` is the share of rows whose dose is none of the logged levels; ``logged`` are the levels
+    that answer for them, None where doses were logged over a range.
+    """
+    doses = f"dose {low:.6g} is" if low == high else f"doses, {low:.6g} to {high:.6g}, are"
+    found = f"The policy's {doses} valued by the rows of the bin {bins}"
+    if logged is None:
+        found += "; the value is that of the doses logged there."
+    elif not off:
+        found += f", logged at {logged}."
+    else:
+        found += (
+            f", logged at {logged}: in {_percent(off)} of the rows no such dose was ever logged, "
+            "and the value is that of the logged ones."
+        )
+    remedy = "Ask about a dose that was logged, such as the one of this bin."
+    return _check("dose_bin", off, found, remedy, judge(off, warn=off > 0.0 and bool(logged)))
+
+
+def support(share: float, level: float, *, surrogate: bool) -> Check:
+    """Return the check of the share of rows whose policy dose lies outside the support."""
+    by = ", by a linear-Gaussian model fitted for this check alone" if surrogate else ""
+    return _check(
+        "support",
+        share,
+        f"The policy's dose lies outside the support in {_percent(share)} of the rows (density "
+        f"under {level:.3g} or far beyond all logged doses{by}; {_percent(OUTSIDE_SHARE)} is much, "
+        f"{_percent(OUTSIDE_MOST)} too much).",
+        "Keep the policy near doses that were logged for such contexts, for example by `Clipped`.",
+        judge(share, warn=share > OUTSIDE_SHARE, refuse=share > OUTSIDE_MOST),
+    )
+
+
+def boundary_mass(share: float, *, corrected: bool) -> Check:
+    """Return the check of the share of rows with a policy dose within h of a bound."""
+    return _check(
+        "boundary_mass",
+        share,
+        f"The policy's dose is within h of a bound in {_percent(share)} of the rows, where the "
+        f"kernel is {'' if corrected else 'not '}corrected (none may be without correction).",
+        "Use `boundary=Boundary.LINEAR`, the default.",
+        judge(share, warn=share > 0.0 and not corrected),
+    )
+
+
+def smoothing_gap(gap: float) -> Check:
+    """Return the check of |v̂ − v̂ bias-corrected| in standard errors."""
+    return _check(
+        "smoothing_gap",
+        gap,
+        f"The estimate and its bias-corrected center differ by {gap:.2f} SE "
+        f"({SMOOTHING_GAP_SE:g} is much).",
+        "The outcome bends sharply at the policy's dose: give a smaller `bandwidth`, or look at "
+        "`RobustBiasCorrected(recentered=True)`.",
+        judge(gap, warn=gap > SMOOTHING_GAP_SE),
+    )
+
+
+def outcome_model_gap(gap: float) -> Check:
+    """Return the check of |doubly robust − self-normalized| in standard errors of the difference.
+
+    Both by the local quadratic kernel at the same bandwidth.
+    """
+    return _check(
+        "outcome_model_gap",
+        gap,
+        f"With and without the outcome model the bias-corrected estimates differ by {gap:.2f} SE "
+        f"of their difference ({MODEL_GAP_SE:g} is much).",
+        "The propensities or the outcome model are wrong: check the calibration by "
+        "`titrant.check`, and try other models.",
+        judge(gap, warn=gap > MODEL_GAP_SE),
+    )
+
+
+def bandwidth_sensitivity(spread: float) -> Check:
+    """Return the check of the range of the estimates between h/2 and 2h, in standard errors."""
+    return _check(
+        "bandwidth_sensitivity",
+        spread,
+        f"Between half and twice the bandwidth the estimate moves by {spread:.2f} SE "
+        f"({SENSITIVITY_SE:g} is much).",
+        "Look at the bandwidth path; at a smaller `bandwidth` less is smoothed.",
+        judge(spread, warn=spread > SENSITIVITY_SE),
+    )
+
+
+def covariate_balance(found: Imbalance, names: tuple[str, ...]) -> Check:
+    """Return the check of the context that the weights move most."""
+    limit = _bonferroni(IMBALANCE_RATE, len(names))
+    material = (found.in_sd > IMBALANCE_SD) & (found.in_se > limit)
+    worst = np.where(material, found.in_sd, 0.0) if material.any() else found.in_sd
+    j = int(np.argmax(worst))
+    in_sd, in_se = float(found.in_sd[j]), float(found.in_se[j])
+    return _check(
+        "covariate_balance",
+        in_sd,
+        f"Under the weights the mean of {names[j]!r} moves by {in_sd:.2f} sd, {in_se:.1f} SE "
+        f"(beyond {IMBALANCE_SD:g} sd and {limit:.1f} SE is much).",
+        "The propensities do not describe how doses depended on this context: use another model.",
+        judge(in_sd, warn=bool(material.any())),
+    )
+
+
+def binned_balance(found: BinnedImbalance, bins: Bins, se: float) -> Check:
+    """Return the check of the shares of rows in bins of each context, ``se`` of the estimate.
+
+    Without residuals to level any bin that is off materially and beyond chance is too much.
+    """
+    limit = _bonferroni(IMBALANCE_RATE, max(found.tested, 1))
+    material = (found.in_sd > IMBALANCE_SD) & (found.in_se > limit)
+    contexts = range(len(bins.cuts))
+    off = np.array([material[bins.of_context(j)].any() for j in contexts])
+    if found.leveled is None:
+        moved = np.full(len(off), np.inf)
+        warned = off
+    else:
+        moved = np.abs(found.leveled) / se if se > 0.0 else np.zeros(len(off))
+        warned = (off & (moved > LEVELED_SE)) | (moved > LEVELED_FAR)
+    asked = int(np.argmax(np.where(warned, moved, -1.0))) if warned.any() else None
+    own = slice(0, len(material)) if asked is None else bins.of_context(asked)
+    k = own.start + int(np.argmax(np.where(material[own], 1.0, 0.0) + found.in_sd[own]))
+    j, rows = bins.place(k)
+    in_sd = float(found.in_sd[k])
+    fact = (
+        f"Under the weights the share of {rows} goes from {_percent(float(found.share[k]))} to "
+        f"{_percent(float(found.weighted[k]))}, {in_sd:.2f} sd, {found.in_se[k]:.1f} SE "
+        f"({IMBALANCE_SD:g} sd and {limit:.1f} SE are much)"
+    )
+    if found.leveled is not None:
+        fact += (
+            f"; with all bins of it at their shares the value moves by {moved[j]:.2f} SE "
+            f"({LEVELED_SE:g} is then much, {LEVELED_FAR:g} always)"
+        )
+    return _check(
+        "binned_balance",
+        in_sd,
+        f"{fact}.",
+        "The models do not describe how doses and outcomes depended on this context: models that "
+        "you gave may be too plain for it; the default ones need more rows there.",
+        judge(in_sd, warn=bool(warned.any())),
+    )
+
+
+def dose_jump(size: float, in_se: float, narrow: float) -> Check:
+    """Return the check of the outcome's jump at the policy's dose, in standard errors.
+
+    ``narrow`` is its size at half the bandwidth.
+    """
+    lasts = narrow * size > 0.0 and abs(narrow) > JUMP_LEFT * abs(size)
+    return _check(
+        "dose_jump",
+        in_se,
+        f"Outcomes just above and just below the policy's dose differ by {size:.3g}, "
+        f"{in_se:.1f} SE, and by {narrow:.3g} at h/2 ({JUMP_SE:g} SE with "
+        f"{_percent(JUMP_LEFT)} left are much).",
+        "The outcome jumps at this very dose, and the estimate is a mean of both sides: ask about "
+        "a dose a bandwidth away, on the side that is meant.",
+        judge(in_se, warn=in_se > JUMP_SE and lasts),
+    )
+
+
+def coded_values(name: str, found: Sequence[Coded], rows: int) -> Check:
+    """Return the check of values that look like codes, such as −9999 for a missing number."""
+    listed = "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
+    return _check(
+        name,
+        float(max(c.rows for c in found)),
+        f"Far from all other values, {listed} (of {rows:,}): this looks like a code, not a number.",
+        "Say what was not recorded as missing, or drop these rows.",
+        Verdict.WARN,
+    )
+
+
+def value_range(value: float, least: float, greatest: float) -> Check:
+    """Return the check of where a value lies between the least outcome (0) and the greatest (1)."""
+    extent = greatest - least
+    place = (value - least) / extent if extent > 0.0 else 0.5
+    return _check(
+        "value_range",
+        place,
+        f"The value is {value:.4g}, and outcomes run from {least:.4g} to {greatest:.4g}.",
+        "No policy is worth more or less than every outcome, so too few rows are near this one: "
+        "ask about a policy closer to the log, or give a larger `bandwidth`.",
+        judge(place, warn=not 0.0 <= place <= 1.0),
+    )
+
+
+def stray_doses(name: str, farthest: float) -> Check:
+    """Return the check of doses of which a few lie so far off that they are most of the spread."""
+    return _check(
+        "stray_doses",
+        farthest,
+        f"Most of the spread of the {name} is that of a few rows far from all others, such as "
+        f"{farthest:.6g}: models of the doses follow them.",
+        "Correct these doses or drop the rows.",
+        Verdict.WARN,
+    )
+
+
+def stray_outcomes(farthest: float) -> Check:
+    """Return the check of outcomes of which a few are most of the spread."""
+    return _check(
+        "stray_outcomes",
+        farthest,
+        "Most of the spread of the outcome is that of a few rows far from all others, such as "
+        f"{farthest:.6g}: they decide every estimate they have weight in.",
+        "Correct these outcomes, or say what they should count for.",
+        Verdict.WARN,
+    )
+
+
+def silent_contexts(names: Sequence[str], of: int) -> Check:
+    """Return the check of contexts that vary by rounding only, or in a few rows only."""
+    listed = ", ".join(map(repr, names))
+    return _check(
+        "silent_contexts",
+        float(len(names)),
+        f"Of {of:,} contexts, {listed} say{'s' * (len(names) == 1)} next to nothing: the values "
+        "vary by rounding only, or a few of them lie far from all others.",
+        "Subtract a large offset, correct the values, or take logarithms; until then nothing is "
+        "adjusted for it.",
+        Verdict.WARN,
+    )
+
+
+def propensity_pit(distance: float, p_value: float, of: str = "held-out doses") -> Check:
+    """Return the check that doses fall evenly over their fitted distributions.
+
+    ``of`` says which doses: those that a model was fitted to are more even than others.
+    """
+    return _check(
+        "propensity_pit",
+        distance,
+        f"The ranks F(t | x) of {of} are {distance:.3f} from even, p = {p_value:.2g} "
+        f"(beyond {PIT_DISTANCE:g} with p < {PIT_RATE:g} is much).",
+        "Use a propensity model of another shape, such as LocationScale() or KernelConditional().",
+        judge(distance, warn=distance > PIT_DISTANCE and p_value < PIT_RATE),
+    )
+
+
+def cut_predictions(moved: float) -> Check:
+    """Return the check of how far the bounds of the outcome model move the value, in SE."""
+    return _check(
+        "cut_predictions",
+        moved,
+        "Predictions are held near the outcomes that were seen; without that the value moves by "
+        f"{moved:.2f} SE ({CUT_SE:g} is much).",
+        "The value rests on predictions beyond the outcomes seen, at contexts or doses of few "
+        "rows: ask about a policy closer to the log, take logarithms of skewed contexts, or give "
+        "an outcome model of your own.",
+        judge(moved, warn=moved > CUT_SE),
+    )
+
+
+def stabilized_weight(mean: float, se: float) -> Check:
+    """Return the check that g(t)/f(t | x), g the density of all doses, averages to 1."""
+    gap = abs(mean - 1.0)
+    # One huge weight makes a huge SE with it, so beyond 2 the SE is no excuse.
+    far = gap > STABILIZED_SE * se or gap > 1.0
+    digits = ".3f" if gap < 1000.0 else ".3g"  # noqa: PLR2004
+    return _check(
+        "stabilized_weight",
+        mean,
+        f"The held-out mean of f(t)/f(t | x) is {mean:{digits}} ± {se:{digits}} and should be 1 "
+        f"(beyond {STABILIZED_GAP:g} and {STABILIZED_SE:g} SE is much).",
+        "The propensities are wrong or hardly overlap: check the model or the column.",
+        judge(mean, warn=gap > STABILIZED_GAP and far),
+    )
+
+
+def overlap(reason: str) -> Check:
+    """Return the refusal of a policy that no logged dose comes near, in the words of its error."""
+    return Check("overlap", 0.0, Verdict.REFUSE, reason)
+
+
+def _check(name: str, value: float, fact: str, remedy: str, verdict: Verdict) -> Check:
+    """Return the check whose message is the fact and, unless it is ok, the remedy."""
+    message = fact if verdict is Verdict.OK else f"{fact} {remedy}"
+    return Check(name, float(value), verdict, message)
+
+
+def _bonferroni(rate: float, tests: int) -> float:
+    """Return how many SEs chance alone passes at ``rate`` in any of several two-sided tests."""
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    return float(-ndtri(rate / (2 * tests)))
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= ESS_WANTED else f"{number:.3g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"

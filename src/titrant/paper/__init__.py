@@ -1,0 +1,40 @@
+"""The paper's experiments, one file each, written with the public names of titrant alone.
+
+A study is made of independent pieces of work (`study`), which are measured side by side and kept
+as they come (`running`, `notebook`), and ends as a table with verdicts (`result`) and a figure
+(`figures`). ``titrant reproduce figure-1 --quick`` runs one.
+"""
+
+from __future__ import annotations
+
+from titrant.paper import figure_1, figure_2, figure_4, figure_5, table_1, theory
+from titrant.paper.result import Result, Row, Verdict
+from titrant.paper.study import Findings, Piece, Settings, Study, Task
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        figure_1.NORMAL,
+        figure_1.UNIFORM,
+        figure_2.UNIFORM,
+        figure_2.NORMAL,
+        figure_4.STUDY,
+        figure_5.STUDY,
+        table_1.FIGURE_6,
+        table_1.TABLE_1,
+        theory.STUDY,
+    )
+}
+"""Every study by its name, in the order of the paper."""
+
+__all__ = [
+    "STUDIES",
+    "Findings",
+    "Piece",
+    "Result",
+    "Row",
+    "Settings",
+    "Study",
+    "Task",
+    "Verdict",
+]

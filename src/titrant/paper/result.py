@@ -1,0 +1,238 @@
+"""Tables of studies: rows over replications, the paper's numbers beside them, and verdicts."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant._writing import write_text
+from titrant.paper.figures import saved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from titrant._types import Array
+    from titrant.paper.study import Findings, Piece, Settings, Study
+
+# Rows of the tables of studies: means and root mean squared errors over replications.
+
+
+_RMSE_SHARE = 0.2
+"""An RMSE of 50 replications is known to about a fifth."""
+_REFERENCE_REPLICATIONS = 50
+
+
+def where(pieces: Iterable[Piece], wanted: dict[str, Any]) -> list[Piece]:
+    """Return the pieces whose task has the wanted values."""
+    return [
+        piece
+        for piece in pieces
+        if all(piece.task[name] == value for name, value in wanted.items())
+    ]
+
+
+def mean_row(
+    label: str, errors: Array, known: tuple[float, float] | None, *, note: str = ""
+) -> Row:
+    """Return the mean error (the truth is 0), in a band if mean and RMSE of 50 runs are known.
+
+    The band is the known mean ± 2 of its standard errors.
+    """
+    band = None
+    if known is not None:
+        mean, rmse = known
+        half = 2.0 * np.sqrt(max(rmse**2 - mean**2, 0.0) / _REFERENCE_REPLICATIONS)
+        band = (mean - float(half), mean + float(half))
+    return Row(
+        label=label,
+        quantity="mean error",
+        ours=float(errors.mean()),
+        se=standard_error(errors),
+        band=band,
+        note=note,
+    )
+
+
+def rmse_row(
+    label: str, squares: Array, known: float | None, *, quantity: str = "RMSE", note: str = ""
+) -> Row:
+    """Return the root of the mean of squared errors, in a band of a fifth around the known one."""
+    rmse = float(np.sqrt(squares.mean()))
+    return Row(
+        label=label,
+        quantity=quantity,
+        ours=rmse,
+        se=standard_error(squares) / (2.0 * rmse) if rmse else 0.0,
+        band=None if known is None else ((1 - _RMSE_SHARE) * known, (1 + _RMSE_SHARE) * known),
+        note=note,
+    )
+
+
+def standard_error(values: Array) -> float:
+    """Return the standard error of a mean over replications."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+# How a study ends: rows with a verdict each, as a table, as JSON and as a figure.
+
+_DIGITS = 6
+"""Significant digits of numbers in files: what machines agree on."""
+_DASH = "–"
+
+
+class Verdict(Enum):
+    """What a band says about a number."""
+
+    INSIDE = "inside"
+    NEAR = "inside ± 2 SE"
+    OUTSIDE = "OUTSIDE"
+    EXPLAINED = "outside, explained"
+    REPORTED = "reported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One number of a study beside the paper's and the band in which it should land."""
+
+    label: str
+    quantity: str
+    ours: float
+    se: float | None = None
+    """How far `ours` moves from one set of replications to another."""
+    paper: float | None = None
+    band: tuple[float, float] | None = None
+    note: str = ""
+    """Why the number is where it is, where that needs an explanation."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the number is in its band, perhaps but for its own error."""
+        if self.band is None:
+            return Verdict.REPORTED
+        low, high = self.band
+        if low <= self.ours <= high:
+            return Verdict.INSIDE
+        noise = 2.0 * (self.se or 0.0)
+        if low - noise <= self.ours <= high + noise:
+            return Verdict.NEAR
+        return Verdict.EXPLAINED if self.note else Verdict.OUTSIDE
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row as texts: label, quantity, paper, ours, band, verdict."""
+        spread = "" if self.se is None else f" ± {_short(self.se, 2)}"
+        band = _DASH if self.band is None else f"{_short(self.band[0])} … {_short(self.band[1])}"
+        paper = _DASH if self.paper is None else _short(self.paper)
+        ours = f"{_short(self.ours)}{spread}"
+        return self.label, self.quantity, paper, ours, band, self.verdict.value
+
+
+HEADINGS = ("", "quantity", "paper", "titrant", "band", "verdict")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A study that has been run."""
+
+    name: str
+    title: str
+    claim: str
+    command: str
+    """What to type to get this result again."""
+    settings: dict[str, Any]
+    rows: tuple[Row, ...]
+    series: dict[str, Any]
+    sample: dict[str, float]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, study: Study, settings: Settings, findings: Findings) -> Result:
+        """Put the findings under the study's name."""
+        return cls(
+            name=f"{study.name}-simulated" if settings.simulated else study.name,
+            title=f"{study.title} (MADE-UP PATIENTS)" if settings.simulated else study.title,
+            claim=study.claim,
+            command=command(study.name, settings),
+            settings=asdict(settings) | {"data": None},  # a path says nothing on another machine
+            rows=findings.rows,
+            series=findings.series,
+            sample=findings.sample,
+            notes=findings.notes,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether every number is in its band or explained."""
+        return all(row.verdict is not Verdict.OUTSIDE for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, numbers to six digits."""
+        plain = asdict(self)
+        for entry, row in zip(plain["rows"], self.rows, strict=True):
+            entry["verdict"] = row.verdict.value
+        rounded: dict[str, Any] = _rounded(plain)
+        return rounded
+
+    def save(self, folder: Path, draw: Callable[[Figure, dict[str, Any]], None]) -> None:
+        """Write NAME.json, NAME.svg and NAME.png."""
+        folder.mkdir(parents=True, exist_ok=True)
+        plain = self.to_dict()
+        text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(folder / f"{self.name}.json", text + "\n")
+        saved(folder / self.name, lambda figure: self._draw(figure, plain["series"], draw))
+
+    def _draw(
+        self,
+        figure: Figure,
+        series: dict[str, Any],
+        draw: Callable[[Figure, dict[str, Any]], None],
+    ) -> None:
+        draw(figure, series)
+        if self.settings["simulated"]:
+            figure.suptitle("made-up patients", color="#b00020")
+
+    def as_text(self) -> str:
+        """Return the table, the explanations and the notes for a terminal."""
+        lines = [f"{self.name}: {self.title}", f"The paper: {self.claim}", ""]
+        lines += _aligned([HEADINGS, *(row.cells() for row in self.rows)])
+        explained = dict.fromkeys(f"{row.label}: {row.note}" for row in self.rows if row.note)
+        return "\n".join([*lines, "", *explained, *self.notes, f"$ {self.command}"])
+
+
+def command(name: str, settings: Settings) -> str:
+    """Return the command that runs a study with these settings."""
+    words = ["titrant", "reproduce", name, "--replications", str(settings.replications)]
+    words += ["--quick"] if settings.quick else []
+    words += ["--seed", str(settings.seed)] if settings.seed else []
+    words += ["--simulated"] if settings.simulated else []
+    return " ".join(words)
+
+
+def _aligned(table: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
+def _short(number: float, digits: int = 3) -> str:
+    return f"{number:.{digits}g}"
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401  (plain values, nested)
+    """Return plain values with floats to six digits, and no NaN, which JSON does not know."""
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item) for item in value]
+    return value

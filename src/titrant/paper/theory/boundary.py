@@ -1,0 +1,130 @@
+"""Doses that end: what each correction leaves of the bias near a bound.
+
+T ~ U[0, 1], τ(x) = 0.1x, h = 0.2, m = 1 + 3t: up to half of the kernel hangs over the edge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import titrant as tt
+from titrant.paper.result import Row, standard_error, where
+from titrant.paper.study import Findings
+from titrant.paper.theory.designs import Edge, Part, moments, population
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant.paper.study import Measurement, Piece, Settings, Task
+
+
+NAME = "boundary"
+H, ROWS, CHUNK = 0.2, 500, 50
+POLICY = tt.Linear(coef=[0.1], intercept=0.0)
+VALUE = 1.15
+"""1 + 3·0.1·E[X]."""
+CORRECTIONS = {
+    "no correction": tt.Boundary.NONE,
+    "mass": tt.Boundary.MASS,
+    "linear kernel": tt.Boundary.LINEAR,
+}
+KNOWN = {"no correction": -0.2645, "mass": 0.1464, "linear kernel": 0.0}
+"""Bias worked out by integrating over the kernel."""
+ORDER = {"no correction": 0.0, "mass": 1.0, "linear kernel": 2.0}
+"""The power of h in the bias at the bound itself."""
+STEPS = (0.1, 0.05)
+DOSES = tuple(round(0.02 * k, 2) for k in range(16))
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """Return a task for each correction, and one for every 50 logs."""
+    whole = [{"part": NAME, "kind": "population", "correction": name} for name in CORRECTIONS]
+    return whole + [
+        {"part": NAME, "kind": "logs", "first": first, "seed": settings.seed}
+        for first in range(0, max(settings.replications // 2, CHUNK), CHUNK)
+    ]
+
+
+def measure(task: Task) -> Measurement:
+    """Return the biases of a correction in the population, or the estimates on some logs."""
+    return _population(task) if task["kind"] == "population" else _logs(task)
+
+
+def _population(task: Task) -> Measurement:
+    estimator = tt.IPW(clip=0.0, boundary=CORRECTIONS[task["correction"]])
+    straight, curved = population(Edge()), population(Edge(curved=True), contexts=1, doses=65_536)
+    flat = population(Edge(), contexts=1)
+    over = [moments(flat, tt.Constant(dose), estimator, [H])[0][0] for dose in DOSES]
+    at_bound = moments(curved, tt.Constant(0.0), estimator, sorted(STEPS))[0][::-1] - 1.0
+    found = {
+        "bias": moments(straight, POLICY, estimator, [H])[0] - VALUE,
+        "over doses": np.array(over) - 1.0 - 3.0 * np.array(DOSES),
+        "order": np.log(at_bound[:1] / at_bound[1:]) / np.log(STEPS[0] / STEPS[1]),
+    }
+    # The quantiles of the population are good to seven digits.
+    return {name: (np.round(values, 6) + 0.0).tolist() for name, values in found.items()}
+
+
+def _logs(task: Task) -> Measurement:
+    found: Measurement = {name: [] for name in CORRECTIONS}
+    for k in range(task["first"], task["first"] + CHUNK):
+        log = Edge().draw(ROWS, np.random.default_rng([task["seed"], 3, k]))
+        for name, boundary in CORRECTIONS.items():
+            estimator = tt.IPW(clip=0.0, boundary=boundary)
+            path = tt.bandwidth_path(log, POLICY, estimator=estimator, bandwidths=[H])
+            found[name].append(float(path.values[0]))
+    return found
+
+
+def summarize(pieces: Sequence[Piece]) -> Findings:
+    """Return what each correction leaves of the bias."""
+    whole = {p.task["correction"]: p.found for p in where(pieces, {"kind": "population"})}
+    logs = where(pieces, {"kind": "logs"})
+    rows = [row for name in CORRECTIONS for row in _rows(name, whole[name], logs)]
+    series: dict[str, Any] = {name: whole[name]["over doses"] for name in CORRECTIONS}
+    return Findings(
+        rows=(*rows, _divisor(whole["mass"])),
+        series={NAME: {"doses": list(DOSES), **series}},
+        sample={f"first log at the edge, {name}": logs[0].found[name][0] for name in CORRECTIONS},
+    )
+
+
+def _rows(name: str, found: Measurement, logs: Sequence[Piece]) -> list[Row]:
+    values = np.array([value for piece in logs for value in piece.found[name]])
+    known, label = KNOWN[name], f"Boundary, {name}"
+    return [
+        Row(
+            label=label,
+            quantity="bias, h = 0.2",
+            ours=found["bias"][0],
+            band=(known - 0.0005, known + 0.0005),
+        ),
+        Row(
+            label=f"{label}, logs of {ROWS} rows",
+            quantity="bias, h = 0.2",
+            ours=float(values.mean()) - VALUE,
+            se=standard_error(values),
+            band=(known - 0.005, known + 0.005),
+        ),
+        Row(
+            label=f"{label}, at the bound",
+            quantity="power of h in the bias",
+            ours=found["order"][0],
+            band=(ORDER[name] - 0.1, ORDER[name] + 0.1),
+        ),
+    ]
+
+
+def _divisor(mass: Measurement) -> Row:
+    """Return what the divisor that the paper prints does: it lacks 1/h."""
+    return Row(
+        label="Boundary, divided as printed",
+        quantity="bias, h = 0.2",
+        ours=(mass["bias"][0] + VALUE) / H - VALUE,
+        note="The divisor ∫K((τ − t)/h)dt is h times the mass: estimates come out 1/h too large.",
+    )
+
+
+PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

@@ -1,0 +1,203 @@
+"""Theorem 5: how far the estimate of the best-looking policy can be off, and how far it is.
+
+Policies τ(x) = βx with |β| ≤ 1, doses logged at random on [−2, 2], outcomes in [0, 1]: the bound
+for all policies at once, beside the largest gap |V − v̂| over the policies that each log shows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import titrant as tt
+from titrant.inference.bounds import Generalization, LinearBall, RBFBall
+from titrant.paper.result import Row, standard_error, where
+from titrant.paper.study import Findings
+from titrant.paper.theory.designs import Bounded, Part, moments, population
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from titrant._types import Array
+    from titrant.bandwidth import BandwidthPath
+    from titrant.paper.study import Measurement, Piece, Settings, Task
+
+
+NAME = "generalization"
+H, DELTA = 0.5, 0.05
+SIZES = (250, 1_000, 4_000, 16_000)
+CHUNK, SHARE = 5, 50
+"""Logs of a task; one log for every fifty of the study's replications."""
+BETAS = tuple(round(-1.0 + 0.1 * k, 1) for k in range(21))
+SIGNED, DRAWS, SEEDS = 400, 1_000, 10
+"""Contexts, draws of their signs, and how often: for the complexities."""
+
+
+def tasks(settings: Settings) -> list[Task]:
+    """Return a task for the population, for the complexities and for every 5 logs of a size."""
+    logs = max(settings.replications // SHARE, 2 * CHUNK)
+    return [
+        {"part": NAME, "kind": "population"},
+        {"part": NAME, "kind": "complexity", "seed": settings.seed},
+        *(
+            {"part": NAME, "kind": "logs", "n": n, "first": first, "seed": settings.seed}
+            for n in SIZES
+            for first in range(0, logs, CHUNK)
+        ),
+    ]
+
+
+def measure(task: Task) -> Measurement:
+    """Return truths and biases of the policies, complexities, or estimates on some logs."""
+    if task["kind"] == "complexity":
+        return _complexities(task["seed"])
+    return _population() if task["kind"] == "population" else _logs(task)
+
+
+def line(beta: float) -> tt.Linear:
+    """Return τ(x) = βx."""
+    return tt.Linear(coef=[beta], intercept=0.0)
+
+
+def _population() -> Measurement:
+    design, everybody = Bounded(), population(Bounded(), contexts=32, doses=2048)
+    truth = [design.value(line(beta)) for beta in BETAS]
+    mean = [moments(everybody, line(beta), tt.IPW(clip=0.0), [H])[0][0] for beta in BETAS]
+    return {"truth": truth, "bias": [m - v for m, v in zip(mean, truth, strict=True)]}
+
+
+def _logs(task: Task) -> Measurement:
+    """Return the estimates (logs, β) and the largest |x| of each log."""
+    logs = [
+        Bounded().draw(task["n"], np.random.default_rng([task["seed"], 4, k, task["n"]]))
+        for k in range(task["first"], task["first"] + CHUNK)
+    ]
+    return {
+        "estimates": [[_estimate(log, beta) for beta in BETAS] for log in logs],
+        "complexity": [LinearBall(1.0).bound(log.context) for log in logs],
+    }
+
+
+def _estimate(log: tt.LoggedData, beta: float) -> float:
+    path: BandwidthPath = tt.bandwidth_path(
+        log, line(beta), estimator=tt.IPW(clip=0.0), bandwidths=[H]
+    )
+    return float(path.values[0])
+
+
+def _complexities(seed: int) -> Measurement:
+    """Return R_n of unit balls: an intercept alone, one uniform context, an RKHS of two."""
+    rng = np.random.default_rng([seed, 5])
+    contexts = {
+        "an intercept": (LinearBall(1.0), np.ones((SIGNED, 1))),
+        "a context in [0, 1]": (LinearBall(1.0), rng.uniform(0.0, 1.0, (SIGNED, 1))),
+        "a Gaussian RKHS": (RBFBall(1.0, 0.5), rng.uniform(0.0, 1.0, (SIGNED, 2))),
+    }
+    return {
+        name: {
+            "found": [ball.estimate(X, draws=DRAWS, seed=seed + k) for k in range(SEEDS)],
+            "bound": ball.bound(X),
+            "exact": 2.0 * math.sqrt(2.0 / math.pi * float(np.mean(X**2)) / SIGNED),
+        }
+        for name, (ball, X) in contexts.items()
+    }
+
+
+def bound(n: int, complexity: float, bias: float) -> float:
+    """Return the bound of Theorem 5 that fails in one log of twenty."""
+    return Generalization(
+        kernel=tt.Epanechnikov(),
+        h=H,
+        n=n,
+        largest_outcome=1.0,
+        largest_inverse_propensity=4.0,
+        complexity=complexity,
+        bias=bias,
+    ).at(DELTA)
+
+
+def summarize(pieces: Sequence[Piece]) -> Findings:
+    """Return the bound beside the gaps, the regret, and the complexities beside theirs."""
+    whole = where(pieces, {"kind": "population"})[0].found
+    found = where(pieces, {"kind": "complexity"})[0].found
+    truth, bias = np.array(whole["truth"]), float(np.max(np.abs(whole["bias"])))
+    rows: list[Row] = []
+    series: dict[str, Any] = {"n": list(SIZES), "bound": [], "gap": [], "regret": []}
+    for n in SIZES:
+        logs = where(pieces, {"kind": "logs", "n": n})
+        values = np.array([v for piece in logs for v in piece.found["estimates"]])
+        gaps = np.abs(values - truth).max(axis=1)
+        bounds = np.array([bound(n, c, bias) for piece in logs for c in piece.found["complexity"]])
+        regret = truth[np.argmin(values, axis=1)] - truth.min()
+        rows += _gap_rows(n, gaps, bounds, regret)
+        series["bound"].append(float(bounds.mean()))
+        series["gap"].append(float(np.quantile(gaps, 0.95)))
+        series["regret"].append(float(regret.mean()))
+    logs = where(pieces, {"kind": "logs", "n": SIZES[0]})
+    return Findings(
+        rows=(*rows, _rate(series), *(_complexity(name, one) for name, one in found.items())),
+        series={NAME: series},
+        sample={"first log, τ = −x": logs[0].found["estimates"][0][0]},
+    )
+
+
+def _gap_rows(n: int, gaps: Array, bounds: Array, regret: Array) -> list[Row]:
+    label = f"Theorem 5, n = {n:,}"
+    return [
+        Row(
+            label=label,
+            quantity="share of logs within the bound",
+            ours=float(np.mean(gaps <= bounds)),
+            se=0.0,
+            band=(1.0 - DELTA, 1.0),
+        ),
+        Row(label=label, quantity="bound", ours=float(bounds.mean()), se=standard_error(bounds)),
+        Row(
+            label=label,
+            quantity="largest gap |V − v̂|",
+            ours=float(gaps.mean()),
+            se=standard_error(gaps),
+            band=(0.0, float(bounds.min())),
+        ),
+        Row(
+            label=label,
+            quantity="regret of the best-looking policy",
+            ours=float(regret.mean()),
+            se=standard_error(regret),
+            band=(0.0, 2.0 * float(bounds.min())),
+        ),
+    ]
+
+
+def _rate(series: dict[str, Any]) -> Row:
+    """Return how the bound falls with n, the allowance for the bias aside."""
+    chance = [bound(n, 2.0 / math.sqrt(n), 0.0) for n in SIZES]
+    return Row(
+        label="Theorem 5, bound without bias",
+        quantity="power of n",
+        ours=math.log(chance[-1] / chance[0]) / math.log(series["n"][-1] / series["n"][0]),
+        band=(-0.501, -0.499),
+    )
+
+
+def _complexity(name: str, found: Measurement) -> Row:
+    """Return R_n beside what it can be at most; the paper's bound is half of that."""
+    values = np.array(found["found"])
+    return Row(
+        label=f"Rademacher complexity, {name}, n = {SIGNED}",
+        quantity="R_n",
+        ours=float(values.mean()),
+        se=standard_error(values),
+        paper=found["bound"] / 2.0,
+        band=(0.0, found["bound"]),
+        note=(
+            "Above the bound that the paper prints: with its factor 2/n the bound is 2WX/√n."
+            if values.mean() > found["bound"] / 2.0
+            else ""
+        ),
+    )
+
+
+PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

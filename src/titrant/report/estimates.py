@@ -1,0 +1,228 @@
+"""What the library is asked about the policies beyond their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.errors import TitrantError, UntrustedEstimate
+from titrant.estimators import SmoothedEstimator, ask
+from titrant.evaluation.curves import curve_on, path_search_on
+from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_checks
+from titrant.inference import Diagnostics
+from titrant.inference.balance import balance_sums, imbalance
+from titrant.inference.evidence import tail_index
+from titrant.policies import Constant, Function, StatusQuo, doses
+from titrant.policies.base import is_exactly
+from titrant.report.content import Balance, Weights
+from titrant.report.log import DOSES, doses_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from titrant._types import Array
+    from titrant.bandwidth import BandwidthPath, BandwidthSelector
+    from titrant.estimators import Question, Rows
+    from titrant.evaluation.curves import Curve
+    from titrant.evaluation.evaluation import Comparison, Evaluation
+    from titrant.inference.balance import Contexts
+    from titrant.policies import Policy
+    from titrant.propensity import Calibration
+
+
+GRID = 25
+"""Doses at which the value of the same dose for all is estimated."""
+GRID_ENDS = 0.02, 0.98
+"""Quantiles of the logged doses between which they lie: beyond, hardly a row could speak."""
+STRENGTHS = tuple(k / 8 for k in range(11))
+"""Of a rule, from the mean dose for everyone (0) over the rule as it is (1) to more than it."""
+BALANCED = 12
+"""Contexts in a table of balance."""
+LARGEST = (1, 2, 5, 10, 20, 50, 100, 200)
+FOLDS = 5
+
+
+def curves(
+    whole: Evaluation,
+    treatments: Sequence[str],
+    bandwidth: BandwidthSelector | ArrayLike | None,
+) -> tuple[dict[str, Curve], tuple[str, ...]]:
+    """Return the value of one dose for all, by treatment; other doses stay at their means."""
+    found, notes = {}, []
+    for j, treatment in enumerate(treatments[:DOSES]):
+        low, high = np.quantile(whole.log.doses[:, j], GRID_ENDS).tolist()
+        grid = np.linspace(low, high, GRID)
+        family = _family(whole.survey.mean_dose, j)
+        try:
+            found[treatment] = curve_on(whole, family, grid, bandwidth=bandwidth)
+        except UntrustedEstimate as refusal:
+            notes.append(f"{treatment}: {refusal}")
+    return found, tuple(notes)
+
+
+def _family(mean: Array, j: int) -> Callable[[float], Policy]:
+    """Return the policies that give everyone the same dose, the j-th of them as a parameter.
+
+    The others stay at their means (d,).
+    """
+
+    def constant(dose: float) -> Policy:
+        if len(mean) == 1:
+            return Constant(dose)
+        return Constant(np.where(np.arange(len(mean)) == j, dose, mean))
+
+    return constant
+
+
+def strengths(
+    whole: Evaluation, focus: str, bandwidth: BandwidthSelector | ArrayLike | None
+) -> Curve | None:
+    """Return the value of t̄ + β·(τ(x) − t̄) over β, for a rule τ that treats rows differently.
+
+    None for other rules, and where the log does not answer.
+    """
+    log, rule = whole.log, whole.policies[whole.names.index(focus)]
+    if is_exactly(rule, StatusQuo):
+        return None
+    if not np.ptp(doses_of(rule, log), axis=0).any():
+        return None
+    part_of = partial(Partly, rule, whole.survey.mean_dose, whole.survey.possible)
+    try:
+        return curve_on(
+            whole,
+            lambda b: Function(part_of(b), features=rule.features or None),
+            STRENGTHS,
+            bandwidth=bandwidth,
+        )
+    except UntrustedEstimate:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """A rule τ applied in part: t̄ + β·(τ(x) − t̄), kept within the doses that are possible."""
+
+    rule: Policy
+    mean: Array
+    """t̄ (d,)."""
+    possible: tuple[Array, Array]
+    """The least and the greatest dose (d,)."""
+    beta: float
+
+    def __call__(self, x: Array) -> Array:
+        """Return the doses for contexts x (n, p) in the order of the rule."""
+        tau = self.mean + self.beta * (doses(self.rule, x, len(self.mean)) - self.mean)
+        kept: Array = np.clip(tau, *self.possible)
+        return kept[:, 0] if len(self.mean) == 1 else kept
+
+
+def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
+    """Return the estimate of each drawn policy over bandwidths, if the estimator has one."""
+    estimator = whole.estimator
+    if not isinstance(estimator, SmoothedEstimator):
+        return {}
+
+    places = [whole.names.index(name) for name in drawn]
+    found = whole.together([path_search_on(whole, i, whole.problem(i, estimator)) for i in places])
+    pairs = zip(drawn, found, strict=True)
+    return {name: one for name, one in pairs if not isinstance(one, UntrustedEstimate)}
+
+
+def weights(whole: Evaluation, comparison: Comparison, reference: str) -> tuple[Weights, ...]:
+    """Return how the weight is spread over rows; the status quo has none."""
+    names = [name for name in comparison.names if name != reference]
+    if not names or not whole.estimator.uses_propensity:
+        return ()
+    questions = [
+        whole.question(whole.names.index(name), comparison[name].bandwidth) for name in names
+    ]
+    tally = ask(questions, whole.over_rows).tally
+    found = []
+    for i, name in enumerate(names):
+        numbers = tuple(k for k in LARGEST if k <= min(tally.count[i], tally.largest.shape[1]))
+        shares = np.cumsum(tally.largest[i]) / tally.absolute[i]
+        found.append(
+            Weights(
+                policy=name,
+                reached=int(tally.count[i]),
+                ess=float(tally.ess[i]),
+                mean=float(tally.mean[i]),
+                mean_se=float(tally.mean_se[i]),
+                largest=numbers,
+                share=tuple(float(shares[k - 1]) for k in numbers),
+                tail=tail_index(tally.largest[i], int(tally.count[i])),
+            )
+        )
+    return tuple(found)
+
+
+def balance(whole: Evaluation, comparison: Comparison, drawn: Sequence[str]) -> tuple[Balance, ...]:
+    """Return how alike the rows behind each drawn policy and all rows are."""
+    contexts = whole.survey.contexts
+    if not contexts.names or not drawn or not whole.estimator.uses_propensity:
+        return ()
+    questions = [
+        whole.question(whole.names.index(name), comparison[name].bandwidth) for name in drawn
+    ]
+    mean = whole.over_rows(partial(weight_sums, questions)) / contexts.n
+    sums = whole.over_rows(partial(weighted_contexts, questions, mean, contexts))
+    pairs = zip(drawn, sums, strict=True)
+    return tuple(_balance_of(name, both, contexts) for name, both in pairs)
+
+
+def near_and_weighted(question: Question, rows: Sequence[Rows]) -> tuple[Array, Array]:
+    """Return the weights of rows near a policy's doses (n,), and those over the propensity."""
+    mine = rows[question.policy]
+    w = question.estimator.weights(question.estimator.terms(mine, question.scale))
+    smooth = isinstance(question.estimator, SmoothedEstimator)
+    return (w * mine.need("q", "balance") if smooth else 1.0 * (w != 0)), w
+
+
+def weight_sums(questions: Sequence[Question], rows: Sequence[Rows]) -> Array:
+    """Return the sums (m, 2) of the weights of some rows for m policies."""
+    return np.array([[w.sum() for w in near_and_weighted(q, rows)] for q in questions])
+
+
+def weighted_contexts(
+    questions: Sequence[Question], mean: Array, contexts: Contexts, rows: Sequence[Rows]
+) -> Array:
+    """Return what `imbalance` takes (m, 2, 2, p), by mean weights (m, 2) and the contexts."""
+    x = rows[0].need("x", "balance")
+    return np.array(
+        [
+            [
+                balance_sums(w, x, float(m), contexts)
+                for w, m in zip(near_and_weighted(q, rows), means, strict=True)
+            ]
+            for q, means in zip(questions, mean, strict=True)
+        ]
+    )
+
+
+def _balance_of(name: str, sums: Array, contexts: Contexts) -> Balance:
+    """Return the balance of the contexts before and after dividing by the propensity."""
+    before, after = (imbalance(one, contexts).in_sd for one in sums)
+    kept = np.argsort(-np.maximum(before, after), kind="stable")[:BALANCED]
+    return Balance(
+        policy=name,
+        contexts=tuple(contexts.names[k] for k in kept),
+        near=before[kept],
+        weighted=after[kept],
+    )
+
+
+def calibration(whole: Evaluation, seed: int) -> tuple[Calibration | None, Diagnostics]:
+    """Return the held-out calibration of the propensities, and its checks."""
+    if not whole.estimator.uses_propensity:
+        return None, Diagnostics((), ("The estimator uses no propensities.",))
+    rows = whole.survey.sample.thinned(CALIBRATION_ROWS)
+    try:
+        found = calibrated(whole.nuisances, rows, FOLDS, seed)
+    except TitrantError as error:
+        return None, Diagnostics((), (f"The propensities could not be calibrated: {error}",))
+    return found, Diagnostics.of(calibration_checks(found))

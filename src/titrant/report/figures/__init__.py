@@ -1,1 +1,0 @@
-"""Figures of a page: counts and results in, inline SVG out."""

@@ -1,0 +1,173 @@
+"""A small seeded slice of the benchmark of confounding, and how its records are kept.
+
+The slice would catch a default that no longer follows nonlinear confounding, not a shift of a few
+percent. The full run is `python -m benchmarks.confounding --plan`.
+"""
+
+import gzip
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from benchmarks.confounding import safe, study
+from benchmarks.confounding.designs import DESIGNS, GROUPS, TUNING
+from benchmarks.confounding.page import PAGE, Estimates, page, share_se
+from benchmarks.confounding.records import Task, records_in, run_missing
+from benchmarks.coverage.designs import Case
+
+import titrant as tt
+
+SEED = 78
+NONLINEAR = ("threshold", "periodic", "site number")
+SOUND = ("linear",)
+
+
+@pytest.mark.slow
+def test_a_slice_covers_and_is_closer_than_the_plain_models(replications):
+    tasks = [
+        Task(name, 400, i, SEED)
+        for name in (*NONLINEAR, *SOUND)
+        for i in range(replications(3, 30))
+    ]
+    tasks += [Task("site number", 1000, i, SEED) for i in range(replications(2, 20))]
+    records = [{"design": task.design, **study.study(task)} for task in tasks]
+    found = Estimates(records)
+    # .95 less three Monte-Carlo standard errors, the three estimates of a log counted as one; the
+    # plain models cover .62 here.
+    assert np.mean(found.covers) >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / len(records))
+    # The plain models are off by three times as much.
+    bent = Estimates([r for r in records if r["design"] in NONLINEAR])
+    default, plain = (np.sqrt(np.mean(bent.error_of(by) ** 2)) for by in ("default", "plain"))
+    assert default < plain
+    for by in ("default", "plain"):
+        each = Estimates(records, by)
+        assert np.all(each.number("low") <= each.number("value"))
+        assert np.all(each.number("value") <= each.number("high"))
+
+
+@pytest.mark.slow
+def test_the_study_makes_the_very_default_call():
+    task = Task("linear", 300, 0, SEED)
+    log, policies = study.log_of(task), TUNING["linear"].policies
+    expected, found = tt.compare(log, policies), study.study(task)["default"]
+    assert found["verdict"] == [
+        expected[name].diagnostics.verdict.value if name in expected.estimates else "refuse"
+        for name in policies
+    ]
+    for i, name in enumerate(policies):
+        if name in expected.estimates:
+            # Records keep five digits.
+            assert found["value"][i] == pytest.approx(expected[name].value, rel=1e-4)
+            assert found["low"][i] == pytest.approx(expected[name].interval()[0], rel=1e-4)
+
+
+def test_names_tell_designs_apart():
+    assert sum(map(len, GROUPS.values())) == len(DESIGNS)
+    assert not {*GROUPS["held out"], *GROUPS["fresh"]} & {*TUNING}
+    assert len(GROUPS["held out"]) == len(GROUPS["fresh"]) == 10
+
+
+BORROWED = {*GROUPS["calibration"], *GROUPS["known"]}
+"""Designs of another benchmark, whose one rule moves with the contexts as its doses do."""
+
+
+@pytest.mark.parametrize("name", [name for name in DESIGNS if name not in BORROWED])
+def test_policies_lie_inside_the_doses(name):
+    log = DESIGNS[name].draw(4000, [1])
+    low, high = np.quantile(log.treatment, [0.05, 0.95])
+    for policy in DESIGNS[name].policies.values():
+        tau = policy(log.context)
+        assert low <= tau.min() <= tau.max() <= high
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, design in GROUPS["calibration"].items() if isinstance(design.case, Case)],
+)
+def test_known_designs_are_those_of_calibration_with_their_propensities(name):
+    without, known = DESIGNS[name], DESIGNS[f"{name}, known"]
+    log, same = without.draw(200, [1]), known.draw(200, [1])
+    assert same.has_propensity
+    assert not log.has_propensity
+    for column in ("context", "treatment", "outcome"):
+        np.testing.assert_array_equal(getattr(same, column), getattr(log, column))
+    assert known.truths == without.truths
+
+
+def test_the_plan_is_balanced_wherever_it_stops():
+    tasks = study.plan(SEED)
+    for stop in (len(tasks) // 7, len(tasks) // 2):
+        done = Counter((t.n, t.design) for t in tasks[:stop])
+        for n in study.PLAN:
+            counts = [done[n, name] for name in {t.design for t in tasks if t.n == n}]
+            assert max(counts) - min(counts) <= 1
+            # Each size is as far as the whole, within one replication.
+            assert abs(max(counts) - study.PLAN[n] * stop / len(tasks)) <= 1.5
+
+
+def test_the_plan_is_as_large_as_the_page_says():
+    of_size = Counter(t.n for t in study.plan(SEED))
+    assert of_size[1000] == 200 * len(DESIGNS)
+    assert of_size[300] == 100 * len(DESIGNS)
+    assert of_size[5000] >= 30 * len(DESIGNS) / 3
+
+
+def written(path, records, rest=""):
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(gzip.compress((lines + rest).encode()))
+
+
+def test_runs_go_on_where_they_stopped(tmp_path):
+    path = tmp_path / "records.jsonl.gz"
+    tasks = [Task("linear", 10, i, 0) for i in range(3)]
+    known = {**tasks[1]._asdict(), "rows": 10, "cpu": 3.0}
+    written(path, [known], '{"design": "cut sho')
+    run_missing(path, tasks, count_rows, workers=1)
+    found = records_in(path)
+    # The known one is not made again, and a failure is on record.
+    assert [r["replication"] for r in found] == [1, 0, 2]
+    assert found[0] == known
+    assert found[1]["rows"] == 10
+    assert found[2]["failed"] == "ValueError: no such log"
+
+
+def test_a_file_cut_short_is_read_as_far_as_it_goes(tmp_path):
+    path = tmp_path / "records.jsonl.gz"
+    written(path, [{"rows": i, "noise": str(hash(i) * 7919)} for i in range(5000)])
+    path.write_bytes(path.read_bytes()[:-2000])
+    found = records_in(path)
+    assert 0 < len(found) < 5000
+    assert [r["rows"] for r in found] == list(range(len(found)))
+
+
+def test_code_that_finds_other_numbers_does_not_add_to_records(tmp_path):
+    path = tmp_path / "records.jsonl.gz"
+    tasks = [Task("linear", 10, i, 0) for i in range(2)]
+    old = {**tasks[0]._asdict(), "rows": 11, "cpu": 3.0}
+    written(path, [old])
+    with pytest.raises(SystemExit, match="--anew"):
+        run_missing(path, tasks, count_rows, workers=1)
+    assert records_in(path) == [old]
+    run_missing(path, tasks, count_rows, workers=1, anew=True)
+    assert [r["rows"] for r in records_in(path)] == [10, 10]
+
+
+def count_rows(task):
+    if task.replication == 2:
+        raise ValueError("no such log")
+    return {"rows": task.n, "cpu": 4.0}
+
+
+def test_the_error_of_a_share_counts_logs():
+    log = np.repeat(np.arange(100), 3)
+    covers = np.repeat(np.arange(100) < 90, 3)
+    every = np.ones(300, dtype=bool)
+    # Three equal estimates of a log tell no more than one: √(.9·.1/100), and a half more.
+    assert share_se(covers, every, log) == pytest.approx(math.sqrt(0.09 / 100 + 0.005**2))
+    assert share_se(every, every, log) == pytest.approx(0.005)
+
+
+def test_the_page_is_written_from_the_records():
+    assert PAGE.read_text() == page(records_in(study.RECORDS), records_in(safe.RECORDS))

@@ -1,0 +1,54 @@
+"""The golden numbers: that the quick ones still hold, and that a number that moves is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import golden
+import pytest
+from golden_cases import CASES
+
+KNOWN = Path(golden.__file__).with_suffix(".json")
+# Another processor or linear algebra rounds in its own way; the script itself asks for more.
+ANYWHERE = 1e-8
+
+
+def test_the_file_holds_every_case():
+    assert len(CASES) == 40
+    assert list(golden.read(KNOWN)) == list(CASES)
+
+
+@pytest.mark.parametrize("name", ["default_few", "boundaries_few", "compare_few"])
+def test_quick_cases_are_what_they_were(name):
+    told = golden.differences(CASES[name](), golden.read(KNOWN)[name], ANYWHERE)
+    assert not told, golden.report(name, told)
+
+
+def test_a_number_that_moves_appears_or_goes_is_told():
+    old = {"same": 1.0, "near": 2.0, "far": 2.0, "gone": 0.0, "missing": None, "zero": 0.0}
+    new = {"same": 1.0, "near": 2.0 + 1e-12, "far": 2.1, "missing": 1.0, "zero": 1e-13, "new": 3.0}
+    told = golden.differences(new, old)
+    assert list(told) == ["far", "gone", "missing", "new"]
+    assert "2.0 → 2.1, relative 5.0e-02" in golden.report("case", told)
+
+
+def test_only_the_farthest_numbers_of_a_case_are_listed():
+    old = {str(i): 1.0 for i in range(20)}
+    lines = golden.report("case", golden.differences({k: 1.0 + int(k) for k in old}, old))
+    assert lines.splitlines()[0] == "case: 19 numbers differ"
+    assert lines.splitlines()[1].startswith("    19: ")
+    assert lines.splitlines()[-1] == "    and 11 more"
+
+
+def test_what_is_written_compares_as_equal_and_a_change_gives_exit_code_1(
+    tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "golden.json"
+    monkeypatch.setitem(CASES, "default_few", lambda: {"value": 0.1 + 0.2, "none": None})
+    only = ["--only", "default_few"]
+    assert golden.main(["--write", str(path), *only]) == 0
+    assert golden.main(["--compare", str(path), *only]) == 0
+    assert "No number differs." in capsys.readouterr().out
+    monkeypatch.setitem(CASES, "default_few", lambda: {"value": 0.31, "none": None})
+    assert golden.main(["--compare", str(path), *only]) == 1
+    assert "1 cases differ" in capsys.readouterr().out
