@@ -13,21 +13,15 @@ from titrant.compiled.decorators import compiled, fast
 if TYPE_CHECKING:
     from titrant._types import Array
 
+    Ends = tuple[float, float]
+
 
 @fast
-def weights(
-    t: Array,
-    g: Array,
-    tau: Array,
-    low: float,
-    high: float,
-    h: float,
-    c: Array,
-    w: Array,
-    dw: Array,
+def set_weights(
+    t: Array, g: Array, tau: Array, ends: Ends, h: float, c: Array, w: Array, dw: Array
 ) -> None:
     """Set w = g·K((t − τ)/h) and ∂w/∂τ, each (B,); without branches, so that it vectorizes."""
-    r = 1.0 / h
+    (low, high), r = ends, 1.0 / h
     c0, c1, c2, c3, c4 = c[0], c[1], c[2], c[3], c[4]
     d1, d2, d3 = 2.0 * c2, 3.0 * c3, 4.0 * c4
     for i in range(len(t)):
@@ -42,12 +36,11 @@ def weights(
 
 
 @compiled
-def correct_near_bounds(
+def set_weights_near_bounds(
     t: Array,
     g: Array,
     tau: Array,
-    low: float,
-    high: float,
+    ends: Ends,
     h: float,
     c: Array,
     degree: int,
@@ -56,6 +49,7 @@ def correct_near_bounds(
     dw: Array,
 ) -> None:
     """Replace w and ∂w/∂τ (B,) of rows within h of a bound (2, B) by the boundary kernel's."""
+    low, high = ends
     for i in range(len(t)):
         dose = min(max(tau[i], low), high)
         left, right, v = (bounds[0, i] - dose) / h, (bounds[1, i] - dose) / h, (t[i] - dose) / h
@@ -67,22 +61,15 @@ def correct_near_bounds(
 
 
 @compiled
-def baselines(
-    table: Array,
-    start: int,
-    tau: Array,
-    low: float,
-    high: float,
-    grid: tuple[float, float],
-    b: Array,
-    db: Array,
+def set_baselines(
+    table: Array, start: int, tau: Array, ends: Ends, grid: Ends, b: Array, db: Array
 ) -> None:
     """Set b = r̂(τ, x) and ∂b/∂τ, each (B,), by the cubic Hermite interpolant of a dose table.
 
     table (n, G, 2) holds r̂ and its slope a step at the doses of a grid (first dose, step).
     Beyond the grid the curve is flat (see `titrant.outcome.table`).
     """
-    last = table.shape[1] - 1
+    (low, high), last = ends, table.shape[1] - 1
     for i in range(min(len(tau), len(table) - start)):
         place = (min(max(tau[i], low), high) - grid[0]) / grid[1]
         inside = low < tau[i] < high and 0.0 <= place <= last
