@@ -102,7 +102,9 @@ class PolicyObjective(Objective):
         Where no row is near a policy, an estimate may not exist: its value is then not finite.
         """
         if self._in_memory is not None:
-            return compiled_search().objective(np.ascontiguousarray(params), *self._in_memory)
+            points = np.ascontiguousarray(params)
+            found: tuple[Array, Array] = compiled_search().objective(points, *self._in_memory)
+            return found
         sums = self.statistics(params)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value, by_z, by_zz = penalized(sums, self.estimator, self._factors)

@@ -122,8 +122,13 @@ def search_statistics(
 
 def stacked(parts: Sequence[SearchStatistics]) -> SearchStatistics:
     """Return the statistics of several candidates on the same rows as one."""
-    together = {name: [getattr(part, name) for part in parts] for name in ("z", "dz", "zz", "dzz")}
-    return replace(parts[0], **{name: np.concatenate(found) for name, found in together.items()})
+    return replace(
+        parts[0],
+        z=np.concatenate([p.z for p in parts]),
+        dz=np.concatenate([p.dz for p in parts]),
+        zz=np.concatenate([p.zz for p in parts]),
+        dzz=np.concatenate([p.dzz for p in parts]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,11 @@ from titrant.compiled.decorators import compiled, inlined
 
 if TYPE_CHECKING:
     from titrant._types import Array
+
+    Row = tuple[float, float, float]
+    """κ, g and e of a row, see below."""
+    Line = tuple[Array, Array]
+    """Rows and kinds."""
 
 # Polynomials c₀ + c₁x + … as arrays (degree + 1,), constant first.
 
@@ -122,23 +126,15 @@ def ends(kappa: float, kinds: Array, p: int) -> tuple[float, float]:
 
 @inlined
 def add_inlined(
-    sums: Array,
-    to: int,
-    sign: float,
-    degree: int,
-    kinds: Array,
-    p: int,
-    u: float,
-    kappa: float,
-    g: float,
-    e: float,
+    sums: Array, to: int, sign: float, degree: int, kinds: Array, p: int, u: float, row: Row
 ) -> float:
     """Add sign × the polynomials of one row in x to sums[to], x counted from where its u is.
 
     Returns the weight g·K(u).
     """
     if degree == 2:  # noqa: PLR2004  (the default kernel, written out for speed)
-        return _add_quadratic(sums, to, sign, kinds, p, u, kappa, g, e)
+        return _add_quadratic(sums, to, sign, kinds, p, u, row)
+    kappa, g, e = row
     k = kinds[p, 2 : degree + 3].copy()
     shift(k, u)
     power = g
@@ -157,34 +153,18 @@ def add_inlined(
 
 @compiled
 def add_piece(
-    sums: Array,
-    to: int,
-    sign: float,
-    degree: int,
-    kinds: Array,
-    p: int,
-    u: float,
-    kappa: float,
-    g: float,
-    e: float,
+    sums: Array, to: int, sign: float, degree: int, kinds: Array, p: int, u: float, row: Row
 ) -> float:
     """Do the same as `add_inlined`, where it is not the whole work."""
-    return add_inlined(sums, to, sign, degree, kinds, p, u, kappa, g, e)
+    return add_inlined(sums, to, sign, degree, kinds, p, u, row)
 
 
 @inlined
 def _add_quadratic(
-    sums: Array,
-    to: int,
-    sign: float,
-    kinds: Array,
-    p: int,
-    u: float,
-    kappa: float,
-    g: float,
-    e: float,
+    sums: Array, to: int, sign: float, kinds: Array, p: int, u: float, row: Row
 ) -> float:
     """Add the polynomials of a row whose kernel is quadratic."""
+    kappa, g, e = row
     k0: float = g * (kinds[p, 2] + u * (kinds[p, 3] + u * kinds[p, 4]))
     k1 = g * kappa * (kinds[p, 3] + 2.0 * u * kinds[p, 4])
     k2 = g * kappa * kappa * kinds[p, 4]
@@ -205,17 +185,16 @@ def _add_quadratic(
 
 
 @compiled
-def sum_active(
-    sums: Array, to: int, degree: int, rows: Array, kinds: Array, beta: float, left: bool
-) -> None:
+def sum_active(sums: Array, to: int, degree: int, line: Line, beta: float, left: bool) -> None:
     """Set sums[to] to that of all pieces that carry weight just left or right of β."""
+    rows, kinds = line
     sums[to] = 0.0
     for i in range(rows.shape[1]):
         v, kappa, g, e = rows[0, i], rows[1, i], rows[2, i], rows[3, i]
         for p in range(len(kinds)):
             start, end = span(v, kappa, kinds, p)
             if start < beta < end or (beta == end if left else beta == start):
-                add_piece(sums, to, 1.0, degree, kinds, p, v + kappa * beta, kappa, g, e)
+                add_piece(sums, to, 1.0, degree, kinds, p, v + kappa * beta, (kappa, g, e))
 
 
 @compiled

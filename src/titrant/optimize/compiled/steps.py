@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # The sets that parameters stay in, as numbers: bounds, and a ball over the counted parameters.
 #
-# `limits` are an array (3, P), the lower and the upper bounds and 1 where a parameter counts for the
-# norm, and the radius of the ball, infinite if there is none. Bounds and a ball do not come together.
+# `limits` are an array (3, P), the lower and the upper bounds and 1 where a parameter counts for
+# the norm, and the radius of the ball, infinite without one. Bounds and balls are not combined.
 
 _ON_SPHERE = 1.0 - 1e-12
 """Share of the radius from which a point is on the sphere: projection rounds."""
@@ -31,7 +31,7 @@ _ON_SPHERE = 1.0 - 1e-12
 @compiled
 def project(x: Array, limits: Limits) -> None:
     """Move x (P,) to the nearest point of the set."""
-    (low, high, counted), radius = limits[0], limits[1]
+    low, high, counted, radius = limits[0][0], limits[0][1], limits[0][2], limits[1]
     norm = 0.0
     for k in range(len(x)):
         x[k] = min(max(x[k], low[k]), high[k])
@@ -61,7 +61,7 @@ def multiplier(x: Array, g: Array, limits: Limits) -> float:
 @compiled
 def reduce_gradient(x: Array, g: Array, limits: Limits, r: Array, free: Array) -> None:
     """Set r (P,) to the gradient without what the set holds back, free (P,) to 0 at held bounds."""
-    low, high, counted = limits[0]
+    low, high, counted = limits[0][0], limits[0][1], limits[0][2]
     mu = multiplier(x, g, limits)
     for k in range(len(x)):
         held = (x[k] <= low[k] and g[k] > 0.0) or (x[k] >= high[k] and g[k] < 0.0)

@@ -9,7 +9,7 @@ the same, bit for bit, in any company.
 that depends on each: one slope a row in place of one for each sum. Between the two a tape
 (T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a table b and ∂b: T
 is 2 or 4. Where rows are too many for a tape, or their sums are to be added to others,
-`added_sums` replays each block once for every sum.
+`added_sums` takes the slopes of every sum in the same pass.
 
 Arguments: params (m, P); blocks: phi (blocks, P, B), rows (blocks, 3, B) of t, e and 1/(h·q),
 bounds (blocks, 2, B) of the dose, table (n, G, 2) of r̂ and its slope a step, or none (0, 0, 2);
@@ -44,19 +44,29 @@ def added_sums(
 
     Only the first ``slopes`` of them are asked for; the others' are 0.
     """
-    phi, rows, bounds, table = blocks
-    m, size, count = len(params), phi.shape[2], 3 + len(pairs)
-    total, out = np.zeros((m, count)), np.zeros((m, count, phi.shape[1]))
-    tape = blank_tape(m, (phi[:1], rows[:1], bounds[:1], table))
+    phi, rows, _, table = blocks
+    m, size, count, first = len(params), phi.shape[2], 3 + len(pairs), 0 if table.shape[1] else 1
+    total, out = np.zeros((m + 1, count)), np.zeros((m + 1, count, phi.shape[1]))
+    tau, z, dz = aligned(2, size), aligned(2 * count, size), aligned(2 * count, size)
     for k in range(len(phi)):
-        curves = table[k * size : (k + 1) * size]
-        block = (phi[k : k + 1], rows[k : k + 1], bounds[k : k + 1], curves)
-        total += record(tape, params, block, pairs, how)
-        for s in range(0 if table.shape[1] else 1, slopes):
-            g = np.zeros((m, count))
-            g[:, s] = 1.0
-            out[:, s] += replay(tape, block, pairs, g)
-    return total, out
+        e = rows[k, 1]
+        for j in range(0, m, 2):
+            set_two_doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
+            for i in range(2):
+                at = i * count
+                set_terms(z[at], dz[at], z[at + 2], dz[at + 2], tau[i], k, blocks, how)
+                set_weighted(z[at + 2], e, 1.0, 0.0, z[at + 1])
+                set_weighted(dz[at + 2], e, 1.0, 0.0, dz[at + 1])
+                for s in range(first, 3):
+                    total[j + i, s] += total_of(z[at + s])
+                for s in range(3, count):
+                    one, two = at + pairs[s - 3, 0], at + pairs[s - 3, 1]
+                    total[j + i, s] += inner(z[one], z[two])
+                    dz[at + s] = 0.0
+                    add_product_slope(z[one], dz[one], z[two], dz[two], 1.0, dz[at + s])
+            for s in range(first, slopes):
+                pull_two(dz[s], dz[count + s], phi[k], out[j, s], out[j + 1, s])
+    return total[:m].copy(), out[:m].copy()
 
 
 @compiled
@@ -69,26 +79,19 @@ def blank_tape(candidates: int, blocks: Blocks) -> Array:
 @compiled
 def record(tape: Array, params: Array, blocks: Blocks, pairs: Index, how: How) -> Array:
     """Return Σ of b, w·e, w and of products (m, 3 + S), and fill the tape for `replay`."""
-    phi, rows, bounds, table = blocks
-    kernel, h, degree, low, high, grid = how
+    phi, rows, _, table = blocks
     m, size, kept = len(params), phi.shape[2], 4 if table.shape[1] else 2
     total = np.zeros((m + 1, 3 + len(pairs)))
     tau, z = aligned(2, size), aligned(3, size)
     for k in range(len(phi)):
-        t, e, unit = rows[k]
+        e = rows[k, 1]
         for j in range(0, m, 2):
             set_two_doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
             for i in range(2):
                 at = kept * (k * (m + 1) + j + i)
                 w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
-                ends = (low, high)
-                set_weights(t, unit, tau[i], ends, h, kernel, w, dw)
-                if degree >= 0:
-                    set_weights_near_bounds(
-                        t, unit, tau[i], ends, h, kernel, degree, bounds[k], w, dw
-                    )
+                set_terms(b, db, w, dw, tau[i], k, blocks, how)
                 if kept == 4:  # noqa: PLR2004
-                    set_baselines(table, k * size, tau[i], ends, grid, b, db)
                     total[j + i, 0] += total_of(b)
                 total[j + i, 1] += inner(w, e)
                 total[j + i, 2] += total_of(w)
@@ -118,7 +121,7 @@ def replay(tape: Array, blocks: Blocks, pairs: Index, g: Array) -> Array:
                 if squares_alone(pairs):
                     set_squared_slope(w, dw, e, by[1], by[2], 2.0 * by[3], slope[i])
                 else:
-                    set_weighted_slope(dw, e, by[1], by[2], slope[i])
+                    set_weighted(dw, e, by[1], by[2], slope[i])
                 if kept == 4:  # noqa: PLR2004
                     add_scaled(db, by[0], slope[i])
                 if not squares_alone(pairs) and by[3:].any():
@@ -130,6 +133,24 @@ def replay(tape: Array, blocks: Blocks, pairs: Index, g: Array) -> Array:
                             add_product_slope(z[one], dz[one], z[two], dz[two], by[3 + s], slope[i])
             pull_two(slope[0], slope[1], phi[k], out[j], out[j + 1])
     return out[:m].copy()
+
+
+@compiled
+def set_terms(
+    b: Array, db: Array, w: Array, dw: Array, tau: Array, k: int, blocks: Blocks, how: How
+) -> None:
+    """Set b, w and their slopes in τ, each (B,), on block k at doses tau (B,).
+
+    Without a table b stays as it is.
+    """
+    _, rows, bounds, table = blocks
+    kernel, h, degree, low, high, grid = how
+    t, g, ends = rows[k, 0], rows[k, 2], (low, high)
+    set_weights(t, g, tau, ends, h, kernel, w, dw)
+    if degree >= 0:
+        set_weights_near_bounds(t, g, tau, ends, h, kernel, degree, bounds[k], w, dw)
+    if table.shape[1]:
+        set_baselines(table, k * len(tau), tau, ends, grid, b, db)
 
 
 @compiled
@@ -151,7 +172,7 @@ def set_three_terms(w: Array, e: Array, b: Array, kept: int, z: Array) -> None:
     """Set z (3, B) to b, w·e, w, or to their slopes; without a table b stays 0."""
     if kept == 4:  # noqa: PLR2004
         z[0] = b
-    set_weighted_slope(w, e, 1.0, 0.0, z[1])
+    set_weighted(w, e, 1.0, 0.0, z[1])
     z[2] = w
 
 
@@ -225,15 +246,20 @@ def pull_two(first: Array, second: Array, phi: Array, out: Array, out_two: Array
         out_two[k + 2] += b2
         out_two[k + 3] += b3
     for k in range(whole, p):
-        out[k] += inner(first, phi[k])
-        out_two[k] += inner(second, phi[k])
+        p0 = phi[k]
+        a0 = b0 = 0.0
+        for i in range(size):
+            a0 += first[i] * p0[i]
+            b0 += second[i] * p0[i]
+        out[k] += a0
+        out_two[k] += b0
 
 
 @fast
-def set_weighted_slope(dw: Array, e: Array, g1: float, g2: float, out: Array) -> None:
-    """Set out (B,) to (g₁e + g₂)·∂w."""
+def set_weighted(w: Array, e: Array, g1: float, g2: float, out: Array) -> None:
+    """Set out (B,) to (g₁e + g₂)·w, or with ∂w for w to its slope."""
     for i in range(len(out)):
-        out[i] = (g1 * e[i] + g2) * dw[i]
+        out[i] = (g1 * e[i] + g2) * w[i]
 
 
 @fast
@@ -253,9 +279,7 @@ def add_scaled(a: Array, factor: float, out: Array) -> None:
 
 
 @fast
-def add_product_slope(
-    a: Array, da: Array, b: Array, db: Array, factor: float, out: Array
-) -> None:
+def add_product_slope(a: Array, da: Array, b: Array, db: Array, factor: float, out: Array) -> None:
     """Add factor × the slope of a·b to out (B,)."""
     for i in range(len(a)):
         out[i] += factor * (a[i] * db[i] + da[i] * b[i])

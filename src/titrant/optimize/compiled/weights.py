@@ -55,7 +55,7 @@ def set_weights_near_bounds(
         left, right, v = (bounds[0, i] - dose) / h, (bounds[1, i] - dose) / h, (t[i] - dose) / h
         # Rows that fill the last block have g = 0 and no bounds to speak of.
         if abs(v) <= 1.0 and (left > -1.0 or right < 1.0) and g[i] > 0.0:
-            value, slope = local_kernel(c, degree, v, left, right)
+            value, slope = local_kernel_slope(c, degree, v, left, right)
             w[i] = g[i] * value
             dw[i] = g[i] * slope / h if low < tau[i] < high else 0.0
 
@@ -88,20 +88,22 @@ def set_baselines(
 
 
 @compiled
-def local_kernel(c: Array, degree: int, v: float, low: float, high: float) -> tuple[float, float]:
+def local_kernel_slope(
+    c: Array, degree: int, v: float, low: float, high: float
+) -> tuple[float, float]:
     """Return K*(v) and h·∂K*/∂τ for |v| ≤ 1 (see `titrant.kernels.boundary`); degree 0 or 1.
 
     A bound that the dose has passed is held at 0 and does not move with it.
     """
-    value, slope = density(c, v), steepness(c, v)
-    left = density(c, low) if low <= 0.0 else 0.0
-    right = density(c, high) if high >= 0.0 else 0.0
+    value, slope = kernel_value(c, v), kernel_slope(c, v)
+    left = kernel_value(c, low) if low <= 0.0 else 0.0
+    right = kernel_value(c, high) if high >= 0.0 else 0.0
     lo, hi = max(min(low, 0.0), -1.0), min(max(high, 0.0), 1.0)
-    a0, d0 = area(c, 0, hi) - area(c, 0, lo), left - right
+    a0, d0 = kernel_area(c, 0, hi) - kernel_area(c, 0, lo), left - right
     if degree == 0:
         return value / a0, -slope / a0 - value * d0 / a0**2
-    a1, d1 = area(c, 1, hi) - area(c, 1, lo), lo * left - hi * right
-    a2, d2 = area(c, 2, hi) - area(c, 2, lo), lo * lo * left - hi * hi * right
+    a1, d1 = kernel_area(c, 1, hi) - kernel_area(c, 1, lo), lo * left - hi * right
+    a2, d2 = kernel_area(c, 2, hi) - kernel_area(c, 2, lo), lo * lo * left - hi * hi * right
     det = a0 * a2 - a1 * a1
     ddet = d0 * a2 + a0 * d2 - 2.0 * a1 * d1
     c0, c1 = a2 / det, -a1 / det
@@ -111,14 +113,14 @@ def local_kernel(c: Array, degree: int, v: float, low: float, high: float) -> tu
 
 
 @compiled
-def density(c: Array, v: float) -> float:
+def kernel_value(c: Array, v: float) -> float:
     """Return K(v)."""
     a = abs(v)
     return c[0] + a * (c[1] + a * (c[2] + a * (c[3] + a * c[4]))) if a <= 1.0 else 0.0
 
 
 @compiled
-def steepness(c: Array, v: float) -> float:
+def kernel_slope(c: Array, v: float) -> float:
     """Return K′(v) for |v| ≤ 1; 0 at a corner."""
     a = abs(v)
     slope = c[1] + a * (2.0 * c[2] + a * (3.0 * c[3] + a * 4.0 * c[4]))
@@ -126,7 +128,7 @@ def steepness(c: Array, v: float) -> float:
 
 
 @compiled
-def area(c: Array, j: int, u: float) -> float:
+def kernel_area(c: Array, j: int, u: float) -> float:
     """Return ∫₀ᵘ vʲK(v) dv for |u| ≤ 1."""
     a = abs(u)
     total = 0.0
