@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.survey import Survey
     from titrant.policies import Policy
 
-    Limits = tuple[float | Array, float | Array]
+    DoseLimits = tuple[float | Array, float | Array]
 
 
 RBF_RIDGE = 0.03
@@ -51,7 +51,7 @@ class PolicyClass(ABC):
         return self.on(survey.sample.log)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DoseLimits:
         """Between which doses its policies stay, each a number or (d,); infinite if anywhere."""
         return -np.inf, np.inf
 
@@ -112,7 +112,7 @@ class LinearClass(PolicyClass):
                 "A linear policy without an intercept has nothing to learn from a log without "
                 "contexts. Keep the intercept, or name contexts."
             )
-        x = columns(log.context, used)
+        x = used_columns(log.context, used)
         if not self.standardize:
             zero, one = np.zeros(x.shape[1]), np.ones(x.shape[1])
             return FittedLinear(zero, one, self.intercept, names, used, None)
@@ -156,7 +156,7 @@ class FittedLinear(FittedClass):
 
     def features(self, X: Array) -> Array:
         """Return φ (n, P)."""
-        x = columns(X, self.places)
+        x = used_columns(X, self.places)
         z = ((x if self.hold is None else self.hold.columns(x)) - self.center) / self.size
         return np.column_stack([np.ones(len(X)), z]) if self.intercept else z
 
@@ -218,7 +218,7 @@ class RBFClass(PolicyClass):
                 "Learn a constant policy, or name contexts."
             )
         rng = np.random.default_rng(self.seed)
-        x = columns(log.context, used)
+        x = used_columns(log.context, used)
         centers = self._centers(x, rng)
         scale = _usual_scale(x, rng) if self.scale is None else self.scale
         return FittedRBF(centers, scale, tuple(log.names[j] for j in used), used)
@@ -248,7 +248,7 @@ class FittedRBF(FittedClass):
 
     def features(self, X: Array) -> Array:
         """Return φ (n, 1 + m)."""
-        bumps = np.linalg.solve(self._root(), self._kernel(columns(X, self.places)).T).T
+        bumps = np.linalg.solve(self._root(), self._kernel(used_columns(X, self.places)).T).T
         return np.column_stack([np.ones(len(X)), bumps])
 
     def policy(self, params: Array) -> RBF:
@@ -295,7 +295,7 @@ class ClippedClass(PolicyClass):
         return self.inside.fitted(survey)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DoseLimits:
         """The narrower of these and of those inside."""
         lower, upper = self.inside.limits
         return np.maximum(lower, self.lower), np.minimum(upper, self.upper)
@@ -313,7 +313,7 @@ class OwnClass(PolicyClass, FittedClass):
         """Return the class for the contexts of a log."""
         places = places_of(self.own.features, log)
         beta = self.own.params
-        row = columns(log.context[:1], places)
+        row = used_columns(log.context[:1], places)
         slope = self.own.vjp(row, np.ones_like(self.own(row)))
         again = self.own.with_params(beta)
         if np.shape(slope) != np.shape(beta) or not np.array_equal(again.params, beta):
@@ -323,7 +323,7 @@ class OwnClass(PolicyClass, FittedClass):
 
     def features(self, X: Array) -> Array:
         """Return the contexts that the policy uses (n, p)."""
-        return X if self.places is None else columns(X, self.places)
+        return X if self.places is None else used_columns(X, self.places)
 
     def policy(self, params: Array) -> Policy:
         """Return the policy with other parameters."""
@@ -377,7 +377,7 @@ def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...
     return places(wanted, log.names, "policy to learn")
 
 
-def columns(X: Array, used: tuple[int, ...]) -> Array:
+def used_columns(X: Array, used: tuple[int, ...]) -> Array:
     """Return the columns of contexts X (n, p) at these places; X if that is all of it."""
     return X if used == tuple(range(X.shape[1])) else np.take(X, used, axis=1)
 

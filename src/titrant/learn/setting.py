@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
-    from titrant.learn.classes import FittedClass, Limits, PolicyClass
+    from titrant.learn.classes import DoseLimits, FittedClass, PolicyClass
     from titrant.optimize import Solution
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
@@ -152,7 +152,9 @@ class Units:
     high: float
 
     @classmethod
-    def of(cls, log: LoggedData, limits: Limits = (-np.inf, np.inf), *, tails: bool = True) -> Self:
+    def of(
+        cls, log: LoggedData, limits: DoseLimits = (-np.inf, np.inf), *, tails: bool = True
+    ) -> Self:
         """Return the units of a log with one treatment, for a class with these limits."""
         low, high = dose_range(log, limits, tails=tails)
         s = float(dose_sd(log)[0])
@@ -163,7 +165,7 @@ class Units:
         return cut(fitted.policy(params * self.dose_sd), self.low, self.high)
 
 
-def dose_range(log: LoggedData, limits: Limits, *, tails: bool) -> tuple[Array, Array]:
+def dose_range(log: LoggedData, limits: DoseLimits, *, tails: bool) -> tuple[Array, Array]:
     """Return the smallest and largest doses (d,) that a learned policy may give.
 
     They are within the limits of the class, possible in every row, and with ``tails`` between the
@@ -174,7 +176,7 @@ def dose_range(log: LoggedData, limits: Limits, *, tails: bool) -> tuple[Array, 
 
 
 def range_between(
-    possible: tuple[Array, Array], limits: Limits, ends: Array | None
+    possible: tuple[Array, Array], limits: DoseLimits, ends: Array | None
 ) -> tuple[Array, Array]:
     """Return the same from the doses possible in every row (d,) and quantiles of them (2, d)."""
     low, high = np.maximum(possible[0], limits[0]), np.minimum(possible[1], limits[1])
