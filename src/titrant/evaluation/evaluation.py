@@ -232,7 +232,7 @@ class Evaluation:
     def over_rows(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
         """Return the sum of a statistic over all blocks, in their order."""
         if self.held:
-            return self.engine.add_up(statistic, self._held_blocks)
+            return self.engine.add_up(OfFreshRows(statistic), self._held_blocks)
         return self.engine.add_up(OverBlocks(self.shown, statistic), self.source.partitions)
 
     def problem(self, i: int, estimator: SmoothedEstimator) -> Problem:
@@ -472,6 +472,17 @@ class OverBlocks(Generic[S]):
     def __call__(self, partition: Partition) -> S:
         """Return the sum over the blocks of one partition, in order."""
         return add_up(self.statistic, self.shown.blocks(partition))
+
+
+@dataclass(frozen=True, slots=True)
+class OfFreshRows(Generic[S]):
+    """A statistic of rows that stay: the weights that a pass asks for go with the pass."""
+
+    statistic: Callable[[Sequence[Rows]], S]
+
+    def __call__(self, rows: Sequence[Rows]) -> S:
+        """Return the statistic of one block."""
+        return self.statistic([replace(one) for one in rows])
 
 
 def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:
