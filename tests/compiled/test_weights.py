@@ -13,7 +13,7 @@ from titrant.compiled.weights import CHUNK
 from titrant.estimators import ESTIMATORS, DoublyRobust, Question, SelfNormalized, SmoothedEstimator
 from titrant.estimators import weight as weight_module
 from titrant.estimators.joint import joint_estimates, statistics_of
-from titrant.estimators.weight import compiled_weight, has_loop, numpy_weight, weight
+from titrant.estimators.weight import compiled_weight, has_loop, weight
 from titrant.kernels import KERNELS, Biweight, Boundary, Epanechnikov, Gaussian, Scale, Triangular
 from titrant.kernels.base import CompactKernel
 from titrant.kernels.polynomial import power_form
@@ -33,6 +33,12 @@ each_way = pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
 
 def question(estimator, h=H, policy=0):
     return Question(estimator, policy, Scale.of(h, 1))
+
+
+def numpy_weight(some, *smoothing):
+    """As `weight` computes those of few rows, whatever was asked of them before."""
+    assert not has_loop(smoothing[0], some)
+    return weight(replace(some), *smoothing)
 
 
 def assert_same(some, kernel, boundary, h):

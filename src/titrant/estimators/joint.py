@@ -240,8 +240,10 @@ def relayed(search: Search[R], put: Callable[[Ask], Ask], take: Callable[[Any], 
 
 def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
     """Return the statistics of some rows; rows[j] are those of policy number j."""
-    terms = [q.estimator.terms(rows[q.policy], q.scale) for q in questions]
-    weights = [q.estimator.weights(z) for q, z in zip(questions, terms, strict=True)]
+    terms, weights = [], []
+    for q in questions:
+        terms.append(q.estimator.terms(rows[q.policy], q.scale))
+        weights.append(q.estimator.weights(terms[-1]))
     return Statistics(
         Moments.of(np.concatenate(terms, axis=1)), Tally.of(np.stack(weights, axis=1))
     )

@@ -29,23 +29,18 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
     Estimates, intervals and checks ask for the same weights in one pass: `rows.known` keeps them.
     """
     asked = kernel, boundary, scale
-    if asked not in rows.known:
-        compute = compiled_weight if has_loop(kernel, rows) else numpy_weight
-        rows.known[asked] = frozen(compute(rows, kernel, boundary, scale))
-    return rows.known[asked]
-
-
-def numpy_weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
-    """Return w (n,): what the compiled loop is held against, and all that other kernels have."""
-    v, low, high = _in_bandwidths(rows, boundary, scale)
-    near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
-    factors = [
-        local_kernel(kernel, boundary, v[near, j], low[near, j], high[near, j])
-        for j in range(v.shape[1])
-    ]
-    w = np.zeros(len(v))
-    w[near] = np.prod(factors, axis=0) / (scale.volume * rows.need("q", "weight")[near])
-    return w
+    if asked in rows.known:
+        return rows.known[asked]
+    if has_loop(kernel, rows):
+        w = compiled_weight(rows, kernel, boundary, scale)
+    else:
+        v, low, high = _in_bandwidths(rows, boundary, scale)
+        near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
+        w = np.zeros(len(v))
+        w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
+        for j in range(v.shape[1]):
+            w[near] *= local_kernel(kernel, boundary, v[near, j], low[near, j], high[near, j])
+    return rows.known.setdefault(asked, frozen(w))
 
 
 def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
@@ -121,7 +116,7 @@ def bandwidth(scale: Scale) -> float:
 
 
 def compiled_weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
-    """Return w (n,), as `numpy_weight` does."""
+    """Return w (n,), as `weight` does in numpy."""
     from titrant.compiled.weights import all_weights  # noqa: PLC0415  (numba)
 
     w = np.empty(len(rows.y))

@@ -11,6 +11,7 @@ import numpy as np
 from titrant.errors import TitrantError, UntrustedEstimate
 from titrant.estimators import SmoothedEstimator, ask
 from titrant.evaluation.curves import curve_on, path_search_on
+from titrant.evaluation.schedule import served
 from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_checks
 from titrant.inference import Diagnostics
 from titrant.inference.balance import balance_sums, imbalance
@@ -128,7 +129,8 @@ def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
         return {}
 
     places = [whole.names.index(name) for name in drawn]
-    found = whole.together([path_search_on(whole, i, whole.problem(i, estimator)) for i in places])
+    searches = [path_search_on(whole, i, whole.problem(i, estimator)) for i in places]
+    found = served(searches, whole.over_rows)
     pairs = zip(drawn, found, strict=True)
     return {name: one for name, one in pairs if not isinstance(one, UntrustedEstimate)}
 

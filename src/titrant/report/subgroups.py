@@ -12,6 +12,7 @@ import numpy as np
 from titrant.errors import UntrustedEstimate
 from titrant.estimators import Ask, Discretized
 from titrant.estimators.joint import asked, relayed
+from titrant.evaluation.schedule import served
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.rules import ESS_NEEDED
 from titrant.report import counting
@@ -113,8 +114,8 @@ def subgroups(
     ]
     both = Pair(places, questions, level)
     searches = [_described(whole, both, part) for part in parts]
-    found = [one for one in whole.together(searches) if not isinstance(one, UntrustedEstimate)]
-    return tuple(found)
+    found = served(searches, whole.over_rows)
+    return tuple(one for one in found if not isinstance(one, UntrustedEstimate))
 
 
 def _parts(whole: Evaluation, tau: Array) -> Iterator[Part]:
