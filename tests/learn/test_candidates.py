@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from learn.examples import quadratic_log
-from titrant.learn.candidates import CANDIDATES, Candidate, first_starts, learn_candidates
+from titrant.learn.candidates import (
+    CANDIDATES,
+    Candidate,
+    LearningRows,
+    first_starts,
+    learn_candidates,
+)
 from titrant.learn.classes import LinearClass
-from titrant.learn.rows import LearningRows
 from titrant.learn.setting import Units
 from titrant.learn.tables import Curves
 from titrant.optimize import Ball, Box, Free, Status

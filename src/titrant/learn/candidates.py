@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from titrant.errors import InvalidArgument
 from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.kernels import Boundary, Epanechnikov
 from titrant.kernels.boundary import local_kernel
@@ -15,10 +16,65 @@ from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Scaled, Solut
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from titrant._types import Array
-    from titrant.learn.rows import LearningRows
+    from titrant.data import LoggedData
+    from titrant.learn.classes import FittedClass
     from titrant.learn.setting import Units
+    from titrant.learn.tables import Curves
     from titrant.optimize import Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRows:
+    """n rows as a search for P parameters sees them."""
+
+    phi: Array
+    """Features (n, P), times s: parameters are in units of s."""
+    roughness: Array
+    """How much a ridge counts each parameter (P,)."""
+    t: Array
+    y: Array
+    q: Array
+    """Propensities (n,), not floored."""
+    lower: Array | None
+    """Bounds of the dose (n,), or None."""
+    upper: Array | None
+    curves: Curves | None = None
+    """An outcome model that has not seen these rows."""
+
+    @classmethod
+    def of(cls, log: LoggedData, q: Array, fitted: FittedClass, units: Units) -> Self:
+        """Return the rows of a log with one treatment."""
+        bounds = (log.lower[:, 0].copy(), log.upper[:, 0].copy()) if log.bounded else (None, None)
+        phi = fitted.features(log.context) * units.dose_sd
+        return cls(phi, fitted.roughness, log.treatment, log.outcome, q, *bounds)
+
+    def only(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the rows, without their outcome model."""
+        return replace(
+            self,
+            phi=self.phi[rows],
+            t=self.t[rows],
+            y=self.y[rows],
+            q=self.q[rows],
+            lower=None if self.lower is None else self.lower[rows],
+            upper=None if self.upper is None else self.upper[rows],
+            curves=None,
+        )
+
+    def with_curves(self, curves: Curves) -> Self:
+        """Return the same rows with an outcome model."""
+        return replace(self, curves=curves)
+
+    @property
+    def model(self) -> Curves:
+        """The outcome model."""
+        if self.curves is None:
+            raise InvalidArgument("These rows carry no outcome model; give one by `with_curves`.")
+        return self.curves
+
 
 # Scoring candidates on rows that had no part in learning them.
 
@@ -170,7 +226,7 @@ WORSE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOutScores:
     """Scores of all candidates and of their average on rows that had no part in learning them."""
 
     score: Array
