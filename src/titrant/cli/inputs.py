@@ -311,14 +311,11 @@ def _peeled(spec: str) -> tuple[int, str]:
 
 
 def _logged_mean(log: Source) -> Policy:
-    from titrant.evaluation.survey import HeldSurvey, survey_of  # noqa: PLC0415
+    from titrant.evaluation.survey import survey_of  # noqa: PLC0415
     from titrant.execute import as_engine  # noqa: PLC0415
     from titrant.policies import Constant  # noqa: PLC0415
 
-    survey = survey_of(log, as_engine(None, log))
-    if isinstance(survey, HeldSurvey):
-        return Constant(survey.log.treatment.mean(axis=0))
-    mean = survey.sums.moments.mean[: log.dimension]
+    mean = survey_of(log, as_engine(None, log)).mean_dose
     return Constant(float(mean[0]) if len(mean) == 1 else mean)
 
 

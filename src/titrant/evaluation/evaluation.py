@@ -379,7 +379,7 @@ class Evaluation:
         survey = self.survey
         return Ground(
             contexts=survey.contexts,
-            bins=Bins.of(survey.sample.log.context, survey.contexts.names, survey.held),
+            bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.held),
             support=Support.of(
                 survey.sample.log,
                 self.nuisances.floor,
@@ -392,8 +392,8 @@ class Evaluation:
             bounded=self.source.bounded,
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
-            outcomes=tuple(outcome_findings(survey.sample.log)),
-            columns=tuple(context_findings(survey.sample.log, survey.held)),
+            outcomes=tuple(outcome_findings(survey.looked_at)),
+            columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
