@@ -64,10 +64,12 @@ def test_some_rows_of_rows():
     rows, units = rows_of(log)
     index = np.array([3, 5, 8])
     part = LearningRows.of(log.rows(index), log.propensity[index], LinearClass().on(log), units)
-    kept = rows.only(index)
-    for name in ("phi", "t", "y", "q", "lower", "upper"):
-        np.testing.assert_array_equal(getattr(kept, name), getattr(part, name))
-    assert kept.curves is None
+    table = DoseTable(rows.table.lower, rows.table.upper, rows.table.values[index])
+    kept = rows.only(index, Curves(table, rows.rows.r_logged[index]))
+    np.testing.assert_array_equal(kept.phi, part.phi)
+    for name in ("t", "y", "q", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(kept.rows, name), getattr(part.rows, name))
+    assert len(kept.table.values) == 3
 
 
 # Three candidates on four rows, by hand.

@@ -38,8 +38,6 @@ from titrant.optimize import (
     exact_line,
     search_statistics,
 )
-from titrant.optimize import affine as affine_module
-from titrant.optimize import objective as objective_module
 from titrant.optimize.compiled import pieces, search, steps, sums, sweep
 
 SAME = 1e-11  # relative: the same sums in another order
@@ -201,8 +199,6 @@ def plain_python(monkeypatch):
     """Run the compiled modules as Python: every function the one that was compiled."""
 
     def switch():
-        monkeypatch.setattr(affine_module, "compiled_sums", lambda: sums)
-        monkeypatch.setattr(objective_module, "compiled_search", lambda: search)
         for module in COMPILED:
             for key, value in vars(module).copy().items():
                 if isinstance(value, CPUDispatcher):

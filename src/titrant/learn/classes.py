@@ -177,25 +177,12 @@ class FittedLinear(FittedClass):
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantClass(PolicyClass, FittedClass):
-    """τ(x) = dose."""
+class ConstantClass(PolicyClass):
+    """τ(x) = dose: linear in no context."""
 
-    def on(self, log: LoggedData) -> Self:  # noqa: ARG002
-        """Return the class itself: it has no scales."""
-        return self
-
-    def features(self, X: Array) -> Array:
-        """Return 1 (n, 1)."""
-        return np.ones((len(X), 1))
-
-    def policy(self, params: Array) -> Constant:
-        """Return the constant policy."""
-        return _constant(params[0])
-
-    @property
-    def penalized(self) -> Array:
-        """Nothing."""
-        return np.zeros(1)
+    def on(self, log: LoggedData) -> FittedLinear:
+        """Return the class for a log; it has no scales."""
+        return LinearClass(features=(), standardize=False).on(log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

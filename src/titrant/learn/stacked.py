@@ -221,7 +221,7 @@ class StackedDR(Procedure):
         models = self._models()
         tables = self._tables(models, losses, units, progress)
         held_out = self._held_out(tables, rows, units, progress)
-        stack = tables.without_own.weights(rows.y)
+        stack = tables.without_own.weights(losses.outcome)
         learned = rows.with_curves(tables.without_own.stacked(stack))
         params, solutions = learn_candidates(self.candidates, learned, units, self.constraint)
         progress("candidates", self.folds + 1, self.folds + 1)
@@ -268,20 +268,20 @@ class StackedDR(Procedure):
         self, tables: CrossTables, rows: LearningRows, units: Units, progress: Progress
     ) -> HeldOutScores:
         """Learn all candidates without each fold and score them on it."""
-        score = np.empty((len(self.candidates), len(rows.t)))
+        score = np.empty((len(self.candidates), len(rows.phi)))
         parts = []
         for k, without in enumerate(tables.without_both):
             train, test = np.flatnonzero(tables.fold != k), np.flatnonzero(tables.fold == k)
             seen = without.only(train)
-            stack = seen.weights(rows.y[train])
-            learned = rows.only(train).with_curves(seen.stacked(stack))
+            stack = seen.weights(rows.rows.y[train])
+            learned = rows.only(train, seen.stacked(stack))
             params, _ = learn_candidates(self.candidates, learned, units, self.constraint)
-            graded = rows.only(test).with_curves(tables.without_own.only(test).stacked(stack))
+            graded = rows.only(test, tables.without_own.only(test).stacked(stack))
             score[:, test] = scores(params, graded, units)
             parts.append((test, params, graded))
             progress("candidates", k + 1, self.folds + 1)
         weights = weights_of(score)
-        average = np.empty(len(rows.t))
+        average = np.empty(len(rows.phi))
         for test, params, graded in parts:
             average[test] = scores((weights @ params)[None], graded, units)[0]
         return HeldOutScores(score, weights, average)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +18,6 @@ from titrant.kernels.polynomial import polynomial
 from titrant.optimize.sums import SearchStatistics, Second
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from titrant._types import Array
     from titrant.kernels import Kernel
     from titrant.outcome.table import DoseTable
@@ -35,14 +32,6 @@ _FEWEST, _MOST = 64, 1024
 """Rows of a block."""
 _LINE = 8
 """Numbers of a cache line; the rows of a block are a multiple."""
-
-
-@cache
-def compiled_sums() -> ModuleType:
-    """Return the compiled loops, which load numba; looked up once, as a search calls them often."""
-    from titrant.optimize.compiled import sums  # noqa: PLC0415
-
-    return sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +81,9 @@ class AffineSearch:
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P)."""
-        z, dz = compiled_sums().added_sums(np.ascontiguousarray(params), *self.packed)
+        from titrant.optimize.compiled.sums import added_sums  # noqa: PLC0415  (numba)
+
+        z, dz = added_sums(np.ascontiguousarray(params), *self.packed)
         k = 1 if self.direct else _TERMS
         zz, dzz = self._matrix(z[:, _TERMS:]), self._matrix(dz[:, _TERMS:])
         return SearchStatistics(len(self.t), z[:, :k], dz[:, :k], zz, dzz, self.center)

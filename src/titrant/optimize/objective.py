@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,21 +27,12 @@ from titrant.optimize.sums import Second
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from titrant._types import Array
     from titrant.estimators import Estimator
     from titrant.optimize.sums import SearchStatistics
 
     Factors = tuple[float, float, float, float]
-
-
-@cache
-def compiled_search() -> ModuleType:
-    """Return the compiled search of rows in memory, which loads numba; looked up once."""
-    from titrant.optimize.compiled import search  # noqa: PLC0415
-
-    return search
 
 
 class Objective(ABC):
@@ -102,9 +92,9 @@ class PolicyObjective(Objective):
         Where no row is near a policy, an estimate may not exist: its value is then not finite.
         """
         if self._in_memory is not None:
-            points = np.ascontiguousarray(params)
-            found: tuple[Array, Array] = compiled_search().objective(points, *self._in_memory)
-            return found
+            from titrant.optimize.compiled.search import objective  # noqa: PLC0415  (numba)
+
+            return objective(np.ascontiguousarray(params), *self._in_memory)
         sums = self.statistics(params)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             value, by_z, by_zz = penalized(sums, self.estimator, self._factors)
