@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import titrant as tt
+from titrant import learning
 from titrant.evaluation import nuisance
 from titrant.evaluation.nuisance import MOST_MINUTES, check_work, outcome_work, propensity_work
 from titrant.learn import setting
