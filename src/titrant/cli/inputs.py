@@ -73,7 +73,7 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
 
 def announce(encoded: Encoded, *, chosen: bool) -> None:
     """Say how contexts were made, and which they are when they were chosen for the user."""
-    from titrant.data.wording import listed  # noqa: PLC0415
+    from titrant.data.phrases import listed  # noqa: PLC0415
 
     for sentence in encoded.notes:
         note(sentence)

@@ -216,7 +216,7 @@ class Advice:
 def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
     """Return which rows (n,) of contexts x (n, p) are strange to the training, in which way."""
     from titrant.data.encode import unseen  # noqa: PLC0415
-    from titrant.data.wording import listed  # noqa: PLC0415
+    from titrant.data.phrases import listed  # noqa: PLC0415
 
     ranges = zip(training.names, training.low, training.high, training.beyond(x).T, strict=True)
     beyond = {f"`{name}` beyond {low:.6g} … {high:.6g}": rows for name, low, high, rows in ranges}

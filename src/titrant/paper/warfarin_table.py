@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.data import wording
 from titrant.data.columns import check_present
 from titrant.data.logged import LoggedData
+from titrant.data.phrases import unreadable
 from titrant.data.validate import frozen
 from titrant.errors import DataError
 
@@ -461,7 +461,7 @@ def load_warfarin(path: str | PathLike[str]) -> Cohort:
     except (ValueError, csv.Error) as reason:  # also cells that are no numbers, and bad encodings
         if isinstance(reason, DataError):
             raise
-        raise wording.unreadable(str(file), "the warfarin table", reason) from None
+        raise unreadable(str(file), "the warfarin table", reason) from None
 
 
 def simulated_cohort(n: int = _PATIENTS, seed: int = 0) -> Cohort:
