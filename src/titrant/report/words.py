@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.report.content import Report
 
@@ -100,6 +101,18 @@ def drawn_note(report: Report) -> str | None:
     return f"Figures show {drawn}; {left} more are in this table."
 
 
+def refused_at(curve: Curve) -> list[str]:
+    """Return the doses at which the log cannot answer."""
+    return list(dict.fromkeys(f"{dose:.4g}" for dose in curve.refused))
+
+
+def remarks(estimate: Estimate) -> list[str]:
+    """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
+    flag = None if estimate.bandwidth is None else estimate.bandwidth.flag
+    said = (flag, estimate.confidence.note, *estimate.diagnostics.notes)
+    return [remark for remark in said if remark]
+
+
 def sentence(text: str | None) -> str | None:
     """Return a text with a capital at its beginning and a full stop at its end.
 
@@ -117,10 +130,9 @@ def quoted(name: str) -> str:
 
 
 def _best(report: Report, name: str) -> str:
-    found = report.comparison[name]
-    value = _with_interval(report, found.value, _ends(report, name))
     extreme = "highest" if report.maximize else "lowest"
-    return f"{quoted(name)} has the {extreme} estimated mean {report.log.outcome}: {value}."
+    mean = f"estimated mean {report.log.outcome}"
+    return f"{quoted(name)} has the {extreme} {mean}: {_value(report, name)}."
 
 
 def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> str:
@@ -128,19 +140,20 @@ def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> s
     return f"{written} ({percent(report.level)} interval {interval})"
 
 
+def _value(report: Report, name: str) -> str:
+    return _with_interval(report, report.comparison[name].value, report.interval(name))
+
+
 def _nothing_better(report: Report) -> str:
     extreme = "higher" if report.maximize else "lower"
-    found = report.comparison[report.status_quo].value
-    value = _with_interval(report, found, _ends(report, report.status_quo))
     return (
         f"No policy has a {extreme} estimated mean {report.log.outcome} than the status quo, "
-        f"{value}."
+        f"{_value(report, report.status_quo)}."
     )
 
 
 def _only_status_quo(report: Report) -> str:
-    found = report.comparison[report.status_quo].value
-    value = _with_interval(report, found, _ends(report, report.status_quo))
+    value = _value(report, report.status_quo)
     return f"The status quo has a mean {report.log.outcome} of {value}."
 
 
@@ -186,10 +199,6 @@ def _kept(learned: Mapping[str, Any]) -> str:
 def _learned_name(learned: Mapping[str, Any]) -> str:
     """Return the learned policy's name, unless it says no more than that."""
     return "the learned policy" if learned["name"] == "learned" else quoted(learned["name"])
-
-
-def _ends(report: Report, name: str) -> tuple[float, float]:
-    return report.interval(name)
 
 
 def _listed(names: list[str]) -> str:
