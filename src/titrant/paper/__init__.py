@@ -7,7 +7,7 @@ as they come (`running`, `notebook`), and ends as a table with verdicts (`result
 
 from __future__ import annotations
 
-from titrant.paper import figure_1, figure_2, figure_4, figure_5, table_1, theory
+from titrant.paper import figure_1, figure_2, figure_4, ten_contexts, theory, warfarin
 from titrant.paper.result import Result, Row, Verdict
 from titrant.paper.study import Findings, Piece, Settings, Study, Task
 
@@ -19,9 +19,9 @@ STUDIES: dict[str, Study] = {
         figure_2.UNIFORM,
         figure_2.NORMAL,
         figure_4.STUDY,
-        figure_5.STUDY,
-        table_1.FIGURE_6,
-        table_1.TABLE_1,
+        ten_contexts.STUDY,
+        warfarin.FIGURE_6,
+        warfarin.TABLE_1,
         theory.STUDY,
     )
 }

@@ -137,9 +137,9 @@ def _spread(pieces: Sequence[Piece], kernel: str) -> Row:
         / answers(pieces, kernel, JUDGED, "value").std()
     )
     return Row(
-        label=f"discretized ÷ {kernel}",
-        quantity="ratio of sd",
-        ours=ratio,
+        f"discretized ÷ {kernel}",
+        "ratio of sd",
+        ratio,
         # An sd of R values is known to 1/√(2R) of itself, and there are two.
         se=ratio / float(np.sqrt(len(where(pieces, {"n": JUDGED})))),
         note=(

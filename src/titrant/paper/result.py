@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -50,15 +50,8 @@ def mean_row(
     if known is not None:
         mean, rmse = known
         half = 2.0 * np.sqrt(max(rmse**2 - mean**2, 0.0) / _REFERENCE_REPLICATIONS)
-        band = (mean - float(half), mean + float(half))
-    return Row(
-        label=label,
-        quantity="mean error",
-        ours=float(errors.mean()),
-        se=standard_error(errors),
-        band=band,
-        note=note,
-    )
+        band = around(mean, float(half))
+    return mean_of(label, "mean error", errors, band=band, note=note)
 
 
 def rmse_row(
@@ -66,14 +59,28 @@ def rmse_row(
 ) -> Row:
     """Return the root of the mean of squared errors, in a band of a fifth around the known one."""
     rmse = float(np.sqrt(squares.mean()))
-    return Row(
-        label=label,
-        quantity=quantity,
-        ours=rmse,
-        se=standard_error(squares) / (2.0 * rmse) if rmse else 0.0,
-        band=None if known is None else ((1 - _RMSE_SHARE) * known, (1 + _RMSE_SHARE) * known),
-        note=note,
-    )
+    se = standard_error(squares) / (2.0 * rmse) if rmse else 0.0
+    band = None if known is None else ((1 - _RMSE_SHARE) * known, (1 + _RMSE_SHARE) * known)
+    return Row(label, quantity, rmse, se=se, band=band, note=note)
+
+
+def mean_of(
+    label: str,
+    quantity: str,
+    values: Array,
+    *,
+    paper: float | None = None,
+    band: tuple[float, float] | None = None,
+    note: str = "",
+) -> Row:
+    """Return the mean of values over replications, with its standard error."""
+    mean, se = float(values.mean()), standard_error(values)
+    return Row(label, quantity, mean, se=se, paper=paper, band=band, note=note)
+
+
+def around(center: float, half: float) -> tuple[float, float]:
+    """Return the band that reaches so far to both sides of its center."""
+    return center - half, center + half
 
 
 def standard_error(values: Array) -> float:
@@ -98,13 +105,14 @@ class Verdict(Enum):
     REPORTED = "reported"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One number of a study beside the paper's and the band in which it should land."""
 
     label: str
     quantity: str
     ours: float
+    _: KW_ONLY
     se: float | None = None
     """How far `ours` moves from one set of replications to another."""
     paper: float | None = None

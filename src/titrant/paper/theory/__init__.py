@@ -15,16 +15,15 @@ from titrant.paper.theory.drawing import draw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     from titrant.paper.study import Measurement, Piece, Settings, Task
-    from titrant.paper.theory.designs import Part
 
 
-PARTS: dict[str, Part] = {
-    module.PART.name: module.PART
-    for module in (expansion, consistency, doubly, generalization, boundary, descent)
+PARTS: dict[str, ModuleType] = {
+    part.NAME: part for part in (expansion, consistency, doubly, generalization, boundary, descent)
 }
-"""Every part by its name, in the order of the paper."""
+"""Every part by its name, in the order of the paper: its tasks carry the name under "part"."""
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -34,12 +33,13 @@ def tasks(settings: Settings) -> list[Task]:
 
 def measure(task: Task) -> Measurement:
     """Return what the task's part measures."""
-    return PARTS[task["part"]].measure(task)
+    found: Measurement = PARTS[task["part"]].measure(task)
+    return found
 
 
 def summarize(pieces: Sequence[Piece]) -> Findings:
     """Return the findings of all parts, one after the other."""
-    each = [
+    each: list[Findings] = [
         part.summarize([piece for piece in pieces if piece.task["part"] == name])
         for name, part in PARTS.items()
     ]

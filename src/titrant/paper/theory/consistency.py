@@ -5,14 +5,15 @@ The paper asks for the second only; the rows with a fixed h show why that is not
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import titrant as tt
-from titrant.paper.result import Row, rmse_row, where
+from titrant.paper.result import Row, around, rmse_row, where
 from titrant.paper.study import Findings
-from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, Part, Well
+from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, Well
 from titrant.paper.theory.expansion import predicted
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
         wanted = _predicted(name, n)
         squares = errors(pieces, name, "best h", n) ** 2
         row = rmse_row(f"{label}, best h", squares, None, quantity=f"RMSE, n = {n:,}")
-        rows.append(_banded(row, (0.92 * wanted, 1.08 * wanted)))
+        rows.append(replace(row, band=(0.92 * wanted, 1.08 * wanted)))
     bias = predicted(name).bias(FIXED)
     stuck = rmse_row(
         f"{label}, h = {FIXED} for all n",
@@ -105,7 +106,7 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     return [
         *rows,
         _rate(f"{label}, best h", "best h", name, pieces, _predicted_power(name), paper=RATE),
-        _banded(stuck, (0.9 * bias, 1.15 * bias)),
+        replace(stuck, band=(0.9 * bias, 1.15 * bias)),
         _rate(f"{label}, nh = {REACHED:g} for all n", "fixed nh", name, pieces, 0.0),
     ]
 
@@ -125,14 +126,8 @@ def _rate(
     power = _power([_rmse(e) for e in each])
     # The log of an RMSE of R errors has the standard error 1/√(2R).
     se = float(np.sqrt(np.sum(x**2 / [2 * len(e) for e in each])) / (x @ x))
-    return Row(
-        label=label,
-        quantity="power of n in the RMSE",
-        ours=power,
-        se=se,
-        paper=paper,
-        band=(wanted - 0.05, wanted + 0.05),
-    )
+    band = around(wanted, 0.05)
+    return Row(label, "power of n in the RMSE", power, se=se, paper=paper, band=band)
 
 
 def _power(rmse: Sequence[float]) -> float:
@@ -153,17 +148,3 @@ def _predicted(name: str, n: int) -> float:
 
 def _rmse(errors: Array) -> float:
     return float(np.sqrt(np.mean(errors**2)))
-
-
-def _banded(row: Row, band: tuple[float, float]) -> Row:
-    return Row(
-        label=row.label,
-        quantity=row.quantity,
-        ours=row.ours,
-        se=row.se,
-        band=band,
-        note=row.note,
-    )
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)
