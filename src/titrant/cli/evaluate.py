@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from titrant.evaluation.evaluation import Comparison, Evaluation
-    from titrant.inference import Diagnostics
     from titrant.policies import Policy
 
 
@@ -105,21 +104,13 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
 
     output = asked.output
     check_outputs(
-        [
-            ("--html", output.html),
-            ("--json", output.json),
-            ("--save-config", asked.run.save_config),
-        ],
-        [
-            ("LOG", asked.log.log),
-            *inputs.files(asked.policies.policy),
-            ("--config", asked.run.config),
-        ],
+        asked.run,
+        [("--html", output.html), ("--json", output.json)],
+        [("LOG", asked.log.log), *inputs.files(asked.policies.policy)],
     )
     how = inputs.method(asked.method, asked.log)
     with ExitStack() as stack:
         with bar(READING, FITTING, ESTIMATING) as steps:
-            steps.begin(READING)
             opened = stack.enter_context(inputs.opened(asked.log, asked.cluster))
             rules = inputs.policies(asked.policies.policy, opened.log)
             save_config(asked.run.save_config)
@@ -167,7 +158,6 @@ def _page(
     from titrant.report import gather, render  # noqa: PLC0415
 
     with bar(REPORTING) as steps:
-        steps.begin(REPORTING)
         report = gather(
             comparison,
             evaluation,
@@ -212,6 +202,7 @@ def check(
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
     """
+    from titrant.cli import results  # noqa: PLC0415
     from titrant.inference import Verdict  # noqa: PLC0415
 
     if len(options.policy) > 1:
@@ -219,28 +210,19 @@ def check(
             f"`titrant check` takes one policy at a time; got {len(options.policy)}. "
             "Call it once for each, or use `titrant compare`."
         )
-    check_outputs(
-        [("--json", options.json), ("--save-config", run.save_config)],
-        [("LOG", log.log), *inputs.files(options.policy), ("--config", run.config)],
-    )
+    read = [("LOG", log.log), *inputs.files(options.policy)]
+    check_outputs(run, [("--json", options.json)], read)
     how = inputs.method(method, log)
     with bar(READING, CHECKING) as steps, ExitStack() as stack:
-        steps.begin(READING)
         opened = stack.enter_context(inputs.opened(log, cluster))
         policy = next(iter(inputs.policies(options.policy, opened.log).values()), None)
         save_config(run.save_config)
         steps.begin(CHECKING)
         found = tt.check(opened.log, policy, **how, seed=method.seed, executor=opened.executor)
-    _show_checks(found, options.json)
-    if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
-        click.get_current_context().exit(REFUSED)
-
-
-def _show_checks(found: Diagnostics, path: str | None) -> None:
-    from titrant.cli import results  # noqa: PLC0415
-
-    if path != PIPE:
+    if options.json != PIPE:
         show(results.checks(found))
     for remark in found.notes:
         note(f"Note: {remark}")
-    write_json(path, found.to_dict())
+    write_json(options.json, found.to_dict())
+    if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
+        click.get_current_context().exit(REFUSED)

@@ -130,7 +130,6 @@ def learn(
     inputs.check_one_propensity(options.propensity_model, log)
     with ExitStack() as stack:
         with bar(READING, LEARNING) as steps:
-            steps.begin(READING)
             opened = stack.enter_context(inputs.opened(log, workers))
             against = inputs.policies(options.against, opened.log)
             save_config(run.save_config)
@@ -147,11 +146,10 @@ def _check_files(
     log: LogOptions, options: LearnOptions, output: OutputOptions, run: RunOptions
 ) -> None:
     """Refuse files that cannot be written, or that are read too."""
-    policy = ("--output", options.output)
-    page, result = ("--html", output.html), ("--json", output.json)
     check_outputs(
-        [policy, page, result, ("--save-config", run.save_config)],
-        [("LOG", log.log), *inputs.files(options.against, "--against"), ("--config", run.config)],
+        run,
+        [("--output", options.output), ("--html", output.html), ("--json", output.json)],
+        [("LOG", log.log), *inputs.files(options.against, "--against")],
         made=[("--checkpoint", options.checkpoint)],
     )
     if options.safe_level != "ok" and not options.safe:

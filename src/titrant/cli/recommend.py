@@ -134,10 +134,8 @@ def recommend(options: RecommendOptions, run: RunOptions) -> None:
     """
     from titrant.policies import load_training  # noqa: PLC0415
 
-    check_outputs(
-        [("--output", options.output), ("--save-config", run.save_config)],
-        [("POLICY", options.policy_file), ("TABLE", options.table), ("--config", run.config)],
-    )
+    read = [("POLICY", options.policy_file), ("TABLE", options.table)]
+    check_outputs(run, [("--output", options.output)], read)
     check_format("--output", options.output)
     policy = tt.load_policy(options.policy_file)
     chosen = listed_columns(options.context)

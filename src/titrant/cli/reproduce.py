@@ -82,8 +82,9 @@ def reproduce(options: ReproduceOptions, run: RunOptions) -> None:
 
     well, studies = True, _chosen(options)
     check_outputs(
-        [("--save-config", run.save_config)],
-        [("--data", options.data or os.environ.get(VARIABLE)), ("--config", run.config)],
+        run,
+        (),
+        [("--data", options.data or os.environ.get(VARIABLE))],
         made=[("--out", path) for study in studies for path in _files(study, options)],
     )
     save_config(run.save_config)

@@ -272,7 +272,6 @@ def learned_page(
     """
     known = policies(learner)
     with bar(REPORTING) as steps:
-        steps.begin(REPORTING)
         report = gather(
             honest_value(learner).comparison,
             Evaluation.of(log, known, learner.grade, learner.propensity, learner.executor),

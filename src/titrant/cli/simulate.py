@@ -75,12 +75,10 @@ def simulate(options: SimulateOptions, run: RunOptions) -> None:
     """
     import pyarrow as pa  # noqa: PLC0415
 
-    beside = str(Path(options.output).with_suffix(".truth.json"))
-    truthful = None if options.output == PIPE else beside
-    check_outputs(
-        [("--output", options.output), (_TRUTH, truthful), ("--save-config", run.save_config)],
-        [*inputs.files(options.policy), ("--config", run.config)],
-    )
+    beside = Path(options.output).with_suffix(".truth.json")
+    truthful = None if options.output == PIPE else str(beside)
+    written = [("--output", options.output), (_TRUTH, truthful)]
+    check_outputs(run, written, inputs.files(options.policy))
     check_format("--output", options.output)
     design = _design(options.design)
     with working(f"Drawing {options.rows:,} rows"):
@@ -149,9 +147,7 @@ def demo(options: DemoOptions, run: RunOptions) -> None:
 
     if options.html == PIPE:
         raise bad_value("--html", "The page goes to a file.")
-    check_outputs(
-        [("--html", options.html), ("--save-config", run.save_config)], [("--config", run.config)]
-    )
+    check_outputs(run, [("--html", options.html)])
     save_config(run.save_config)
     design = _design("dosing")
     log = design.draw(options.rows, options.seed, propensity=False)
@@ -192,7 +188,6 @@ def _evaluate(log: tt.LoggedData, known: dict[str, float]) -> None:
     from titrant.cli import results  # noqa: PLC0415
 
     with bar(CHECKING, ESTIMATING) as steps:
-        steps.begin(CHECKING)
         trust = tt.check(log)
         steps.begin(ESTIMATING)
         comparison = tt.compare(log, rules(log))
@@ -210,7 +205,6 @@ def _learned(log: tt.LoggedData, seed: int) -> tt.PolicyLearner:
     show("3. Which policy does the log teach?")
     against = {BY_WEIGHT: rules(log)[BY_WEIGHT]}
     with bar(LEARNING) as steps:
-        steps.begin(LEARNING)
         learner = tt.PolicyLearner(against=against, seed=seed, progress=steps.learning)
         learner.fit(log).set_params(progress=None)
     return learner

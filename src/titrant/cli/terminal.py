@@ -67,9 +67,11 @@ class Bar:
 
 @contextlib.contextmanager
 def bar(*parts: str | None) -> Iterator[Bar]:
-    """Give the bar of a run with these parts; it is drawn on a terminal and nowhere else."""
+    """Give the bar of a run with these parts, at its first; drawn on a terminal, nowhere else."""
     with drawn() as draw:
-        yield Bar({part: COSTS[part] for part in parts if part is not None}, draw)
+        steps = Bar({part: COSTS[part] for part in parts if part is not None}, draw)
+        steps.begin(next(iter(steps.parts)))
+        yield steps
 
 
 @contextlib.contextmanager

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from titrant.cli.options import RunOptions
+
     Named = Iterable[tuple[str, str | None]]
     Identity = tuple[object, ...]
     Writer = Callable[[IO[bytes], pa.Schema], Any]
@@ -29,15 +31,16 @@ PIPE = "-"
 """Standard output among the files to write, standard input among those to read."""
 
 
-def check_outputs(outputs: Named, inputs: Named = (), *, made: Named = ()) -> None:
+def check_outputs(run: RunOptions, outputs: Named, inputs: Named = (), *, made: Named = ()) -> None:
     """Refuse files that cannot be written, or that are read too, before any work is done.
 
-    All are pairs (option, path); the folders of ``made`` need not exist yet.
+    All are pairs (option, path), to which those of every run are added; the folders of ``made``
+    need not exist yet.
     """
-    listed = list(outputs)
-    for option, path in listed:
+    written = [*outputs, ("--save-config", run.save_config)]
+    for option, path in written:
         check_writable(option, path)
-    check_apart([*listed, *made], inputs)
+    check_apart([*written, *made], [*inputs, ("--config", run.config)])
 
 
 def check_writable(option: str, path: str | None) -> None:

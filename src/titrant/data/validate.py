@@ -17,7 +17,7 @@ from titrant.data.phrases import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -155,6 +155,15 @@ class Parts:
     outcome: Array
     propensity: Array | None
 
+    def each(self, of: Callable[[Array], Array]) -> Parts:
+        """Return what a function makes of each part."""
+        return Parts(
+            context=of(self.context),
+            treatment=of(self.treatment),
+            outcome=of(self.outcome),
+            propensity=None if self.propensity is None else of(self.propensity),
+        )
+
     @property
     def doses(self) -> Array:
         """The treatment as (n, d), also when d = 1."""
@@ -214,7 +223,7 @@ def vector(value: ArrayLike, label: str) -> Array:
     return array[:, 0]
 
 
-def doses(value: ArrayLike, label: str) -> Array:
+def treatment(value: ArrayLike, label: str) -> Array:
     """Return a treatment as (n,) when it is scalar and as (n, d) otherwise."""
     array = matrix(value, label)
     if array.shape[1] == 0:
