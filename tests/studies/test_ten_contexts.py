@@ -10,7 +10,7 @@ import pytest
 import titrant as tt
 from titrant.data.simulate import TenContexts
 from titrant.paper import Settings, ten_contexts
-from titrant.paper.result import Verdict
+from titrant.paper.result import BandVerdict
 from titrant.paper.study import Piece
 from titrant.paper.ten_contexts import METHODS, N, measure
 
@@ -145,7 +145,7 @@ def test_every_committed_row_is_in_its_band_or_explained(kept):
         "data": None,
         "simulated": False,
     }
-    assert not [row for row in kept["rows"] if row["verdict"] == Verdict.OUTSIDE.value]
+    assert not [row for row in kept["rows"] if row["verdict"] == BandVerdict.OUTSIDE.value]
 
 
 def test_what_the_committed_result_shows(kept):

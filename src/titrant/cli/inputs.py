@@ -36,7 +36,7 @@ FEW_DOSES = 10
 _SAMPLE = 10_000
 
 
-def read(options: LogOptions) -> Opened:
+def _in_memory(options: LogOptions) -> Opened:
     """Return the log that the options describe, its context made of numbers, and say how."""
     from titrant.data.encode import encode  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
@@ -380,7 +380,7 @@ class Opened:
 def opened(log: LogOptions, cluster: ClusterOptions) -> Iterator[Opened]:
     """Lend the log and the executor that works on it."""
     if not in_parts(cluster):
-        yield read(log)
+        yield _in_memory(log)
         return
     source = _scanned(log)
     if cluster.workers is None and cluster.dask is None:

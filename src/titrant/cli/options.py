@@ -63,12 +63,12 @@ def choice(name: str, known: Iterable[str], text: str, **settings: Any) -> Any: 
     return option(name, type=click.Choice(list(known)), help=text, **settings)
 
 
-def count(*names: str, least: int = 1, most: int, **settings: Any) -> Any:  # noqa: ANN401
+def whole_number(*names: str, least: int = 1, most: int, **settings: Any) -> Any:  # noqa: ANN401
     """Return the field of an option that takes a whole number."""
     return option(*names, type=click.IntRange(least, most), metavar="N", **settings)
 
 
-def columns(name: str, text: str, **settings: Any) -> Any:  # noqa: ANN401
+def column_names(name: str, text: str, **settings: Any) -> Any:  # noqa: ANN401
     """Return the field of an option that names columns."""
     return option(name, multiple=True, metavar="COLUMN,…", help=text, **settings)
 
@@ -112,7 +112,7 @@ def allow_untrusted() -> Any:  # noqa: ANN401
 def seed() -> Any:  # noqa: ANN401
     """Return the field of the seed."""
     text = "Of everything that is drawn at random."
-    return count("--seed", least=0, most=MOST_SEEDS, default=0, help=text)
+    return whole_number("--seed", least=0, most=MOST_SEEDS, default=0, help=text)
 
 
 def _explained(known: dict[str, str]) -> str:
@@ -259,13 +259,13 @@ class LogOptions:
     """Which table is the log, and which of its columns play which role."""
 
     log: str = argument("log", metavar="LOG")
-    treatment: tuple[str, ...] = columns(
+    treatment: tuple[str, ...] = column_names(
         "--treatment", "The dose, price or bid; several columns for a vector.", required=True
     )
     outcome: str = option(
         "--outcome", required=True, metavar="COLUMN", help="What came of it: a loss."
     )
-    context: tuple[str, ...] = columns(
+    context: tuple[str, ...] = column_names(
         "--context",
         "What was known before the treatment.  [default: all other columns that are numbers, "
         "or text with few values, which is encoded 0/1]",
@@ -356,7 +356,7 @@ class ClusterOptions:
         "--in-parts",
         "Read Parquet files part by part, in flat memory, by the threads of this process.",
     )
-    workers: int | None = count(
+    workers: int | None = whole_number(
         "--workers", most=MOST_WORKERS, help="The same by N processes on this machine (Dask)."
     )
     dask: str | None = option(

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import titrant as tt
-from titrant.cli.inputs import announce
-from titrant.cli.inputs import columns as listed_columns
-from titrant.cli.options import RunOptions, argument, columns, flag, option, save_config, takes
+from titrant.cli.inputs import announce, columns
+from titrant.cli.options import RunOptions, argument, column_names, flag, option, save_config, takes
 from titrant.cli.terminal import bad_value, note, working
 from titrant.cli.writing import PIPE, check_format, check_outputs, write_table, write_tables
 
@@ -100,10 +99,10 @@ class RecommendOptions:
         metavar="FILE",
         help="CSV, Parquet or Arrow by its ending.  [default: CSV on standard output]",
     )
-    treatment: tuple[str, ...] = columns(
+    treatment: tuple[str, ...] = column_names(
         "--treatment", "What to call the new column of doses, or columns.  [default: dose]"
     )
-    context: tuple[str, ...] = columns(
+    context: tuple[str, ...] = column_names(
         "--context",
         "The contexts in the policy's order.  [default: those named in the policy, or all "
         "columns that are numbers, or text with few values]",
@@ -138,7 +137,7 @@ def recommend(options: RecommendOptions, run: RunOptions) -> None:
     check_outputs(run, [("--output", options.output)], read)
     check_format("--output", options.output)
     policy = tt.load_policy(options.policy_file)
-    chosen = listed_columns(options.context)
+    chosen = columns(options.context)
     # The same dose for everyone asks for no contexts, known or not.
     training = load_training(options.policy_file) if policy.features else None
     advice = Advice(
@@ -146,7 +145,7 @@ def recommend(options: RecommendOptions, run: RunOptions) -> None:
         policy,
         training and training.of_features(policy.features or ()),
         chosen or (None if policy.features is None else list(policy.features)),
-        listed_columns(options.treatment),
+        columns(options.treatment),
     )
     save_config(run.save_config)
     if options.output == PIPE:  # no sign of life amid the rows

@@ -15,12 +15,12 @@ from titrant.cli.options import (
     MOST_WORKERS,
     RunOptions,
     argument,
-    count,
     flag,
     option,
     save_config,
     seed,
     takes,
+    whole_number,
 )
 from titrant.cli.terminal import bad_value, drawn, note, show
 from titrant.cli.writing import check_outputs
@@ -45,14 +45,14 @@ class ReproduceOptions:
 
     names: tuple[str, ...] = argument("names", nargs=-1, required=True, metavar="NAME…|all")
     quick: bool = flag("--quick", "A reduced run, for a first look.")
-    replications: int | None = count(
+    replications: int | None = whole_number(
         "--replications",
         "--seeds",
         most=MOST_RUNS,
         help="How many logs, draws or splits.  [default: each experiment has its own number]",
     )
     seed: int = seed()
-    workers: int | None = count(
+    workers: int | None = whole_number(
         "--workers",
         most=MOST_WORKERS,
         help="Processes side by side; the numbers do not depend on them.  [default: one a core]",

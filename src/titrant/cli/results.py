@@ -18,7 +18,7 @@ from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.policies import Constant, StatusQuo
 from titrant.report import gather, render
-from titrant.report.numbers import number, percent, told
+from titrant.report.numbers import number, percent, value_and_interval
 from titrant.report.rules import linear_part, rule
 from titrant.report.words import better
 
@@ -49,7 +49,7 @@ def values(
     headings = ["policy", "value", f"{percent(level)} CI", "h", f"ESS of {rows:,}", "verdict"]
     table = _table([*headings, *(["truth"] if truth else [])])
     for name, estimate in estimates.items():
-        written = told(estimate.value, estimate.interval(level))
+        written = value_and_interval(estimate.value, estimate.interval(level))
         effective, verdict = f"{estimate.ess:,.0f}", estimate.diagnostics.verdict.value
         known = [number(truth[name])] if truth else []
         _add(table, name, *written, bandwidth(estimate), effective, verdict, *known)
@@ -78,7 +78,12 @@ def differences(
     for a, b in combinations(comparison.estimates, 2) if pairs is None else pairs:
         contrast = comparison.contrast(a, b)
         winner = better(contrast, level, maximize=maximize)
-        _add(table, f"{a} − {b}", *told(contrast.difference, contrast.interval(level)), winner)
+        _add(
+            table,
+            f"{a} − {b}",
+            *value_and_interval(contrast.difference, contrast.interval(level)),
+            winner,
+        )
     return table
 
 

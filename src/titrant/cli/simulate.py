@@ -15,13 +15,13 @@ from titrant.cli.options import (
     MOST_ROWS,
     RunOptions,
     argument,
-    count,
     flag,
     option,
     policies,
     save_config,
     seed,
     takes,
+    whole_number,
 )
 from titrant.cli.terminal import CHECKING, ESTIMATING, LEARNING, bad_value, bar, note, show, working
 from titrant.cli.writing import (
@@ -43,7 +43,7 @@ class SimulateOptions:
     """Which log to draw, and where it goes."""
 
     design: str = argument("design", type=click.Choice(DESIGNS), metavar="DESIGN")
-    rows: int = count("-n", "--rows", least=2, most=MOST_ROWS, default=5000)
+    rows: int = whole_number("-n", "--rows", least=2, most=MOST_ROWS, default=5000)
     seed: int = seed()
     output: str = option(
         "-o",
@@ -129,7 +129,7 @@ BY_WEIGHT = "0.42 mg per kg"
 class DemoOptions:
     """How large the demo is, and where its page goes."""
 
-    rows: int = count(
+    rows: int = whole_number(
         "-n", "--rows", least=200, most=MOST_ROWS, default=3000, help="Of the simulated log."
     )
     seed: int = seed()

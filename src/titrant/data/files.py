@@ -136,11 +136,18 @@ _OTHER_SEPARATORS = (";", "\t", "|", ",")
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFile:
     """A file whose column names are known; `load` reads some columns of it, or all."""
 
     names: list[str]
     load: Callable[[list[str] | None], pa.Table]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> OpenedFile:
+        """Return a file that had to be read as a whole."""
+        return cls(
+            table.column_names, lambda names: table if names is None else table.select(names)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,7 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    open: Callable[[str, Typed], Opened]
+    open: Callable[[str, Typed], OpenedFile]
 
 
 def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
@@ -266,24 +273,26 @@ def _format(path: str) -> Format:
 # How a file of each format is opened
 
 
-def _open_csv(delimiter: str, path: str, typed: Typed) -> Opened:
+def _open_csv(delimiter: str, path: str, typed: Typed) -> OpenedFile:
     compression = _COMPRESSIONS.get(Path(path).suffix.lower())
     with pa.input_stream(path, compression=compression) as stream:
         return _csv(path, stream.read(), delimiter, typed)
 
 
-def _open_piped(content: bytes, path: str, typed: Typed) -> Opened:
+def _open_piped(content: bytes, path: str, typed: Typed) -> OpenedFile:
     return _csv(path, content, ",", typed)
 
 
-def _csv(path: str, content: bytes, delimiter: str, typed: Typed) -> Opened:
+def _csv(path: str, content: bytes, delimiter: str, typed: Typed) -> OpenedFile:
     if not content.strip():
         raise DataError(f"`{path}` is empty. A CSV begins with a line of column names.")
     _check_encoding(path, content)
     _check_separator(path, content.lstrip().split(b"\n", 1)[0].decode(), delimiter)
     table = _parsed(content, delimiter, typed)
     _check_texts(path, table)
-    return Opened(table.column_names, lambda names: table if names is None else table.select(names))
+    return OpenedFile(
+        table.column_names, lambda names: table if names is None else table.select(names)
+    )
 
 
 def _parsed(content: bytes, delimiter: str, typed: Typed) -> pa.Table:
@@ -327,19 +336,21 @@ def _not_utf8(path: str, where: str) -> DataError:
     return DataError(f"`{path}` is not in UTF-8: {where}. Save it as CSV in UTF-8.")
 
 
-def _open_parquet(path: str, _: Typed) -> Opened:
+def _open_parquet(path: str, _: Typed) -> OpenedFile:
     file = pq.ParquetFile(path)
-    return Opened(file.schema_arrow.names, lambda names: without_views(file.read(names)))
+    return OpenedFile(file.schema_arrow.names, lambda names: without_views(file.read(names)))
 
 
-def _open_arrow(path: str, _: Typed) -> Opened:
+def _open_arrow(path: str, _: Typed) -> OpenedFile:
     with pa.OSFile(path) as source:
         try:
             table = without_views(pa.ipc.open_file(source).read_all())
         except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe
             source.seek(0)
             table = without_views(pa.ipc.open_stream(source).read_all())
-    return Opened(table.column_names, lambda names: table if names is None else table.select(names))
+    return OpenedFile(
+        table.column_names, lambda names: table if names is None else table.select(names)
+    )
 
 
 FORMATS = (

@@ -8,7 +8,7 @@ as they come (`running`, `notebook`), and ends as a table with verdicts (`result
 from __future__ import annotations
 
 from titrant.paper import figure_1, figure_2, figure_4, ten_contexts, theory, warfarin
-from titrant.paper.result import Result, Row, Verdict
+from titrant.paper.result import BandVerdict, Result, Row
 from titrant.paper.study import Findings, Piece, Settings, Study, Task
 
 STUDIES: dict[str, Study] = {
@@ -29,6 +29,7 @@ STUDIES: dict[str, Study] = {
 
 __all__ = [
     "STUDIES",
+    "BandVerdict",
     "Findings",
     "Piece",
     "Result",
@@ -36,5 +37,4 @@ __all__ = [
     "Settings",
     "Study",
     "Task",
-    "Verdict",
 ]

@@ -95,7 +95,7 @@ _DIGITS = 6
 _DASH = "–"
 
 
-class Verdict(Enum):
+class BandVerdict(Enum):
     """What a band says about a number."""
 
     INSIDE = "inside"
@@ -121,17 +121,17 @@ class Row:
     """Why the number is where it is, where that needs an explanation."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> BandVerdict:
         """Whether the number is in its band, perhaps but for its own error."""
         if self.band is None:
-            return Verdict.REPORTED
+            return BandVerdict.REPORTED
         low, high = self.band
         if low <= self.ours <= high:
-            return Verdict.INSIDE
+            return BandVerdict.INSIDE
         noise = 2.0 * (self.se or 0.0)
         if low - noise <= self.ours <= high + noise:
-            return Verdict.NEAR
-        return Verdict.EXPLAINED if self.note else Verdict.OUTSIDE
+            return BandVerdict.NEAR
+        return BandVerdict.EXPLAINED if self.note else BandVerdict.OUTSIDE
 
     def cells(self) -> tuple[str, ...]:
         """Return the row as texts: label, quantity, paper, ours, band, verdict."""
@@ -178,7 +178,7 @@ class Result:
     @property
     def ok(self) -> bool:
         """Whether every number is in its band or explained."""
-        return all(row.verdict is not Verdict.OUTSIDE for row in self.rows)
+        return all(row.verdict is not BandVerdict.OUTSIDE for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, numbers to six digits."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.paper.study import Measurement, Piece, Settings, Task
-    from titrant.paper.warfarin_table import Cohort, Rows
+    from titrant.paper.warfarin_table import Cohort, PatientNumbers
 
     Method = Callable[["Case"], Array]
     """From a case to the doses of its new patients."""
@@ -45,8 +45,8 @@ class Case:
     """A split of the patients and the log of one part."""
 
     cohort: Cohort
-    train: Rows
-    test: Rows
+    train: PatientNumbers
+    test: PatientNumbers
     log: tt.LoggedData
     seed: int
 

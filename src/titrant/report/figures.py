@@ -344,8 +344,9 @@ def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
     with canvas(2.9) as (figure, axes):
         _drawing.band(axes, found.parameters, found.values, bands, color=INK)
         for k, policy in enumerate(values):
-            look = {"color": color_of(report, policy), "ls": line_style(k + 1)}
-            axes.axhline(values[policy], lw=1.4, label=_drawing.shown(policy), **look)
+            color, style = color_of(report, policy), line_style(k + 1)
+            label_of = _drawing.shown(policy)
+            axes.axhline(values[policy], color=color, lw=1.4, ls=style, label=label_of)
         seen = np.append(found.values, list(values.values()))
         axes.set_ylim(*_in_sight(seen, bands[0]))
         axes.set_xlabel(_drawing.shown(label))

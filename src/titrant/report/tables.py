@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant.report.content import LOGGED
-from titrant.report.typeset import count, number, percent, share, signed, span, told
+from titrant.report.typeset import count, number, percent, share, signed, span, value_and_interval
 from titrant.report.words import UNCLEAR, better
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def values(report: Report) -> Table:
     truth = report.truth
     known = ("truth",) if truth else ()
     found = {
-        name: (*told(e.value, report.interval(name)), e.diagnostics.verdict.value)
+        name: (*value_and_interval(e.value, report.interval(name)), e.diagnostics.verdict.value)
         for name, e in report.comparison.estimates.items()
     } | dict.fromkeys(report.comparison.refused, (NONE, NONE, REFUSED))
     rows = tuple(
@@ -118,7 +118,7 @@ def _headings(report: Report, parameter: str) -> tuple[str, ...]:
 def _points(report: Report, found: Curve) -> tuple[tuple[str, ...], ...]:
     bands = found.band(report.level, simultaneous=False), found.band(report.level)
     return tuple(
-        (number(p), *told(v, alone), span(*together))
+        (number(p), *value_and_interval(v, alone), span(*together))
         for p, v, alone, together in zip(found.parameters, found.values, *bands, strict=True)
     )
 
@@ -272,9 +272,9 @@ def coefficients(found: Rule, log: LogSummary) -> Table | None:
 def honest(report: Report, learned: Mapping[str, Any]) -> Table:
     """Return the honest value of the learned policy and its differences."""
     found = learned["honest"]
-    value = (str(learned["name"]), *told(found["value"], found["interval"]))
+    value = (str(learned["name"]), *value_and_interval(found["value"], found["interval"]))
     rows = [
-        (f"{learned['name']} − {name}", *told(d["difference"], d["interval"]))
+        (f"{learned['name']} − {name}", *value_and_interval(d["difference"], d["interval"]))
         for name, d in found["against"].items()
     ]
     headings = ("on rows not learned from", "value", f"{percent(report.level)} interval")

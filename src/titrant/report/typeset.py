@@ -8,7 +8,7 @@ from __future__ import annotations
 from titrant.report import numbers
 from titrant.report.numbers import count, percent, share
 
-__all__ = ["count", "number", "percent", "share", "signed", "span", "told"]
+__all__ = ["count", "number", "percent", "share", "signed", "span", "value_and_interval"]
 
 
 def number(value: float, width: float = 0.0) -> str:
@@ -35,6 +35,6 @@ def span(low: float, high: float) -> str:
     return "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}".join(ends)
 
 
-def told(value: float, ends: tuple[float, float]) -> tuple[str, str]:
+def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
     """Return a value and its interval, in as many digits as the interval gives meaning to."""
     return number(value, ends[1] - ends[0]), span(*ends)

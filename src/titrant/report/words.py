@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report.typeset import number, percent, span, told
+from titrant.report.typeset import number, percent, span, value_and_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,7 +136,7 @@ def _best(report: Report, name: str) -> str:
 
 
 def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> str:
-    written, interval = told(value, ends)
+    written, interval = value_and_interval(value, ends)
     return f"{written} ({percent(report.level)} interval {interval})"
 
 
