@@ -1,8 +1,8 @@
 """The paper's experiments, one file each, written with the public names of titrant alone.
 
-A study is made of independent pieces of work (`study`), which are measured side by side and kept
-as they come (`running`, `notebook`), and ends as a table with verdicts (`result`) and a figure
-(`figures`). ``titrant reproduce figure-1 --quick`` runs one.
+A study is made of independent pieces of work, which are measured side by side and kept as they
+come (`study`), and ends as a table with verdicts (`result`) and a figure (`figures`).
+``titrant reproduce figure-1 --quick`` runs one.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from titrant.data.simulate import Synthetic
 from titrant.paper.figures import COLORS, ribbon
 from titrant.paper.result import Row, mean_of, rmse_row, standard_error
 from titrant.paper.study import Findings, Study
-from titrant.paper.synthetic import METHODS, SHOWN, estimates, line
+from titrant.paper.synthetic import METHODS, SHOWN, estimates, line, log_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +33,7 @@ NEAR = (0.9, 1.1)
 
 def tasks(logging: str, settings: Settings) -> list[Task]:
     """Return one task for each log."""
-    return [
-        {"logging": logging, "n": N, "replication": k, "seed": settings.seed}
-        for k in range(settings.replications)
-    ]
+    return log_tasks(settings, [logging], [N])
 
 
 def measure(task: Task) -> Measurement:

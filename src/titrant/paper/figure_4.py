@@ -14,9 +14,17 @@ import titrant as tt
 from titrant.data.simulate import Synthetic
 from titrant.optimize.exact_line import exact_line
 from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, around, mean_of, standard_error, where
+from titrant.paper.result import Row, around, mean_of, where, with_halves
 from titrant.paper.study import Findings, Study
-from titrant.paper.synthetic import LOGGING, METHODS, drawn, estimates, line, rows_of
+from titrant.paper.synthetic import (
+    LOGGING,
+    METHODS,
+    drawn,
+    estimates,
+    line,
+    log_tasks,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,12 +67,7 @@ RARE = (
 
 def tasks(settings: Settings) -> list[Task]:
     """Return one task for each log."""
-    return [
-        {"logging": logging, "n": n, "replication": k, "seed": settings.seed}
-        for logging in LOGGING
-        for n in (QUICK_SIZES if settings.quick else SIZES)
-        for k in range(settings.replications)
-    ]
+    return log_tasks(settings, LOGGING, QUICK_SIZES if settings.quick else SIZES)
 
 
 def measure(task: Task) -> Measurement:
@@ -110,13 +113,7 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     series: dict[str, Any] = {"n": sizes}
     for logging in LOGGING:
         each = {m: [regrets(pieces, m, logging, n) for n in sizes] for m in methods}
-        series[logging] = {
-            method: {
-                "mean": [float(values.mean()) for values in over_n],
-                "half": [1.96 * standard_error(values) for values in over_n],
-            }
-            for method, over_n in each.items()
-        }
+        series[logging] = {method: with_halves(over_n) for method, over_n in each.items()}
     return Findings(rows=tuple(rows), series=series, sample=_sample(pieces))
 
 

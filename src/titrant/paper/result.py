@@ -14,7 +14,7 @@ from titrant._writing import write_text
 from titrant.paper.figures import saved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -81,6 +81,14 @@ def mean_of(
 def around(center: float, half: float) -> tuple[float, float]:
     """Return the band that reaches so far to both sides of its center."""
     return center - half, center + half
+
+
+def with_halves(columns: Sequence[Array]) -> dict[str, list[float]]:
+    """Return the mean of each column over replications and half of its 95 % interval."""
+    return {
+        "mean": [float(values.mean()) for values in columns],
+        "half": [1.96 * standard_error(values) for values in columns],
+    }
 
 
 def standard_error(values: Array) -> float:

@@ -16,12 +16,13 @@ import titrant as tt
 from titrant.bandwidth import PlugIn
 from titrant.data.simulate import Synthetic, UniformDose
 from titrant.estimators import Rows
+from titrant.paper.study import crossed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from titrant.data.simulate import Design
-    from titrant.paper.study import Measurement, Task
+    from titrant.paper.study import Measurement, Settings, Task
 
     Method = Callable[[Task], dict[str, Any]]
     """From a task to how its log is evaluated, in the words of `compare`."""
@@ -43,6 +44,12 @@ ORACLE = {
 def line(beta: float) -> tt.Linear:
     """Return τ(x) = βx."""
     return tt.Linear(coef=[beta], intercept=0.0)
+
+
+def log_tasks(settings: Settings, logging: Iterable[str], sizes: Iterable[int]) -> list[Task]:
+    """Return one task for each log."""
+    replications, seed = range(settings.replications), [settings.seed]
+    return crossed({"logging": logging, "n": sizes, "replication": replications, "seed": seed})
 
 
 def drawn(task: Task) -> tt.LoggedData:

@@ -15,7 +15,7 @@ from titrant.data.simulate import TenContexts
 from titrant.outcome import Bounded, Quadratic, RidgeModel, Trees
 from titrant.paper.figures import boxes, dots
 from titrant.paper.result import Row, around, standard_error, where
-from titrant.paper.study import Findings, Study
+from titrant.paper.study import Findings, Study, crossed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -218,12 +218,8 @@ STEPS = (
 
 def tasks(settings: Settings) -> list[Task]:
     """Return one task for each method, scenario and draw."""
-    return [
-        {"method": method, "scenario": scenario, "draw": settings.seed + k}
-        for method in METHODS
-        for scenario in SCENARIOS
-        for k in range(settings.replications)
-    ]
+    draws = range(settings.seed, settings.seed + settings.replications)
+    return crossed({"method": METHODS, "scenario": SCENARIOS, "draw": draws})
 
 
 def excesses(pieces: Sequence[Piece], method: str, scenario: str) -> Array:

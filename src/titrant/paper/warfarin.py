@@ -17,7 +17,7 @@ import titrant as tt
 from titrant.optimize import Box, paper_box
 from titrant.paper.figures import boxes
 from titrant.paper.result import Row, mean_of, where
-from titrant.paper.study import Findings, Study
+from titrant.paper.study import Findings, Study, crossed
 from titrant.paper.warfarin_table import WHERE, load_warfarin, simulated_cohort
 
 if TYPE_CHECKING:
@@ -165,11 +165,8 @@ METHODS: dict[str, Method] = {
 def tasks(settings: Settings) -> list[Task]:
     """Return one task for each rule and split."""
     table = None if settings.simulated else find_table(settings.data)
-    return [
-        {"method": method, "split": settings.seed + k, "table": table}
-        for method in METHODS
-        for k in range(settings.replications)
-    ]
+    splits = range(settings.seed, settings.seed + settings.replications)
+    return crossed({"method": METHODS, "split": splits, "table": [table]})
 
 
 def measure(task: Task) -> Measurement:

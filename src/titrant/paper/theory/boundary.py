@@ -11,7 +11,7 @@ import numpy as np
 
 import titrant as tt
 from titrant.paper.result import Row, around, standard_error, where
-from titrant.paper.study import Findings
+from titrant.paper.study import Findings, crossed
 from titrant.paper.theory.designs import Edge, moments, population
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ DOSES = tuple(round(0.02 * k, 2) for k in range(16))
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each correction, and one for every 50 logs."""
-    whole = [{"part": NAME, "kind": "population", "correction": name} for name in CORRECTIONS]
-    return whole + [
-        {"part": NAME, "kind": "logs", "first": first, "seed": settings.seed}
-        for first in range(0, max(settings.replications // 2, CHUNK), CHUNK)
+    first = range(0, max(settings.replications // 2, CHUNK), CHUNK)
+    return [
+        *crossed({"part": [NAME], "kind": ["population"], "correction": CORRECTIONS}),
+        *crossed({"part": [NAME], "kind": ["logs"], "first": first, "seed": [settings.seed]}),
     ]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import titrant as tt
 from titrant.paper.result import Row, around, rmse_row, where
-from titrant.paper.study import Findings
+from titrant.paper.study import Findings, crossed
 from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, Well
 from titrant.paper.theory.expansion import predicted
 
@@ -45,12 +45,8 @@ def bandwidths(estimator: str, n: int) -> dict[str, float]:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for every 20 logs of a size."""
-    logs = max(settings.replications // SHARE, CHUNK)
-    return [
-        {"part": NAME, "n": n, "first": first, "seed": settings.seed}
-        for n in SIZES
-        for first in range(0, logs, CHUNK)
-    ]
+    first = range(0, max(settings.replications // SHARE, CHUNK), CHUNK)
+    return crossed({"part": [NAME], "n": SIZES, "first": first, "seed": [settings.seed]})
 
 
 def measure(task: Task) -> Measurement:

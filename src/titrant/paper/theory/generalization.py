@@ -14,7 +14,7 @@ import numpy as np
 import titrant as tt
 from titrant.inference.bounds import Generalization, LinearBall, RBFBall
 from titrant.paper.result import Row, mean_of, where
-from titrant.paper.study import Findings
+from titrant.paper.study import Findings, crossed
 from titrant.paper.synthetic import line
 from titrant.paper.theory.designs import Bounded, moments, population
 
@@ -38,15 +38,12 @@ SIGNED, DRAWS, SEEDS = 400, 1_000, 10
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for the population, for the complexities and for every 5 logs of a size."""
-    logs = max(settings.replications // SHARE, 2 * CHUNK)
+    part, seed = [NAME], [settings.seed]
+    first = range(0, max(settings.replications // SHARE, 2 * CHUNK), CHUNK)
     return [
-        {"part": NAME, "kind": "population"},
-        {"part": NAME, "kind": "complexity", "seed": settings.seed},
-        *(
-            {"part": NAME, "kind": "logs", "n": n, "first": first, "seed": settings.seed}
-            for n in SIZES
-            for first in range(0, logs, CHUNK)
-        ),
+        *crossed({"part": part, "kind": ["population"]}),
+        *crossed({"part": part, "kind": ["complexity"], "seed": seed}),
+        *crossed({"part": part, "kind": ["logs"], "n": SIZES, "first": first, "seed": seed}),
     ]
 
 
