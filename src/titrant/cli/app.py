@@ -101,7 +101,9 @@ def explain(error: BaseException, *, debug: bool) -> int:
     """Say on standard error what went wrong and return the exit code."""
     if debug:
         note("".join(traceback.format_exception(error)), keep="\n")
-    code, sentence = _diagnosis(error)
+    code, sentence = next(
+        (code, say(error)) for kind, code, say in _KINDS if isinstance(error, kind)
+    )
     note(as_typed(_LONG_WORD.sub(_shortened, sentence)))
     return code
 
@@ -117,11 +119,6 @@ def settled(output: Guarded, code: int) -> int:
         f"it goes.{files}"
     )
     return code or BAD_INPUT
-
-
-def _diagnosis(error: BaseException) -> tuple[int, str]:
-    """Return the exit code and the sentence of the first kind that the error is of."""
-    return next((code, say(error)) for kind, code, say in _KINDS if isinstance(error, kind))
 
 
 def _usage(error: click.ClickException) -> str:

@@ -63,7 +63,8 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
     columns = [f for name in names for f in _features(name, levels.get(name))]
     kept = [name for name in table.column_names if name not in levels]
     made = [f for f in columns if f not in names]
-    _check_new(made, table.column_names)
+    if clash := [name for name in made if name in table.column_names]:
+        raise duplicate_names([*table.column_names, *clash])
     return Encoded(_with(table.select(kept), table, made), tuple(columns), levels, tuple(notes))
 
 
@@ -195,22 +196,13 @@ def _encoding_note(name: str, levels: Sequence[str]) -> str:
     return f"Column `{name}` is text: encoded 0/1 as {made} (all 0: `{levels[0]}`)."
 
 
-def _check_new(made: Sequence[str], available: Collection[str]) -> None:
-    clash = [name for name in made if name in available]
-    if clash:
-        raise duplicate_names([*available, *clash])
-
-
 def _with(table: pa.Table, source_table: pa.Table, features: Sequence[str]) -> pa.Table:
     for feature in features:
         column, level = split(feature, source_table.column_names)
         if column in source_table.column_names:
-            table = table.append_column(feature, _indicator(source_table[column], column, level))
+            is_level = pc.equal(_texts(source_table[column], column), level)
+            table = table.append_column(feature, pc.cast(is_level, pa.float64()))
     return table
-
-
-def _indicator(column: pa.ChunkedArray, name: str, level: str) -> pa.ChunkedArray:
-    return pc.cast(pc.equal(_texts(column, name), level), pa.float64())
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

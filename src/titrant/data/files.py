@@ -58,13 +58,9 @@ def conversion(
     """
     if typed is None:
         return pa_csv.ConvertOptions()
-    names = _names(source, parse)
-    return pa_csv.ConvertOptions(column_types={n: pa.string() for n in names if n not in typed})
-
-
-def _names(source: str | BinaryIO, parse: pa_csv.ParseOptions) -> list[str]:
     with pa_csv.open_csv(source, parse_options=parse) as reader:
-        return list(reader.schema.names)
+        names = list(reader.schema.names)
+    return pa_csv.ConvertOptions(column_types={n: pa.string() for n in names if n not in typed})
 
 
 # One file as a stream of small tables, so that a file larger than memory can pass through.
@@ -181,7 +177,8 @@ def read_table(
     """
     reading = Reading(roles, typed, others)
     if path == STDIN:
-        piped = Format("CSV", (), partial(_open_piped, sys.stdin.buffer.read()))
+        content = sys.stdin.buffer.read()
+        piped = Format("CSV", (), lambda path, typed: _csv(path, content, ",", typed))
         return reading.load(path, piped).table
     first, *rest = paths_of(path)
     if not rest:
@@ -277,10 +274,6 @@ def _open_csv(delimiter: str, path: str, typed: Typed) -> OpenedFile:
     compression = _COMPRESSIONS.get(Path(path).suffix.lower())
     with pa.input_stream(path, compression=compression) as stream:
         return _csv(path, stream.read(), delimiter, typed)
-
-
-def _open_piped(content: bytes, path: str, typed: Typed) -> OpenedFile:
-    return _csv(path, content, ",", typed)
 
 
 def _csv(path: str, content: bytes, delimiter: str, typed: Typed) -> OpenedFile:

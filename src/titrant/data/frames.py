@@ -61,7 +61,7 @@ def read(frame: object, columns: Columns) -> tuple[Parts, Labels]:
 def read_context(frame: object, names: Sequence[str]) -> Array:
     """Return the contexts (n, p) of a table that holds nothing else, such as new patients."""
     by_name = _context_columns(frame, names)
-    labeled = {_context_label(name): by_name[name] for name in names}
+    labeled = {what: by_name[name] for name, what in _labels(context_roles(names)).items()}
     validate.check_finite(labeled, "the contexts of a policy")
     return _stacked([by_name[name] for name in names], len(by_name[names[0]]))
 
@@ -160,10 +160,6 @@ def _context_columns(frame: object, names: Sequence[str]) -> dict[str, Array]:
     roles = context_roles(names)
     check_roles(roles)
     return _float_columns(frame, roles)
-
-
-def _context_label(name: str) -> str:
-    return _labels(context_roles([name]))[name]
 
 
 def _labels(roles: Roles) -> dict[str, str]:

@@ -160,7 +160,7 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
     """Return the tables directly in a folder; refuse one whose tables lie deeper."""
     found = sorted(str(one) for one in folder.iterdir() if _is_table(one))
     deeper = sorted(str(one) for one in folder.iterdir() if _is_visible_folder(one)
-                    and _holds_tables(one, _DEEP))  # fmt: skip
+                    and any(_tables_in(one, _DEEP)))  # fmt: skip
     split = [one for one in deeper if _key(Path(one).name)]
     if split:
         raise DataError(
@@ -211,10 +211,6 @@ def _is_unreadable_table(one: Path) -> bool:
 
 def _is_visible_folder(one: Path) -> bool:
     return one.is_dir() and not one.name.startswith(_OWN)
-
-
-def _holds_tables(folder: Path, levels: int) -> bool:
-    return any(True for _ in _tables_in(folder, levels))
 
 
 def _tables_in(folder: Path, levels: int) -> Iterator[Path]:
@@ -289,13 +285,9 @@ def _check_one_table(path: str, found: Sequence[str]) -> None:
             f"All files of a table must have one format; got `{path}` with {each}. Name those to "
             "read by a pattern with their ending."
         )
-    for one, other in [*_same_stem(found), *_same_file(found)]:
+    same_stem = _pairs({one: _without_ending(one) for one in found})  # log.csv and log.csv.gz
+    for one, other in [*same_stem, *_same_file(found)]:
         raise _twice(path, one, other)
-
-
-def _same_stem(found: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs such as log.csv and log.csv.gz."""
-    return _pairs({one: _without_ending(one) for one in found})
 
 
 def _same_file(found: Sequence[str]) -> list[tuple[str, str]]:

@@ -124,7 +124,7 @@ def scan_parquet(
     sample = _check.count(sample_rows, "sample_rows", owner)
     if not isinstance(columns, Columns):
         raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
-    limits = _limits(bounds, len(columns.doses))
+    limits = validate.bound_arrays(bounds, 1, len(columns.doses))
     paths = _paths(path)
     footers = [_footer(one, columns) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
@@ -147,12 +147,6 @@ def _paths(path: AnyPath | Iterable[AnyPath]) -> list[str]:
     if not several:
         raise no_match("")
     return several
-
-
-def _limits(bounds: Bounds, d: int) -> tuple[Array, Array]:
-    """Return the bounds of each dose, (1, d) each."""
-    lower, upper = validate.bound_arrays(bounds, 1, d)
-    return lower, upper
 
 
 @dataclass(frozen=True, slots=True)

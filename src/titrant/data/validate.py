@@ -71,14 +71,11 @@ def _from_objects(array: NDArray[np.generic], label: str) -> Array:
     """Convert Python numbers one by one; np.astype would also turn the text '1.5' into 1.5."""
     flat = array.ravel().tolist()
     for k, item in enumerate(flat):
-        if not (_is_number(item) or _is_missing(item)):
-            raise phrases.not_numeric(label, _name(item), item, _row(k, array), _remedy(item))
+        if not (isinstance(item, (numbers.Real, Decimal, np.bool_)) or _is_missing(item)):
+            kind = "text" if isinstance(item, str) else type(item).__name__
+            raise phrases.not_numeric(label, kind, item, _row(k, array), _remedy(item))
     out = np.array([np.nan if _is_missing(item) else _to_float(item) for item in flat])
     return out.astype(np.float64, copy=False).reshape(array.shape)
-
-
-def _is_number(item: object) -> bool:
-    return isinstance(item, (numbers.Real, Decimal, np.bool_))
 
 
 def _is_missing(item: object) -> bool:
@@ -120,10 +117,6 @@ def _remedy(item: object) -> str:
 def _row(k: int, array: NDArray[np.generic]) -> int:
     """Return the row of the k-th entry of the flattened array."""
     return int(np.unravel_index(k, array.shape)[0]) if array.ndim else 0
-
-
-def _name(item: object) -> str:
-    return "text" if isinstance(item, str) else type(item).__name__
 
 
 # The checks of a log, each once: shapes, lengths, finite numbers, q > 0, doses within bounds.

@@ -263,7 +263,9 @@ def summarize(pieces: Sequence[Piece], *, judged: bool = True) -> Findings:
     """
     real = pieces[0].task["table"] is not None
     rows = [_row(pieces, method, what, real=real) for method in METHODS for what in QUANTITIES]
-    rows += [*(_far(pieces, method) for method in METHODS), *_paired(pieces)]
+    # The share of patients whose dose is more than 3 sd from what was usually logged.
+    rows += [mean_of(m, "share far", losses(pieces, m, "far")) for m in METHODS]
+    rows += _paired(pieces)
     return Findings(
         rows=tuple(rows if real and judged else (replace(row, band=None) for row in rows)),
         series={
@@ -286,11 +288,6 @@ def _row(pieces: Sequence[Piece], method: str, what: str, *, real: bool) -> Row:
         return mean_of(method, QUANTITIES[what], values, paper=paper)
     band, note = KNOWN.get(method), NOTES.get(method, "")
     return mean_of(method, QUANTITIES[what], values, paper=paper, band=band, note=note)
-
-
-def _far(pieces: Sequence[Piece], method: str) -> Row:
-    """Return the share of patients whose dose is more than 3 sd from what was usually logged."""
-    return mean_of(method, "share far", losses(pieces, method, "far"))
 
 
 def _paired(pieces: Sequence[Piece]) -> list[Row]:

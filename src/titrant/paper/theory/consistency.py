@@ -91,6 +91,7 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
         squares = errors(pieces, name, "best h", n) ** 2
         row = rmse_row(f"{label}, best h", squares, None, quantity=f"RMSE, n = {n:,}")
         rows.append(replace(row, band=(0.92 * wanted, 1.08 * wanted)))
+    power = _power([_predicted(name, n) for n in SIZES])
     bias = predicted(name).bias(FIXED)
     stuck = rmse_row(
         f"{label}, h = {FIXED} for all n",
@@ -101,7 +102,7 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     )
     return [
         *rows,
-        _rate(f"{label}, best h", "best h", name, pieces, _predicted_power(name), paper=RATE),
+        _rate(f"{label}, best h", "best h", name, pieces, power, paper=RATE),
         replace(stuck, band=(0.9 * bias, 1.15 * bias)),
         _rate(f"{label}, nh = {REACHED:g} for all n", "fixed nh", name, pieces, 0.0),
     ]
@@ -130,10 +131,6 @@ def _power(rmse: Sequence[float]) -> float:
     """Return the power of n, by least squares of log RMSE over log n."""
     x = np.log(SIZES) - np.mean(np.log(SIZES))
     return float(x @ np.log(rmse) / (x @ x))
-
-
-def _predicted_power(name: str) -> float:
-    return _power([_predicted(name, n) for n in SIZES])
 
 
 def _predicted(name: str, n: int) -> float:
