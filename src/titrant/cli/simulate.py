@@ -76,8 +76,8 @@ def simulate(options: SimulateOptions, run: RunOptions) -> None:
     import pyarrow as pa  # noqa: PLC0415
 
     beside = Path(options.output).with_suffix(".truth.json")
-    truthful = None if options.output == PIPE else str(beside)
-    written = [("--output", options.output), (_TRUTH, truthful)]
+    truth_file = None if options.output == PIPE else str(beside)
+    written = [("--output", options.output), (_TRUTH, truth_file)]
     check_outputs(run, written, inputs.files(options.policy))
     check_format("--output", options.output)
     design = _design(options.design)
@@ -86,10 +86,10 @@ def simulate(options: SimulateOptions, run: RunOptions) -> None:
         known = truth(design, inputs.policies(options.policy, log))
     save_config(run.save_config)
     write_table(options.output, pa.table(log.to_columns(treatment="dose", outcome="loss")))
-    if truthful is not None:
+    if truth_file is not None:
         facts = {"design": options.design, "rows": len(log), "seed": options.seed, **known}
-        write_json(truthful, facts)
-        note(f"Wrote {len(log):,} rows to {options.output} and the truth to {truthful}.")
+        write_json(truth_file, facts)
+        note(f"Wrote {len(log):,} rows to {options.output} and the truth to {truth_file}.")
 
 
 def _design(name: str) -> Design:
