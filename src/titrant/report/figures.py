@@ -9,8 +9,9 @@ import numpy as np
 from titrant import _drawing
 from titrant.inference.base import quantile
 from titrant.report.content import LOGGED
+from titrant.report.numbers import percent, share
 from titrant.report.svg import INK, SERIES, canvas, svg, upright
-from titrant.report.typeset import number, percent, share, span
+from titrant.report.words import number, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from titrant._text import CONTROL, written_out
 from titrant.inference import Verdict
 from titrant.report import figures, tables, words
-from titrant.report.typeset import count, percent
+from titrant.report.numbers import count, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

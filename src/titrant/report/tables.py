@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant.report.content import LOGGED
-from titrant.report.typeset import count, number, percent, share, signed, span, value_and_interval
-from titrant.report.words import UNCLEAR, better
+from titrant.report.numbers import count, percent, share
+from titrant.report.words import UNCLEAR, better, number, signed, span, value_and_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -1,11 +1,16 @@
-"""The sentences of a page: what the numbers say, in the order a reader decides."""
+"""The sentences of a page: what the numbers say, in the order a reader decides.
+
+Numbers stand on a page as those of `titrant.report.numbers`, with a true minus sign: on a terminal
+a plain hyphen is safer, on a page it would break lines and read as a dash.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report.typeset import number, percent, span, value_and_interval
+from titrant.report import numbers
+from titrant.report.numbers import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -204,3 +209,35 @@ def _learned_name(learned: Mapping[str, Any]) -> str:
 def _listed(names: list[str]) -> str:
     quotes = [quoted(name) for name in names]
     return " or ".join([", ".join(quotes[:-1]), quotes[-1]] if len(quotes) > 1 else quotes)
+
+
+# Numbers as they stand on a page.
+
+
+def number(value: float, width: float = 0.0) -> str:
+    """Return a number to four significant digits, or to two of the width of its interval.
+
+    >>> number(-0.5)
+    '−0.5000'
+    """
+    return numbers.number(value, width).replace("-", "−")
+
+
+def signed(value: float, width: float = 0.0) -> str:
+    """Return a number with its sign.
+
+    >>> signed(0.5)
+    '+0.5000'
+    """
+    return f"+{number(value, width)}" if value > 0 else number(value, width)
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval that no line break divides."""
+    ends = number(low, high - low), number(high, high - low)
+    return "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}".join(ends)
+
+
+def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
+    """Return a value and its interval, in as many digits as the interval gives meaning to."""
+    return number(value, ends[1] - ends[0]), span(*ends)
