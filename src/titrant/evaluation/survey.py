@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant._hash import GOLDEN, splitmix64
-from titrant.data import LoggedData, validate, wording
+from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
 from titrant.data.source import SAMPLE, Source
 from titrant.data.texts import Texts, added_texts, check_texts
@@ -226,7 +226,7 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     check_texts(sums.texts, log.names)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
-            raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+            raise validate.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
     sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)

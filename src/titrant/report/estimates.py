@@ -18,8 +18,7 @@ from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.evidence import tail_index
 from titrant.policies import Constant, Function, StatusQuo, doses
 from titrant.policies.base import is_exactly
-from titrant.report.content import Balance, Weights
-from titrant.report.log import DOSES, doses_of
+from titrant.report.content import DOSES, Balance, Weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
+    from titrant.data import LoggedData
     from titrant.estimators import Question, Rows
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Comparison, Evaluation
@@ -120,6 +120,13 @@ class Partly:
         tau = self.mean + self.beta * (doses(self.rule, x, len(self.mean)) - self.mean)
         kept: Array = np.clip(tau, *self.possible)
         return kept[:, 0] if len(self.mean) == 1 else kept
+
+
+def doses_of(policy: Policy, log: LoggedData) -> Array:
+    """Return the doses of a policy (n, d); those of the status quo are in the log."""
+    if is_exactly(policy, StatusQuo):
+        return log.doses
+    return doses(policy, log.context, log.dimension, log.names)
 
 
 def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:

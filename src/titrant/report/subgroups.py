@@ -16,8 +16,7 @@ from titrant.evaluation.schedule import served
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.rules import ESS_NEEDED
 from titrant.report import counting
-from titrant.report.content import Subgroup
-from titrant.report.log import CONTEXTS
+from titrant.report.content import CONTEXTS, Subgroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
