@@ -17,7 +17,6 @@ from titrant import _check
 from titrant.estimators import IPW, DirectMethod, SelfNormalized, SmoothedEstimator
 from titrant.estimators.form import has_weighted_terms, is_built_in
 from titrant.evaluation.nuisance import Nuisances, fitted_outcome, floor_of
-from titrant.evaluation.survey import digest_of
 from titrant.execute.engine import pinned
 from titrant.execute.installed import installed
 from titrant.learn.search import PolicySearch, nearest
@@ -234,8 +233,7 @@ class CPO(Procedure):
         content = sha256()
         for array in (*numbers, at_start.z, at_start.dz, at_start.zz, at_start.dzz):
             content.update(np.ascontiguousarray(array).tobytes())
-        digest = digest_of(sample) if survey.sums is None else survey.sums.digest
-        rows = f"{survey.n} rows {digest:016x} of {log.names!r}, reward {training.maximize}"
+        rows = f"{survey.n} rows {survey.digest:016x} of {log.names!r}, reward {training.maximize}"
         model = None if nuisances is None else nuisances.propensity
         about = f"{installed()} {rows} {self!r} {search.fitted!r} {model!r} {content.hexdigest()}"
         return Checkpoint(os.fspath(training.checkpoint), about)

@@ -236,7 +236,7 @@ def _regression(survey: Survey, d: int) -> tuple[Affine, Array]:
 
     By sums over all rows; by the rows drawn, where values of contexts are held.
     """
-    if survey.sums is not None and survey.as_they_are:
+    if survey.as_they_are:
         mean, squares = linear_sums(survey.sums, d).regression()
         return mean, np.sqrt(np.maximum(np.diagonal(squares), 0.0) / survey.n)
     from titrant.propensity.gaussian import Affine  # noqa: PLC0415
