@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from titrant.estimators import Estimator
     from titrant.evaluation.survey import Sums, Survey
     from titrant.outcome import CrossFit, FoldForests
+    from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
     from titrant.propensity import CrossPropensity, FittedPropensity, PropensityModel
@@ -61,6 +62,8 @@ class Prepared:
     """Which models have not seen each row (n,)."""
     seen: Array
     """The contexts as the outcome model sees them: those of the log, or extended by a forest."""
+    outcome: Curves | None
+    """t ↦ r̂(t, x), by which r̂ at the doses of any policy is found."""
     law: Law | None
     """The law of the dose in each row, where it is modeled."""
 
@@ -126,19 +129,22 @@ class Nuisances:
         extended = self._extended(log, fold)
         seen = log.context if extended is None or not self._follows else extended
         law = self._law(log, fold, extended)
+        outcome = self._outcome(seen, fold)
         return Prepared(
             log=log,
             q=self._floored(log.propensity if law is None else self._checked(law, log.doses)),
-            r_logged=self._predict(seen, fold, log.doses),
+            r_logged=None if outcome is None else outcome(log.doses),
             fold=fold,
             seen=seen,
+            outcome=outcome,
             law=law,
         )
 
     def predicted(self, prepared: Prepared) -> Prepared:
         """Return a block, prepared by nuisances with other outcome models, with these ones."""
-        at = prepared.log.doses
-        return replace(prepared, r_logged=self._predict(prepared.seen, prepared.fold, at))
+        outcome = self._outcome(prepared.seen, prepared.fold)
+        r_logged = None if outcome is None else outcome(prepared.log.doses)
+        return replace(prepared, r_logged=r_logged, outcome=outcome)
 
     def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Law:
         """Return the law of the dose in each row of a block, by models that have not seen it."""
@@ -161,7 +167,7 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=self._predict(prepared.seen, prepared.fold, tau),
+            r_tau=None if prepared.outcome is None else prepared.outcome(tau),
             r_logged=prepared.r_logged,
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
@@ -235,12 +241,12 @@ class Nuisances:
             return None
         return folded.fold(log.first_row, len(log), numbers)
 
-    def _predict(self, seen: Array, fold: Folds | None, at: Array) -> Array | None:
+    def _outcome(self, seen: Array, fold: Folds | None) -> Curves | None:
         if self.outcome is None or fold is None:
             return None
         # A model of one's own that is not cross-fitted may stand beside cross-fitted forests.
         own = np.zeros_like(fold) if self.outcome.folds == 1 else fold
-        return self.outcome.predict(own, seen, at)
+        return self.outcome.given(own, seen)
 
 
 @dataclass(frozen=True, slots=True)

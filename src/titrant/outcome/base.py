@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -11,12 +12,15 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from titrant.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
     from titrant.outcome.crossfit import Folds
+
+    Curves = Callable[[Array], Array]
+    """Outcomes of n rows as a function of their doses: from (n,) or (n, d) to (n,)."""
 
 
 BLOCK = 65_536
@@ -33,6 +37,17 @@ class OutcomeModel(BaseEstimator, ABC):
     @abstractmethod
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
+
+    def __init_subclass__(cls) -> None:
+        """Let a class that writes `predict` anew be asked by it in every way."""
+        super().__init_subclass__()
+        for name in ("given", "curve"):
+            if "predict" in cls.__dict__ and name not in cls.__dict__:
+                setattr(cls, name, OutcomeModel.__dict__[name])
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
+        return partial(self.predict, X)
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return the prediction of each row by a model that saw no outcome of the row's fold (n,).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
 
     Codes = NDArray[np.intp]
@@ -56,16 +57,19 @@ class Bends:
     """Cubic B-splines of a column, continued as straight lines beyond the outer knots."""
 
     knots: Array
+    splines: BSpline = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        padded = np.r_[[self.knots[0]] * 3, self.knots, [self.knots[-1]] * 3]
+        object.__setattr__(self, "splines", BSpline(padded, np.eye(len(self.knots) + 2), 3))
 
     def __call__(self, z: Array) -> Array:
         """Return the splines at z (n,), (n, m + 2) for m knots."""
-        first, last = self.knots[0], self.knots[-1]
-        padded = np.r_[[first] * 3, self.knots, [last] * 3]
-        splines = BSpline(padded, np.eye(len(self.knots) + 2), 3)
-        inside = np.clip(z, first, last)
-        values, beyond = np.asarray(splines(inside)), (z - inside)[:, None]
+        ends = self.knots[[0, -1]]
+        inside = np.clip(z, *ends)
+        values, beyond = np.asarray(self.splines(inside)), (z - inside)[:, None]
         if beyond.any():
-            slopes = splines(np.array([first, last]), nu=1)
+            slopes = self.splines(ends, nu=1)
             values += beyond * np.where(beyond < 0.0, slopes[0], slopes[1])
         return values
 
@@ -122,14 +126,15 @@ class ContextMap:
         """Everything but the extra columns."""
         return self.units, self.levels, self.bends, self.crossed
 
-    def lines(self, x: Array) -> Array:
-        """Return (z, extra columns) (n, k + extra): what the dose interacts with."""
-        z, extra = self._parts(x)
-        return np.hstack([z, extra])
+    def lines(self, phi: Array) -> Array:
+        """Return (z, extra columns) (n, k + extra) of φ (n, F): what the dose interacts with."""
+        k = len(self.units.center)
+        return np.hstack([phi[:, :k], phi[:, phi.shape[1] - self.extra :]])
 
     def __call__(self, x: Array) -> Array:
         """Return φ(x) and the extra columns (n, F) at contexts x (n, p + extra)."""
-        z, extra = self._parts(x)
+        p = x.shape[1] - self.extra
+        z, extra = self.units(x[:, :p]), x[:, p:] * self.told
         levels = {j: level(x[:, j]) for j, level in self.levels.items()}
         bends = [bend(z[:, j]) for j, bend in self.bends.items()]
         j, k = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
@@ -180,10 +185,6 @@ class ContextMap:
         columns = np.column_stack([self(context[some]), extra[some]])
         left = unexplained(Moments.of(columns), extra.shape[1])
         return np.asarray(left > TOLD, dtype=np.float64)
-
-    def _parts(self, x: Array) -> tuple[Array, Array]:
-        p = x.shape[1] - self.extra
-        return self.units(x[:, :p]), x[:, p:] * self.told
 
 
 def telling(z: Array, predictions: Array) -> Columns:
@@ -438,8 +439,12 @@ class ContextsOnly(OutcomeModel):
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
         x, doses = inputs(X, t, "ContextsOnly")
-        prediction: Array = self.model_.predict(self._seen(x), doses)
-        return prediction
+        return self.given(x)(doses)
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p + extra)."""
+        curves: Curves = self.model_.given(self._seen(X))
+        return curves
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold."""
