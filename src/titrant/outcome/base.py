@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from titrant.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 BLOCK = 65_536
 """Predictions that are computed at a time, so that memory stays flat."""
+
+
+def written_anew(cls: type, methods: Sequence[str], *, since: str) -> bool:
+    """Return whether a class says otherwise what the author of its method `since` relied on."""
+    author = next(base for base in cls.__mro__ if since in vars(base))
+    return any(getattr(cls, name, None) is not getattr(author, name, None) for name in methods)
 
 
 class OutcomeModel(BaseEstimator, ABC):
@@ -42,7 +48,7 @@ class OutcomeModel(BaseEstimator, ABC):
         """Let a class that writes `predict` anew be asked by it in every way."""
         super().__init_subclass__()
         for name in ("given", "curve"):
-            if "predict" in cls.__dict__ and name not in cls.__dict__:
+            if written_anew(cls, ("predict",), since=name):
                 setattr(cls, name, OutcomeModel.__dict__[name])
 
     def given(self, X: Array) -> Curves:
