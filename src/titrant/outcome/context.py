@@ -19,7 +19,7 @@ from titrant.outcome.ridge import unexplained
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -106,18 +106,24 @@ class ContextMap:
         p = x.shape[1] - extra
         context, predictions = x[:, :p], x[:, p:]
         units = Standard.of_contexts(context)
-        z, levels, bends = units(context), {}, {}
-        crossed = telling(z, predictions)
+        z, varying = units(context), np.flatnonzero(units.inverse[:p]).tolist()
+        found = {j: np.unique(context[:, j], return_counts=True) for j in varying}
+        fewest = max(LEVEL_ROWS, LEVEL_SHARE * len(x))
+        levels = {
+            j: Levels(values[rows >= fewest])
+            for j, (values, rows) in found.items()
+            if 2 < len(values) <= LEVELS_UP_TO  # noqa: PLR2004  (two values are a line)
+        }
+        crossed = np.arange(z.shape[1])
+        if p > PRODUCTS_UP_TO or beside_levels(levels) < len(crossed):
+            crossed = telling(z, predictions)
         if p > PRODUCTS_UP_TO:
             crossed = crossed[: PRODUCTS_UP_TO if extra else 0]
-        bent = range(p) if p <= BENDS_UP_TO else crossed
-        for j in np.flatnonzero(units.inverse[:p]).tolist():
-            values, rows = np.unique(context[:, j], return_counts=True)
-            if len(values) > LEVELS_UP_TO and j in bent:
-                bends[j] = Bends(np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0])))
-            elif 2 < len(values) <= LEVELS_UP_TO:  # noqa: PLR2004  (two values are a line)
-                common = rows >= max(LEVEL_ROWS, LEVEL_SHARE * len(x))
-                levels[j] = Levels(values[common])
+        bends = {
+            j: Bends(np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0])))
+            for j, (values, _) in found.items()
+            if len(values) > LEVELS_UP_TO and (p <= BENDS_UP_TO or j in crossed)
+        }
         bare = cls(0, np.empty(0), units, levels, bends, crossed)
         return cls(extra, bare.told_by(context, predictions), *bare.layout)
 
@@ -138,7 +144,7 @@ class ContextMap:
         levels = {j: level(x[:, j]) for j, level in self.levels.items()}
         bends = [bend(z[:, j]) for j, bend in self.bends.items()]
         j, k = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
-        beside = self.crossed[: LEVEL_PRODUCTS // max(self._levels, 1)]
+        beside = self.crossed[: beside_levels(self.levels)]
         by_level = [
             (own[:, :, None] * z[:, None, beside[beside != j]]).reshape(len(z), -1)
             for j, own in levels.items()
@@ -153,7 +159,7 @@ class ContextMap:
         levels = {
             j: [f"{z[j]} = {value:g}" for value in own.values] for j, own in self.levels.items()
         }
-        beside = self.crossed[: LEVEL_PRODUCTS // max(self._levels, 1)]
+        beside = self.crossed[: beside_levels(self.levels)]
         sides = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
         return [
             *z,
@@ -169,10 +175,6 @@ class ContextMap:
             *columns[p:],
         ]
 
-    @property
-    def _levels(self) -> int:
-        return sum(len(level.values) for level in self.levels.values())
-
     def told_by(self, context: Array, extra: Array) -> Array:
         """Return 1 for each extra column (n, e) that is no function of φ(context), else 0 (e,).
 
@@ -185,6 +187,11 @@ class ContextMap:
         columns = np.column_stack([self(context[some]), extra[some]])
         left = unexplained(Moments.of(columns), extra.shape[1])
         return np.asarray(left > TOLD, dtype=np.float64)
+
+
+def beside_levels(levels: Mapping[int, Levels]) -> int:
+    """Return how many contexts have products with all levels."""
+    return LEVEL_PRODUCTS // max(sum(len(level.values) for level in levels.values()), 1)
 
 
 def telling(z: Array, predictions: Array) -> Columns:

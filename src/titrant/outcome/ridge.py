@@ -239,10 +239,10 @@ class Table:
     @classmethod
     def of(cls, n: int, features: Callable[[slice], Array]) -> Table:
         """Return the table of n rows."""
-        width = max(1, features(slice(0, 1)).shape[1])
-        small = n * width <= KEPT
-        kept = tuple(features(rows) for rows in blocks(n, BLOCK)) if small else None
-        return cls(n, BLOCK, features, kept)
+        first, *others = blocks(n, BLOCK)
+        known = features(first)
+        small = n * known.shape[1] <= KEPT
+        return cls(n, BLOCK, features, (known, *map(features, others)) if small else None)
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         """Yield rows beside their features (m, F)."""
