@@ -155,7 +155,7 @@ def test_extra_columns_enter_as_they_are_if_they_tell_something():
     news, repeat = np.random.default_rng(3).normal(size=200), 0.5 * x[:, 2] ** 2 + x[:, 0]
     fitted = ContextMap.of(np.column_stack([x, news, repeat]), extra=2)
     np.testing.assert_array_equal(fitted.told, [1.0, 0.0])
-    lines = fitted.lines(np.column_stack([x, news, repeat]))
+    lines = fitted.lines(fitted(np.column_stack([x, news, repeat])))
     np.testing.assert_array_equal(lines[:, -2:], np.column_stack([news, 0 * repeat]))
     with pytest.raises(
         InvalidArgument, match=r"`extra` of `ContextFeatures` must be at most the 4"
