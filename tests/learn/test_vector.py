@@ -9,8 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import titrant as tt
-from learn.examples import CLASSES, changed, quadratic_log
+from learn.examples import SEARCHED, changed, quadratic_log
 from titrant.data.simulate import DESIGNS
+from titrant.estimators.form import has_search_loop
+from titrant.learn import POLICY_CLASSES, LinearClass
 from titrant.learn.search import Problem, statistics_of
 from titrant.learn.setting import dose_range, dose_sd
 from titrant.learn.vector import Affine, VectorSearch
@@ -23,19 +25,14 @@ UNITS = 1e-4  # a search that stops at 2e-9 of the objective is this near in its
 
 PLANE = DESIGNS["quadratic-2d"]
 MODEL = RidgeModel(Quadratic())
-ESTIMATORS = {
-    "ipw": tt.IPW(),
-    "centered": tt.IPW(centered=True),
-    "self-normalized": tt.SelfNormalized(),
-    "doubly robust": tt.DoublyRobust(outcome=MODEL, self_normalized=False),
-    "doubly robust, self-normalized": tt.DoublyRobust(outcome=MODEL),
-    "direct": tt.DirectMethod(outcome=MODEL),
-}
-each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+LINEAR, RAW = LinearClass(), LinearClass(intercept=False, standardize=False)
+# Weights of one's own are summed up in numpy, dose by dose.
+LOOPS = [kind for kind, estimator in SEARCHED.items() if has_search_loop(estimator)]
+each_estimator = pytest.mark.parametrize("name", SEARCHED)
 
 
-def problem_on(log, kind="linear", *, tails=True) -> Problem:
-    fitted, sd = CLASSES[kind].on(log), dose_sd(log)
+def problem_on(log, kind=LINEAR, *, tails=True) -> Problem:
+    fitted, sd = kind.on(log), dose_sd(log)
     low, high = dose_range(log, (-np.inf, np.inf), tails=tails)
     return Problem(
         log=log,
@@ -48,11 +45,11 @@ def problem_on(log, kind="linear", *, tails=True) -> Problem:
     )
 
 
-@each_estimator
+@pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("bounds", [None, (-2.0, 3.0)], ids=["unbounded", "bounded"])
 def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds):
     log = quadratic_log(90).with_bounds(bounds)
-    problem, estimator = problem_on(log), ESTIMATORS[name]
+    problem, estimator = problem_on(log), SEARCHED[name]
     compiled = statistics_of(problem, estimator, Second.ALL)
     assert isinstance(compiled, AffineSearch)
     model = None
@@ -67,14 +64,14 @@ def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds):
 
 
 @each_estimator
-@pytest.mark.parametrize("kind", ["linear", "rbf", "constant"])
+@pytest.mark.parametrize("kind", POLICY_CLASSES, ids=repr)
 def test_gradients_of_vector_objectives(name, kind):
     log = PLANE.draw(80, 1)
     problem = problem_on(log, kind)
     objective = PolicyObjective(
-        statistics=statistics_of(problem, ESTIMATORS[name], Second.ALL),
-        estimator=ESTIMATORS[name],
-        se_weight=0.0 if name == "direct" else 0.7,
+        statistics=statistics_of(problem, SEARCHED[name], Second.ALL),
+        estimator=SEARCHED[name],
+        se_weight=0.7 if SEARCHED[name].uses_propensity else 0.0,
         ridge=0.1,
     )
     rng = np.random.default_rng(4)
@@ -132,10 +129,10 @@ def test_shifting_the_outcome_changes_no_vector_policy():
 
 def test_constraints_hold_for_matrices_of_parameters():
     log = PLANE.draw(150, 2)
-    fitted = CLASSES["linear, raw, no intercept"].on(log)
+    fitted = RAW.on(log)
     for constraint in (Box(np.full(4, -0.2), np.full(4, 0.3)), Ball(0.4)):
         learner = tt.PolicyLearner(
-            policy=CLASSES["linear, raw, no intercept"],
+            policy=RAW,
             procedure=tt.CPO(constraint=constraint, restarts=2),
             honest=False,
         ).fit(log)
