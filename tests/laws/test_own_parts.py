@@ -6,7 +6,6 @@ and in parts, at few and at many rows.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,14 +13,14 @@ import pytest
 
 import titrant as tt
 from equivalence.test_sources import Chunks, in_files
+from laws import where
 from laws.own import CONSTRAINTS, ESTIMATORS, Along, HalfSpace, Negative, Quotient, Tilted, Tricube
 from optimize.functions import Numerical
-from titrant.bandwidth import PlugIn, binned
+from titrant.bandwidth import PlugIn
 from titrant.data.simulate import Quadratic
 from titrant.estimators import weight
-from titrant.inference import INTERVALS, bootstrap
+from titrant.inference import INTERVALS
 from titrant.kernels import Epanechnikov
-from titrant.learn import search
 from titrant.optimize import LBFGS, Constraint, Status
 from titrant.policies import Policy
 
@@ -38,15 +37,9 @@ each_constraint = pytest.mark.parametrize("name", CONSTRAINTS)
 
 
 @pytest.fixture(params=[True, False], ids=["loops", "numpy"])
-def loops(request, monkeypatch):
-    """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
-    many = 1 if request.param else sys.maxsize
-    monkeypatch.setattr(weight, "MANY", many)
-    monkeypatch.setattr(binned, "MANY", many)
-    monkeypatch.setattr(bootstrap, "_MANY", many)
-    if not request.param:
-        monkeypatch.setattr(search, "has_search_loop", lambda estimator: False)  # noqa: ARG005
-    return request.param
+def loops(request):
+    with where.loops(on=request.param):
+        yield request.param
 
 
 def in_memory(log):
