@@ -17,6 +17,7 @@ import pytest
 
 import titrant as tt
 from evaluation.logs import FAR, NEAR, smooth_log
+from sweeps import long
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Dosing, Quadratic
 from titrant.data.source import SAMPLE
@@ -159,7 +160,7 @@ def steps_by_site(n=1000):
     return tt.LoggedData(np.column_stack([site, rng.normal(size=n)]), t, y, names=("site", "age"))
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["plain", "default"])
+@pytest.mark.parametrize("plain", [True, *long((False,))], ids=["plain", "default"])
 def test_every_check_of_models_and_bins(plain, cut):
     models = {
         "estimator": tt.DoublyRobust(outcome=Stack(ridge_pair())),

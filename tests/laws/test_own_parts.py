@@ -16,6 +16,7 @@ from equivalence.test_sources import Chunks, in_files
 from laws import where
 from laws.own import CONSTRAINTS, ESTIMATORS, Along, HalfSpace, Negative, Quotient, Tilted, Tricube
 from optimize.functions import Numerical
+from sweeps import long
 from titrant.bandwidth import PlugIn
 from titrant.data.simulate import Quadratic
 from titrant.estimators import weight
@@ -51,6 +52,8 @@ def in_chunks(log):
 
 
 each_source = pytest.mark.parametrize("source", [in_memory, in_chunks])
+# One search over files is in `test_over_files`.
+searched_source = pytest.mark.parametrize("source", [in_memory, *long(in_chunks)])
 
 
 def numbers(estimate):
@@ -128,7 +131,7 @@ def test_one_row_more_than_loops_take_changes_little(name):
 
 
 @pytest.mark.usefixtures("loops")
-@each_source
+@searched_source
 @each_estimator
 def test_a_learned_policy(name, source):
     pair = ESTIMATORS[name]
@@ -148,7 +151,7 @@ def test_a_learned_policy(name, source):
 GOOD = [name for name, pair in ESTIMATORS.items() if not isinstance(pair.own, Negative)]
 
 
-@each_source
+@searched_source
 @pytest.mark.parametrize("name", GOOD)
 def test_a_policy_learned_from_rewards(name, source):
     # An estimator of one's own is shown rewards as they were logged, not their negatives.
