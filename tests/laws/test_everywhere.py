@@ -16,6 +16,7 @@ from laws.designs import name
 from laws.where import everywhere
 from learn.examples import SEARCHED, unclipped
 from outcome.models import LISTED
+from sweeps import long
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Quadratic
 from titrant.estimators import SmoothedEstimator, weight
@@ -33,7 +34,6 @@ FEW = Quadratic().draw(400, seed=3)
 MANY = Quadratic().draw(weight.MANY + 1, seed=4)
 each_log = pytest.mark.parametrize("log", [FEW, MANY], ids=["few rows", "many rows"])
 
-SMOOTHED = [kind for kind in KINDS if isinstance(kind, SmoothedEstimator)]
 FORMS = [*KINDS, *(tt.SelfNormalized(kernel=kernel()) for kernel in KERNELS)]
 """Every estimator with its own kernel, and one with every kernel."""
 SMOOTH_FORMS = [form for form in FORMS if isinstance(form, SmoothedEstimator)]
@@ -140,7 +140,7 @@ def learned(source, policy=None, **settings):
     return unclipped(learner.policy_)(FEW.context)
 
 
-@each_log
+@pytest.mark.parametrize("log", [FEW, *long(MANY)], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("kind", SEARCHED)
 def test_searches_by_every_estimator(kind, log, tmp_path):
     def ask(source):

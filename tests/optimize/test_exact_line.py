@@ -10,6 +10,7 @@ import pytest
 
 from laws.designs import name
 from optimize.lines import EXACT_ESTIMATORS, EXACT_KERNELS, Brute, H, design, negated, reach
+from sweeps import long
 from titrant.estimators import IPW, DoublyRobust, Rows, SelfNormalized
 from titrant.kernels import Boundary, Epanechnikov, Gaussian, Triangular, Uniform
 from titrant.optimize import Status, exact_line
@@ -25,7 +26,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("estimator", FORMS)
-@pytest.mark.parametrize("line", ["τ = β", "τ = βx", "τ = βx, x of both signs"])
+@pytest.mark.parametrize("line", ["τ = βx, x of both signs", *long("τ = β", "τ = βx")])
 @pytest.mark.parametrize("maximize", [False, True])
 def test_never_above_a_dense_grid(estimator, line, maximize):
     x, rows = design(200, 3, signed="signs" in line)
