@@ -14,7 +14,7 @@ from sweeps import long
 from titrant.data.simulate import Quadratic
 from titrant.evaluation import evaluation, survey
 from titrant.execute import Engine
-from titrant.learn import streamed
+from titrant.learn import search
 
 FLAT = 1.25  # peak of four times the rows over the peak of the rows
 
@@ -60,7 +60,7 @@ class DrawnSource:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(evaluation, "BLOCK", ROWS)
-    for module in (survey, streamed):
+    for module in (survey, search):
         monkeypatch.setattr(module, "BATCH", ROWS)
 
 

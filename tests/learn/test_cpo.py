@@ -9,7 +9,7 @@ import titrant as tt
 from learn.examples import QUADRATIC, SEARCHED, changed, linear_part, quadratic_log, unclipped
 from titrant.data.simulate import DESIGNS
 from titrant.learn import POLICY_CLASSES, LinearClass
-from titrant.learn.setting import silent
+from titrant.learn.setting import TrainingLog, silent
 from titrant.optimize import CONSTRAINTS, Ball, Box, Free, paper_box
 
 SHIFT = 1e-6  # what is left of 20 added to every outcome after rounding has gone through a search
@@ -195,7 +195,7 @@ def test_the_search_goes_on_from_a_start():
 
 def test_the_report_repeats_the_settings():
     procedure = tt.CPO(bandwidth=0.5, ridge=0.1, seed=3, constraint=Free())
-    report = procedure.learn(LOG, LOG.propensity, LINEAR, silent).report
+    report = procedure.learn(TrainingLog.of(LOG), LINEAR, silent).report
     assert report["procedure"] == "continuous policy optimizer"
     assert (report["bandwidth"], report["ridge"], report["seed"]) == (0.5, 0.1, 3)
     assert report["outcome_center"] == pytest.approx(LOG.outcome.mean())
@@ -229,10 +229,11 @@ def test_as_many_bandwidths_as_doses():
 
 
 def test_a_propensity_of_0_needs_a_floor():
-    q = LOG.propensity.copy()
-    q[:3] = 0.0
+    third = np.sort(LOG.context[:, 0])[2]
+    unlikely = tt.Known(lambda X, t: np.where(X[:, 0] <= third, 0.0, 0.3) + 0 * t)
+    training = TrainingLog.of(LOG, propensity=unlikely)
     procedure = tt.CPO(estimator=tt.SelfNormalized(clip=0.0))
     with pytest.raises(tt.DataError, match="The propensity is 0 in 3 of 200 rows"):
-        procedure.learn(LOG, q, LINEAR, silent)
-    floored = tt.CPO().learn(LOG, q, LINEAR, silent)
+        procedure.learn(training, LINEAR, silent)
+    floored = tt.CPO().learn(training, LINEAR, silent)
     assert np.isfinite(floored.solution.value)

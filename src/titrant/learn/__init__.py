@@ -1,12 +1,14 @@
 """The parts of learning a policy: classes, outcome curves, candidates, scores, honest values."""
 
 from titrant.learn.classes import (
+    ClippedClass,
     ConstantClass,
     FittedClass,
     LinearClass,
     PolicyClass,
     RBFClass,
 )
+from titrant.learn.setting import Learned, Procedure, TrainingLog
 
 POLICY_CLASSES: tuple[PolicyClass, ...] = (
     LinearClass(),
@@ -20,9 +22,13 @@ POLICY_CLASSES: tuple[PolicyClass, ...] = (
 
 __all__ = [
     "POLICY_CLASSES",
+    "ClippedClass",
     "ConstantClass",
     "FittedClass",
+    "Learned",
     "LinearClass",
     "PolicyClass",
+    "Procedure",
     "RBFClass",
+    "TrainingLog",
 ]

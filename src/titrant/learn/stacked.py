@@ -16,12 +16,12 @@ from titrant.inference.results import Comparison, Estimate
 from titrant.learn.candidates import (
     CANDIDATES,
     Candidate,
-    HeldOut,
+    HeldOutScores,
+    LearningRows,
     learn_candidates,
     scores,
     weights_of,
 )
-from titrant.learn.rows import LearningRows
 from titrant.learn.setting import Learned, Procedure, Units
 from titrant.learn.tables import DOSES, CrossTables
 from titrant.optimize import Constraint, Free
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.inference.base import Interval
     from titrant.learn.classes import PolicyClass
-    from titrant.learn.setting import Progress
+    from titrant.learn.setting import Progress, TrainingLog
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
 
@@ -189,17 +189,26 @@ class StackedDR(Procedure):
             raise _check.invalid("candidates", "StackedDR", "at least one", self.candidates)
 
     def learn(
-        self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
+        self, training: TrainingLog, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
-        """Return the averaged candidates, or the best alone where the average scores worse."""
+        """Return the averaged candidates, or the best alone where the average scores worse.
+
+        Of a log that is not in memory they are learned from the sample of its rows.
+        """
+        log = training.losses()
         if log.dimension > 1:
             raise InvalidArgument(
                 f"`StackedDR` learns one dose; the log has {log.dimension}. "
                 "Use `PolicyLearner(procedure=CPO(...))` for vector doses."
             )
-        n = len(log)
-        if n > self.most_rows:
-            drawn = np.random.default_rng(self.seed).choice(n, self.most_rows, replace=False)
+        if not policy_class.on(log).affine:
+            raise InvalidArgument(
+                "`StackedDR` averages policies by their parameters, which takes a class that is "
+                f"linear in them; got {policy_class!r}. Use `PolicyLearner(procedure=CPO(...))`."
+            )
+        q = training.propensities()
+        if len(log) > self.most_rows:
+            drawn = np.random.default_rng(self.seed).choice(len(log), self.most_rows, replace=False)
             drawn.sort()
             log, q = log.rows(drawn), q[drawn]
         self._check_rows(len(log))
@@ -212,7 +221,7 @@ class StackedDR(Procedure):
         models = self._models()
         tables = self._tables(models, losses, units, progress)
         held_out = self._held_out(tables, rows, units, progress)
-        stack = tables.without_own.weights(rows.y)
+        stack = tables.without_own.weights(losses.outcome)
         learned = rows.with_curves(tables.without_own.stacked(stack))
         params, solutions = learn_candidates(self.candidates, learned, units, self.constraint)
         progress("candidates", self.folds + 1, self.folds + 1)
@@ -228,7 +237,7 @@ class StackedDR(Procedure):
                 "folds": self.folds,
                 "seed": self.seed,
                 "learned_on": len(log),
-                "rows": n,
+                "rows": training.survey.n,
             },
         )
 
@@ -257,25 +266,25 @@ class StackedDR(Procedure):
 
     def _held_out(
         self, tables: CrossTables, rows: LearningRows, units: Units, progress: Progress
-    ) -> HeldOut:
+    ) -> HeldOutScores:
         """Learn all candidates without each fold and score them on it."""
-        score = np.empty((len(self.candidates), len(rows.t)))
+        score = np.empty((len(self.candidates), len(rows.phi)))
         parts = []
         for k, without in enumerate(tables.without_both):
             train, test = np.flatnonzero(tables.fold != k), np.flatnonzero(tables.fold == k)
             seen = without.only(train)
-            stack = seen.weights(rows.y[train])
-            learned = rows.only(train).with_curves(seen.stacked(stack))
+            stack = seen.weights(rows.rows.y[train])
+            learned = rows.only(train, seen.stacked(stack))
             params, _ = learn_candidates(self.candidates, learned, units, self.constraint)
-            graded = rows.only(test).with_curves(tables.without_own.only(test).stacked(stack))
+            graded = rows.only(test, tables.without_own.only(test).stacked(stack))
             score[:, test] = scores(params, graded, units)
             parts.append((test, params, graded))
             progress("candidates", k + 1, self.folds + 1)
         weights = weights_of(score)
-        average = np.empty(len(rows.t))
+        average = np.empty(len(rows.phi))
         for test, params, graded in parts:
             average[test] = scores((weights @ params)[None], graded, units)[0]
-        return HeldOut(score, weights, average)
+        return HeldOutScores(score, weights, average)
 
     def _models(self) -> dict[str, OutcomeModel]:
         from titrant.outcome import as_outcome_model, library  # noqa: PLC0415

@@ -12,11 +12,11 @@ import numpy as np
 from titrant.errors import UntrustedEstimate
 from titrant.estimators import Ask, Discretized
 from titrant.estimators.joint import asked, relayed
+from titrant.evaluation.schedule import served
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.rules import ESS_NEEDED
 from titrant.report import counting
-from titrant.report.content import Subgroup
-from titrant.report.log import CONTEXTS
+from titrant.report.content import CONTEXTS, Subgroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -113,8 +113,8 @@ def subgroups(
     ]
     both = Pair(places, questions, level)
     searches = [_described(whole, both, part) for part in parts]
-    found = [one for one in whole.together(searches) if not isinstance(one, UntrustedEstimate)]
-    return tuple(found)
+    found = served(searches, whole.over_rows)
+    return tuple(one for one in found if not isinstance(one, UntrustedEstimate))
 
 
 def _parts(whole: Evaluation, tau: Array) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""Designs on which the paper's statements are tried, and what a statement is."""
+"""Designs on which the paper's statements are tried."""
 
 from __future__ import annotations
 
@@ -20,21 +20,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthPath
     from titrant.data.simulate import Design, DoseLaw
     from titrant.estimators import SmoothedEstimator
-    from titrant.paper.study import Findings, Measurement, Piece, Settings, Task
     from titrant.policies import Policy
-
-# One statement of the paper and how it is tried.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Tasks that carry the part's name under "part", their measurement and what all say."""
-
-    name: str
-    tasks: Callable[[Settings], Sequence[Task]]
-    measure: Callable[[Task], Measurement]
-    summarize: Callable[[Sequence[Piece]], Findings]
-
 
 # An outcome model that is known and learns nothing.
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import titrant as tt
-from titrant.paper.result import Row
+from titrant.paper.result import Row, around
 from titrant.paper.study import Findings
-from titrant.paper.theory.designs import BEST, CURVATURE, VALUE, Part, Well, moments, population
+from titrant.paper.theory.designs import BEST, CURVATURE, VALUE, Well, moments, population
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,9 +99,9 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     found = {piece.task["case"]: piece.found["bias"] for piece in pieces}
     rows = [
         Row(
-            label=f"Doubly robust, {name}, h = {JUDGED}",
-            quantity="bias",
-            ours=found[name][H.index(JUDGED)],
+            f"Doubly robust, {name}, h = {JUDGED}",
+            "bias",
+            found[name][H.index(JUDGED)],
             paper=case.printed(JUDGED),
             band=_band(case.predicted(JUDGED)),
         )
@@ -120,8 +120,4 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
 
 def _band(wanted: float) -> tuple[float, float]:
     """Return 3 % around a bias, a millionth around none."""
-    half = max(0.03 * abs(wanted), 1e-6)
-    return wanted - half, wanted + half
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)
+    return around(wanted, max(0.03 * abs(wanted), 1e-6))
