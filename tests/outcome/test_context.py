@@ -178,6 +178,12 @@ def test_a_sum_of_features_is_found_without_them(p, extra):
     level, lines = fitted.summed(new, coef)
     np.testing.assert_allclose(level, phi @ coef, rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(lines, fitted.lines(phi))
+    # Levels that are all too rare for an indicator.
+    rare = ContextMap.of(x[:12, :3])
+    phi = rare(new[:, :3])
+    np.testing.assert_allclose(
+        rare.summed(new[:, :3], coef[: rare.width])[0], phi @ coef[: rare.width]
+    )
 
 
 def test_predictions_are_told_from_features_that_outnumber_the_rows():

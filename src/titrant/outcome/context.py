@@ -163,8 +163,9 @@ class ContextMap:
         form[np.triu_indices(len(form))] = next(each)
         total += np.einsum("ij,ij->i", crossed @ form, crossed)
         for j, own in levels.items():
-            slopes = next(each).reshape(own.shape[1], -1)
-            total += np.einsum("ij,ij->i", own, z[:, self._beside(j)] @ slopes.T)
+            beside = z[:, self._beside(j)]
+            slopes = next(each).reshape(own.shape[1], beside.shape[1])
+            total += np.einsum("ij,ij->i", own, beside @ slopes.T)
         return total + extra @ next(each), np.hstack([z, extra])
 
     @property
