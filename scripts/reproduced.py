@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from titrant.paper.result import HEADINGS, Row, Verdict
+from titrant.paper.result import HEADINGS, BandVerdict, Row
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -90,7 +90,7 @@ def committed() -> dict[str, dict[str, Any]]:
 
 def _summary(places: dict[str, str], results: dict[str, dict[str, Any]]) -> str:
     """Return one line for each experiment: what the paper claims, and how many numbers agree."""
-    verdicts = list(Verdict)
+    verdicts = list(BandVerdict)
     head = ["", "the paper says", *(verdict.value for verdict in verdicts)]
     lines = []
     for name, place in places.items():

@@ -7,7 +7,7 @@ import pytest
 
 import titrant as tt
 from titrant._text import between, brief, digits
-from titrant.report.numbers import number, span, told
+from titrant.report.numbers import number, span, value_and_interval
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e9, -1e10])
@@ -25,7 +25,7 @@ def test_without_an_interval_four_digits_and_whole_numbers():
     assert (brief(0.0), brief(float("nan")), brief(12.0)) == ("0", "nan", "12")
     assert number(123_456.7) == "123,457"
     assert number(3e-7, 1e-8) == "3.000e-07"
-    assert told(2e9, (1.9e9, 2.1e9)) == ("2.000e+09", "1.900e+09 … 2.100e+09")
+    assert value_and_interval(2e9, (1.9e9, 2.1e9)) == ("2.000e+09", "1.900e+09 … 2.100e+09")
 
 
 def test_an_interval_without_width_or_end():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Self
 
@@ -11,21 +10,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check, _drawing
-from titrant.data import LoggedData
 from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
 from titrant.evaluation.evaluation import compare
 from titrant.evaluation.nuisance import check_work, takes_default_outcome, takes_default_propensity
-from titrant.evaluation.survey import HeldSurvey, StreamSurvey, check_log, survey_of
-from titrant.execute import as_engine
+from titrant.evaluation.survey import check_log
 from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
-from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, Half, HonestValue
-from titrant.learn.search import propensities
-from titrant.learn.setting import Procedure, dose_sd, silent
+from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
+from titrant.learn.setting import Procedure, TrainingLog, dose_sd, one_or_more, silent
 from titrant.learn.stacked import StackedDR
-from titrant.learn.streamed import Stream, learn_streamed
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
 from titrant.policies.calling import check_features, recommended
 
@@ -36,6 +31,7 @@ if TYPE_CHECKING:
 
     from titrant._drawing import Axes
     from titrant._types import Array
+    from titrant.data import LoggedData
     from titrant.data.source import Source
     from titrant.evaluation.evaluation import AnyPolicy
     from titrant.execute import Engine
@@ -76,7 +72,7 @@ class PolicyLearner(BaseEstimator):
     seed : draws the halves
     progress : called with a stage, the steps done and the steps in all
     executor : where partitions of the log are worked on, see `evaluate`
-    checkpoint : a folder that keeps the state of a search over files, so that a search that was
+    checkpoint : a folder that keeps the state of a search by `CPO`, so that a search that was
         stopped goes on where it was; see `titrant.optimize.Checkpoint`
 
     Attributes
@@ -130,7 +126,13 @@ class PolicyLearner(BaseEstimator):
         is over all rows.
         """
         self._check(log)
-        whole = Part.of(log, as_engine(self.executor, log))
+        whole = TrainingLog.of(
+            log,
+            propensity=self.propensity,
+            maximize=self.maximize,
+            executor=self.executor,
+            checkpoint=self.checkpoint,
+        )
         self.learned_ = self._learn(whole, whole, "all rows")
         self.estimate_ = self._honest_value(whole) if self.honest else None
         self.deployed_ = not self.safe or self._is_safe()
@@ -228,34 +230,27 @@ class PolicyLearner(BaseEstimator):
         propensity = takes_default_propensity(log, DoublyRobust(), self.propensity)
         check_work(log, outcome=library or graded, propensity=propensity, times=FITS)
 
-    def _learn(self, rows: Part, whole: Part, where: str) -> Learned:
+    def _learn(self, rows: TrainingLog, whole: TrainingLog, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""
-        policy_class, survey = class_of(self.policy), rows.survey
+        policy_class = class_of(self.policy)
         if whole.log.bounded:
-            policy_class = ClippedClass(policy_class, *whole.bounds)
-        held = survey.sample.log
-        procedure = default_procedure(held) if self.procedure is None else self.procedure
-        if self.maximize and isinstance(procedure, CPO):
-            procedure = replace(procedure, rewards=True)
-        report = self._reporter(where)
-        if isinstance(survey, StreamSurvey):
-            sign = -1.0 if self.maximize else 1.0
-            stream = Stream(rows.log, survey, rows.engine, sign, self.propensity, self.checkpoint)
-            return learn_streamed(procedure, stream, policy_class, report)
-        losses = held.with_outcome(-held.outcome) if self.maximize else held
-        return procedure.learn(losses, propensities(held, self.propensity), policy_class, report)
+            policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
+        procedure = self.procedure
+        if procedure is None:
+            procedure = default_procedure(rows.survey.sample.log)
+        return procedure.learn(rows, policy_class, self._reporter(where))
 
-    def _honest_value(self, whole: Part) -> HonestValue:
+    def _honest_value(self, whole: TrainingLog) -> HonestValue:
         first, second = whole.halves(self.seed)
         by_second, of_first = self._graded(first, second, whole, "first half")
         by_first, of_second = self._graded(second, first, whole, "second half")
         return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
 
     def _graded(
-        self, learned_on: Part, graded_on: Part, whole: Part, where: str
+        self, learned_on: TrainingLog, graded_on: TrainingLog, whole: TrainingLog, where: str
     ) -> tuple[Comparison, Policy]:
         """Return the comparison on one half of the policy learned on the other, and that policy."""
-        mean = np.clip(_one_or_more(learned_on.survey.mean_dose), *whole.bounds)
+        mean = one_or_more(np.clip(learned_on.survey.mean_dose, *whole.survey.possible))
         policy = self._learn(learned_on, whole, where).policy
         policies = {
             LEARNED: policy,
@@ -333,41 +328,3 @@ def default_procedure(log: LoggedData) -> Procedure:
     # direction are few; few starts, since the penalized search hardly depends on them.
     estimator = DoublyRobust(self_normalized=False, outcome=Stack(ridge_pair()))
     return CPO(estimator=estimator, bandwidth=dose_sd(log), ridge=0.003, restarts=4)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Rows to learn from or to grade on, what is known of them, and where they are worked on."""
-
-    log: Source
-    survey: HeldSurvey | StreamSurvey
-    engine: Engine
-
-    @classmethod
-    def of(cls, log: Source, engine: Engine) -> Part:
-        """Return a log with its survey."""
-        return cls(log, survey_of(log, engine), engine)
-
-    @property
-    def bounds(self) -> tuple[float | Array, float | Array]:
-        """The doses that are possible in every row: numbers for one dose, (d,) for several."""
-        low, high = self.survey.possible
-        return _one_or_more(low), _one_or_more(high)
-
-    def halves(self, seed: int) -> tuple[Part, Part]:
-        """Return two halves of the rows, drawn by a hash of their numbers."""
-        log = self.log
-        if not isinstance(log, LoggedData):
-            return Part.of(Half(log, 0, seed), self.engine), Part.of(
-                Half(log, 1, seed), self.engine
-            )
-        from titrant.outcome import fold_of  # noqa: PLC0415
-
-        half = fold_of(log.first_row, len(log), 2, seed)
-        first, second = log.rows(half == 0), log.rows(half == 1)
-        return Part.of(first, self.engine), Part.of(second, self.engine)
-
-
-def _one_or_more(doses: Array) -> float | Array:
-    """Return a number for one dose, and (d,) for several."""
-    return float(doses[0]) if len(doses) == 1 else doses

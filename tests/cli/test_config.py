@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from titrant.cli.config import _toml
+from titrant.cli.options import _toml
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from titrant.cli.demo import best_rule, rules, true_value
+from titrant.cli.simulate import best_rule, rules, true_values
 from titrant.data.simulate import DESIGNS
 from titrant.policies import policy_from_dict
 from titrant.report.numbers import number
@@ -37,14 +37,14 @@ def test_the_demo_checks_evaluates_learns_and_writes_a_page(call, tmp_path, poli
     for word in ("stabilized weight", "propensity pit", "overlap", "largest weight"):
         assert word in said.out
     # 2. Three policies, in the right order: 6.2, 5.2 and 4.3 days in truth.
-    truth = {name: true_value(DESIGN, policy) for name, policy in policies.items()}
+    truth = true_values(DESIGN, policies)
     assert list(truth) == sorted(truth, key=truth.get, reverse=True)
     for name in policies:
         assert name in said.out
         assert number(truth[name]) in said.out
     # 3. The learned one is better than all of them, by the log and in truth, which is 3 at best.
     document = next(rule["document"] for rule in data["rules"] if rule["policy"] == "learned")
-    learned = true_value(DESIGN, policy_from_dict(document))
+    learned = true_values(DESIGN, {"learned": policy_from_dict(document)})["learned"]
     assert data["truth"] == {**truth, "learned": pytest.approx(learned)}
     assert 3.0 < learned < 3.5
     values = {name: e["value"] for name, e in data["result"]["estimates"].items()}

@@ -9,22 +9,37 @@ import titrant as tt
 from titrant.bandwidth import SELECTORS, Slope, Subsampled
 from titrant.cli.app import COMMANDS, titrant
 from titrant.cli.names import (
+    DESIGNS,
     ESTIMATORS,
     KERNELS,
+    LEARNED,
+    MEAN_DOSE,
     PROPENSITIES,
+    STATUS_QUO,
     bandwidth,
     estimator,
     kebab,
     selectors,
 )
+from titrant.data import simulate
 from titrant.estimators import ESTIMATORS as ALL_ESTIMATORS
 from titrant.estimators import Observed
 from titrant.kernels import KERNELS as ALL_KERNELS
+from titrant.learn import honest
 from titrant.propensity import PROPENSITIES as ALL_PROPENSITIES
 
 
 def test_kernels():
     assert list(KERNELS.values()) == [kernel.__name__ for kernel in ALL_KERNELS]
+
+
+def test_designs():
+    assert list(simulate.DESIGNS) == list(DESIGNS)
+
+
+def test_policies_of_a_learner():
+    theirs = (honest.LEARNED, honest.STATUS_QUO, honest.MEAN_DOSE)
+    assert theirs == (LEARNED, STATUS_QUO, MEAN_DOSE)
 
 
 def test_propensity_models():

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from titrant.cli.drawn_bar import time_left
 from titrant.cli.terminal import (
     COSTS,
     ESTIMATING,
@@ -20,6 +19,7 @@ from titrant.cli.terminal import (
     REPORTING,
     bar,
     learned_share,
+    time_left,
     working,
 )
 

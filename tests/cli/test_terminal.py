@@ -6,9 +6,10 @@ import csv
 from pathlib import Path
 
 import pytest
+import rich.console
 
-from titrant.cli import drawn_bar, terminal
-from titrant.cli.terminal import put, show, visible
+from titrant.cli import terminal
+from titrant.cli.terminal import drawn, put, show, visible
 
 RED = "\x1b[31m"
 # As they come and as they are shown: colors, title of the window, C1, direction, lines.
@@ -49,11 +50,11 @@ def test_data_stay_as_they_are_unless_a_person_reads_them(capsys, monkeypatch, t
 
 
 def test_a_bar_shows_names_as_they_are(capsys, monkeypatch):
-    made = drawn_bar.Console
-    monkeypatch.setattr(
-        drawn_bar, "Console", lambda **_: made(stderr=True, force_terminal=True, color_system=None)
-    )
-    with drawn_bar.drawn(length=False) as draw:
+    made = rich.console.Console
+    plain = {"stderr": True, "force_terminal": True, "color_system": None}
+    monkeypatch.setattr(rich.console, "Console", lambda **_: made(**plain))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with drawn(length=False) as draw:
         draw(f"Applying {RED}[/odd].json", 0.0)
     said = capsys.readouterr().err
     assert r"Applying \x1b[31m[/odd].json" in said

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from compiled.rows import BOUNDS, rows
+from compiled.rows import rows
 from titrant.compiled import poisson as loops
 from titrant.estimators import DoublyRobust, Question, SelfNormalized
 from titrant.inference import bootstrap
@@ -21,7 +21,7 @@ from titrant.inference.bootstrap import (
     resampled_sums,
     row_keys,
 )
-from titrant.kernels import Biweight, Boundary, Gaussian, Scale
+from titrant.kernels import Scale
 
 SAME = 1e-12  # relative: the same sums in another order
 
@@ -84,17 +84,6 @@ def test_resampled_sums_of_questions(estimator, monkeypatch):
     plain = resampled_sums(asked, 20, 1, [rows(60)])
     monkeypatch.setattr(bootstrap, "_MANY", 1)
     np.testing.assert_allclose(resampled_sums(asked, 20, 1, [rows(60)]), plain, rtol=SAME)
-
-
-@pytest.mark.parametrize("boundary", list(Boundary))
-@pytest.mark.parametrize("bounds", BOUNDS)
-def test_terms_by_loops_are_those_of_numpy(boundary, bounds):
-    some, scale = rows(300, bounds=bounds), Scale.of(0.3, 1)
-    for kernel in (Biweight(), Gaussian()):  # one with a loop, one without
-        for estimator in (SelfNormalized, DoublyRobust):
-            asked = Question(estimator(kernel=kernel, boundary=boundary), 0, scale)
-            by_loops, plain = (bootstrap._terms(asked, some, loops=on) for on in (True, False))
-            np.testing.assert_allclose(by_loops, plain, rtol=1e-11, atol=SAME)
 
 
 def test_threads_change_no_bit(monkeypatch):

@@ -155,6 +155,6 @@ def test_another_question_does_not_go_on_from_it(tmp_path, change):
 
 def test_another_titrant_does_not_go_on_from_it(tmp_path, monkeypatch):
     learned(HALF, tmp_path)
-    monkeypatch.setattr("titrant.learn.streamed.installed", lambda: "0.0.0 (source 0)")
+    monkeypatch.setattr("titrant.learn.cpo.installed", lambda: "0.0.0 (source 0)")
     learned(HALF, tmp_path)
     assert states(tmp_path) == 2

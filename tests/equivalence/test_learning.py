@@ -13,7 +13,7 @@ from equivalence.test_sources import Chunks, in_files
 from titrant.data.simulate import Dosing, Quadratic
 from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import Engine
-from titrant.learn.honest import Half
+from titrant.learn.halves import Half
 from titrant.outcome import Quadratic as Shape
 from titrant.outcome import RidgeModel, fold_of
 

@@ -13,7 +13,7 @@ from evaluation.logs import NEAR
 from titrant.data.simulate import Quadratic
 from titrant.evaluation import evaluation, survey
 from titrant.execute import Engine
-from titrant.learn import streamed
+from titrant.learn import search
 
 FLAT = 1.25  # peak of four times the rows over the peak of the rows
 
@@ -59,7 +59,7 @@ class DrawnSource:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(evaluation, "BLOCK", ROWS)
-    for module in (survey, streamed):
+    for module in (survey, search):
         monkeypatch.setattr(module, "BATCH", ROWS)
 
 

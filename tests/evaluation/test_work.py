@@ -12,6 +12,7 @@ import titrant as tt
 from titrant import learning
 from titrant.evaluation import nuisance
 from titrant.evaluation.nuisance import MOST_MINUTES, check_work, outcome_work, propensity_work
+from titrant.learn import setting
 from titrant.outcome import Spline
 
 OWN = {
@@ -42,8 +43,7 @@ def idle(monkeypatch):
     for place, name in [
         (nuisance, "fitted_propensity"),
         (nuisance, "fitted_outcome"),
-        (learning, "propensities"),
-        (learning, "survey_of"),
+        (setting, "survey_of"),
     ]:
         monkeypatch.setattr(place, name, fail)
 

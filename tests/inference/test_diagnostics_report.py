@@ -90,7 +90,7 @@ def test_weights_by_loops():
 def delta_se(estimate, estimator, log):
     """The standard error of models that are given: the checks compare values by the same models."""
     ready = evaluation.Evaluation.of(log, {"p": POLICY}, estimator, None)
-    rows, scale = ready._held_blocks[0][0], ready.question(0, estimate.bandwidth).scale
+    rows, scale = ready.held_blocks[0][0], ready.question(0, estimate.bandwidth).scale
     w = estimator.weight(rows, scale)
     return naive.doubly_robust_self_normalized(w, rows.y, rows.r_tau, rows.r_logged)[1]
 
@@ -118,7 +118,7 @@ def test_gaps_by_other_evaluations_and_influence_functions():
     without = tt.SelfNormalized(boundary=Boundary.QUADRATIC)
     plain = tt.evaluate(log, POLICY, estimator=without, bandwidth=0.84 * h)
     ready = evaluation.Evaluation.of(log, {"p": POLICY}, corrected, None)
-    rows = ready._held_blocks[0][0]
+    rows = ready.held_blocks[0][0]
     w = without.weight(rows, ready.question(0, own.bandwidth).scale.times(0.84))
     w = w / w.mean()
     e = rows.y - rows.r_logged

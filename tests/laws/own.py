@@ -5,7 +5,7 @@ A pair is an own part, its twin, and how the log has to change for the twin to s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from titrant.estimators import SmoothedEstimator
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Kernel
 from titrant.kernels.base import CompactKernel
 from titrant.optimize import Ball, Box, Constraint
+from titrant.policies import ParametricPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,3 +277,43 @@ CONSTRAINTS = {
         Narrower((-0.8,) * 3, (0.8,) * 3), Box((-0.4,) * 3, (0.4,) * 3)
     ),
 }
+
+
+# ── policies ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stump(ParametricPolicy):
+    """τ(x) = low + (high − low)/(1 + exp((threshold − x)/width)): a step with rounded edges."""
+
+    column: int
+    threshold: float
+    low: float
+    high: float
+    width: float = 0.3
+
+    def _share(self, X):
+        return 1.0 / (1.0 + np.exp((self.threshold - X[:, self.column]) / self.width))
+
+    def __call__(self, X):
+        return self.low + (self.high - self.low) * self._share(X)
+
+    @property
+    def params(self):
+        return np.array([self.threshold, self.low, self.high])
+
+    def with_params(self, params):
+        threshold, low, high = params.tolist()
+        return replace(self, threshold=threshold, low=low, high=high)
+
+    def vjp(self, X, g):
+        share = self._share(X)
+        steep = -(self.high - self.low) * share * (1.0 - share) / self.width
+        return np.array([g @ steep, g @ (1.0 - share), g @ share])
+
+
+class Bent(Stump):
+    """A policy with parameters whose gradient is of another shape."""
+
+    def vjp(self, X, g):
+        return Stump.vjp(self, X, g)[:2]

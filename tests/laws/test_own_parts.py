@@ -14,7 +14,18 @@ import pytest
 
 import titrant as tt
 from equivalence.test_sources import Chunks, in_files
-from laws.own import CONSTRAINTS, ESTIMATORS, Along, HalfSpace, Negative, Quotient, Tilted, Tricube
+from laws.own import (
+    CONSTRAINTS,
+    ESTIMATORS,
+    Along,
+    Bent,
+    HalfSpace,
+    Negative,
+    Quotient,
+    Stump,
+    Tilted,
+    Tricube,
+)
 from optimize.functions import Numerical
 from titrant.bandwidth import PlugIn, binned
 from titrant.data.simulate import Quadratic
@@ -307,6 +318,59 @@ def test_a_subclass_of_a_policy_is_not_taken_for_its_base():
     assert own.value == same.value
     with pytest.raises(tt.InvalidArgument, match="not a subclass of theirs"):
         tt.PolicyLearner(policy=Steeper()).fit(LOG)
+
+
+STUMP = Stump(0, 0.2, -0.3, 0.4)
+
+
+@pytest.mark.usefixtures("loops")
+@each_source
+@pytest.mark.parametrize("name", ["a weight", "terms", "a kernel's value"])
+def test_a_policy_of_ones_own_is_learned_by_its_own_parameters(name, source, tmp_path):
+    pair = ESTIMATORS[name]
+    found = [
+        tt.PolicyLearner(
+            policy=STUMP,
+            procedure=tt.CPO(estimator=estimator, bandwidth=0.9, restarts=2, clipped=False),
+            honest=False,
+        ).fit(source(log))
+        for estimator, log in ((pair.own, LOG), (pair.twin, pair.change(LOG)))
+    ]
+    mine, twin = (learner.policy_ for learner in found)
+    np.testing.assert_allclose(mine.params, twin.params, atol=SEARCHED)
+    # The best dose rises with the first context: so does the learned step, and it is worth more.
+    assert mine.high - mine.low > STUMP.high - STUMP.low
+    before, after = (
+        tt.evaluate(LOG, policy, estimator=pair.own, bandwidth=0.9, allow_untrusted=True).value
+        for policy in (STUMP, mine)
+    )
+    assert after < before - 0.05
+    found[0].save(tmp_path / "stump.json")
+    assert tt.load_policy(tmp_path / "stump.json", classes=[Stump]) == mine
+
+
+@each_source
+def test_a_policy_of_ones_own_within_a_set_bounds_and_limits(source):
+    log = LOG.with_bounds((-9.0, 9.0))
+    half = HalfSpace((0.0, -1.0, 1.0), 1.0)
+    procedure = tt.CPO(bandwidth=0.9, restarts=2, constraint=half, ridge=0.001)
+    found = tt.PolicyLearner(policy=tt.Clipped(STUMP, -0.8, 0.9), procedure=procedure, honest=False)
+    policy = found.fit(source(log)).policy_
+    assert isinstance(policy, tt.Clipped)
+    assert (policy.lower, policy.upper) == (-0.8, 0.9)
+    assert policy.policy.high - policy.policy.low == pytest.approx(1.0, abs=INSIDE)
+
+
+def test_what_cannot_learn_a_policy_of_ones_own_says_so():
+    bent, started = Bent(0, 0.2, -0.3, 0.4), tt.CPO(start=tt.Constant(1.0), restarts=1)
+    for policy, procedure, said in (
+        (STUMP, None, r"Use `PolicyLearner\(procedure=CPO"),
+        (bent, tt.CPO(), "a `vjp` of the same shape"),
+        (STUMP, started, "The `start` of `CPO` must be None or a `Stump`"),
+    ):
+        learner = tt.PolicyLearner(policy=policy, procedure=procedure, honest=False)
+        with pytest.raises(tt.InvalidArgument, match=said):
+            learner.fit(LOG)
 
 
 class Wide(tt.LinearGaussian):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from learn.examples import quadratic_log
-from titrant.learn.candidates import CANDIDATES, Candidate, first_starts, learn_candidates
+from titrant.learn.candidates import (
+    CANDIDATES,
+    Candidate,
+    LearningRows,
+    first_starts,
+    learn_candidates,
+)
 from titrant.learn.classes import LinearClass
-from titrant.learn.rows import LearningRows
 from titrant.learn.setting import Units
 from titrant.learn.tables import Curves
 from titrant.optimize import Ball, Box, Free, Status
@@ -47,7 +54,7 @@ def test_starts_are_the_mean_dose_the_best_constant_and_the_best_doses():
     rows, units = problem(INSIDE)
     mean, constant, line = first_starts(rows) * units.dose_sd
     np.testing.assert_allclose(mean, [LOG.treatment.mean(), 0, 0], atol=EXACT)
-    grid = rows.model.table.grid
+    grid = rows.table.grid
     nearest = grid[np.argmin(np.abs(grid - INSIDE.mean()))]
     np.testing.assert_allclose(constant, [nearest, 0, 0], atol=EXACT)
     step = grid[1] - grid[0]
@@ -76,9 +83,7 @@ def test_a_stronger_ridge_leaves_smaller_slopes():
 def test_residuals_that_vanish_leave_the_direct_method(h):
     # A perfect model: y = r̂(t, x), so every doubly robust candidate is the direct one.
     rows, units = problem(INSIDE)
-    perfect = LearningRows(
-        rows.phi, rows.roughness, rows.t, rows.model.logged, rows.q, None, None, rows.curves
-    )
+    perfect = replace(rows, rows=replace(rows.rows, y=rows.rows.r_logged))
     pair = (Candidate("direct", None, 0.01), Candidate("robust", h, 0.01))
     params, _ = learn_candidates(pair, perfect, units, Free())
     np.testing.assert_allclose(params[1], params[0], atol=SEARCH)

@@ -8,7 +8,7 @@ import pytest
 import titrant as tt
 from learn.examples import CLASSES, QUADRATIC, changed, linear_part, quadratic_log
 from titrant.data.simulate import DESIGNS
-from titrant.learn.setting import silent
+from titrant.learn.setting import TrainingLog, silent
 from titrant.optimize import Ball, Box, Free, paper_box
 from titrant.outcome import Quadratic, RidgeModel
 
@@ -193,7 +193,7 @@ def test_the_search_goes_on_from_a_start():
 
 def test_the_report_repeats_the_settings():
     procedure = tt.CPO(bandwidth=0.5, ridge=0.1, seed=3, constraint=Free())
-    report = procedure.learn(LOG, LOG.propensity, CLASSES["linear"], silent).report
+    report = procedure.learn(TrainingLog.of(LOG), CLASSES["linear"], silent).report
     assert report["procedure"] == "continuous policy optimizer"
     assert (report["bandwidth"], report["ridge"], report["seed"]) == (0.5, 0.1, 3)
     assert report["outcome_center"] == pytest.approx(LOG.outcome.mean())
@@ -227,10 +227,11 @@ def test_as_many_bandwidths_as_doses():
 
 
 def test_a_propensity_of_0_needs_a_floor():
-    q = LOG.propensity.copy()
-    q[:3] = 0.0
+    third = np.sort(LOG.context[:, 0])[2]
+    unlikely = tt.Known(lambda X, t: np.where(X[:, 0] <= third, 0.0, 0.3) + 0 * t)
+    training = TrainingLog.of(LOG, propensity=unlikely)
     procedure = tt.CPO(estimator=tt.SelfNormalized(clip=0.0))
     with pytest.raises(tt.DataError, match="The propensity is 0 in 3 of 200 rows"):
-        procedure.learn(LOG, q, CLASSES["linear"], silent)
-    floored = tt.CPO().learn(LOG, q, CLASSES["linear"], silent)
+        procedure.learn(training, CLASSES["linear"], silent)
+    floored = tt.CPO().learn(training, CLASSES["linear"], silent)
     assert np.isfinite(floored.solution.value)

@@ -13,8 +13,16 @@ import titrant as tt
 from learn.examples import quadratic_log
 from titrant.inference.base import StudentInterval
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
-from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
-from titrant.learn.stacked import PooledInference, pooled, pooled_comparison, student
+from titrant.learn.honest import (
+    LEARNED,
+    MEAN_DOSE,
+    STATUS_QUO,
+    HonestValue,
+    PooledInference,
+    pooled,
+    pooled_comparison,
+    student,
+)
 
 ROUNDING = 1e-12
 

@@ -12,13 +12,13 @@ from titrant.learn.candidates import (
     BANDWIDTH,
     SCORE_FLOOR,
     Candidate,
-    HeldOut,
+    HeldOutScores,
+    LearningRows,
     paired,
     scores,
     weights_of,
 )
 from titrant.learn.classes import LinearClass
-from titrant.learn.rows import LearningRows
 from titrant.learn.setting import Units
 from titrant.learn.tables import Curves
 from titrant.outcome import DoseTable
@@ -64,10 +64,12 @@ def test_some_rows_of_rows():
     rows, units = rows_of(log)
     index = np.array([3, 5, 8])
     part = LearningRows.of(log.rows(index), log.propensity[index], LinearClass().on(log), units)
-    kept = rows.only(index)
-    for name in ("phi", "t", "y", "q", "lower", "upper"):
-        np.testing.assert_array_equal(getattr(kept, name), getattr(part, name))
-    assert kept.curves is None
+    table = DoseTable(rows.table.lower, rows.table.upper, rows.table.values[index])
+    kept = rows.only(index, Curves(table, rows.rows.r_logged[index]))
+    np.testing.assert_array_equal(kept.phi, part.phi)
+    for name in ("t", "y", "q", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(kept.rows, name), getattr(part.rows, name))
+    assert len(kept.table.values) == 3
 
 
 # Three candidates on four rows, by hand.
@@ -99,10 +101,12 @@ def test_paired_is_the_mean_and_its_standard_error():
     assert se == pytest.approx(sem(a - b, ddof=0))
 
 
-def held_out(behind: float) -> HeldOut:
+def held_out(behind: float) -> HeldOutScores:
     """The best candidate's scores vary by 1 around those of an average ``behind`` SEs behind."""
     wiggle = np.tile([1.0, -1.0], 8)  # sd 1, SE ¼
-    return HeldOut(np.stack([np.zeros(16), np.ones(16)]), np.array([0.7, 0.3]), wiggle + behind / 4)
+    return HeldOutScores(
+        np.stack([np.zeros(16), np.ones(16)]), np.array([0.7, 0.3]), wiggle + behind / 4
+    )
 
 
 @pytest.mark.parametrize(("behind", "alone"), [(-1.0, False), (0.2, False), (0.3, True)])

@@ -65,7 +65,7 @@ def test_bounds_of_every_row_and_limits_of_the_class_narrow_the_range():
 
 def test_a_policy_is_cut_and_a_constant_stays_one():
     units = Units(dose_sd=2.0, outcome_sd=1.0, low=-1.0, high=1.0)
-    assert units.policy(ConstantClass(), np.array([4.0])) == tt.Constant(1.0)
+    assert units.policy(ConstantClass().on(LOG), np.array([4.0])) == tt.Constant(1.0)
     learned = units.policy(LinearClass(standardize=False).on(LOG), np.array([0.0, 0.25, 0.0]))
     assert learned == tt.Clipped(tt.Linear([0.5, 0.0], 0.0, features=LOG.names), -1, 1)
     free = tt.Linear([1.0])

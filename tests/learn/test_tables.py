@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from learn.examples import SEEN, Memorizing, numbered, quadratic_log
 from titrant.learn.setting import silent
-from titrant.learn.tables import CrossTables, Predictions, predict
+from titrant.learn.tables import CrossTables, Predictions, fit_and_predict
 from titrant.outcome import Quadratic, RidgeModel, Spline, fold_of
 
 ROUNDING = 1e-12
@@ -48,7 +48,7 @@ def test_each_row_is_predicted_without_its_fold_and_without_the_fold_scored():
         for own in range(FOLDS):
             train = np.flatnonzero((found.fold != own) & (found.fold != k))
             i = np.flatnonzero(found.fold == own)[:2]
-            expected = predict(models, log, train, i, GRID)
+            expected = fit_and_predict(models, log, train, i, GRID)
             given = found.without_own if own == k else found.without_both[k]
             np.testing.assert_allclose(given.curves[:, i], expected.curves, rtol=ROUNDING)
             np.testing.assert_allclose(given.logged[:, i], expected.logged, rtol=ROUNDING)

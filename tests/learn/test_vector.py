@@ -11,11 +11,13 @@ from sklearn.preprocessing import PolynomialFeatures
 import titrant as tt
 from learn.examples import CLASSES, changed, quadratic_log
 from titrant.data.simulate import DESIGNS
-from titrant.learn.search import Problem, statistics_of
+from titrant.evaluation.nuisance import Nuisances, fitted_outcome
+from titrant.learn import search as search_module
+from titrant.learn.search import PolicySearch
 from titrant.learn.setting import dose_range, dose_sd
-from titrant.learn.vector import Affine, VectorSearch
-from titrant.optimize import AffineSearch, Ball, Box, PolicyObjective, Second
-from titrant.outcome import CrossFit, Quadratic, RidgeModel
+from titrant.optimize import AffineSearch, Ball, Box, PolicyObjective, Second, TermSearch
+from titrant.optimize.sums import FeaturePolicy
+from titrant.outcome import Quadratic, RidgeModel
 
 ROUNDING = 1e-9
 DIFFERENCES = 1e-5  # central differences with step 1e-5 of smooth functions
@@ -34,31 +36,34 @@ ESTIMATORS = {
 each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
 
-def problem_on(log, kind="linear", *, tails=True) -> Problem:
-    fitted, sd = CLASSES[kind].on(log), dose_sd(log)
-    low, high = dose_range(log, (-np.inf, np.inf), tails=tails)
-    return Problem(
-        log=log,
-        q=log.propensity,
-        phi=fitted.features(log.context),
+def search_on(log, name, kind="linear"):
+    """The search of an estimator over a class on a log."""
+    estimator, sd = ESTIMATORS[name], dose_sd(log)
+    low, high = dose_range(log, (-np.inf, np.inf), tails=True)
+    return PolicySearch(
+        fitted=CLASSES[kind].on(log),
+        estimator=estimator,
+        second=Second.ALL,
         unit=sd,
         h=1.2 * sd,
         low=low,
         high=high,
+        ends=np.stack([low, high]),
+        model=fitted_outcome(log, estimator),
+        nuisances=Nuisances.of(log, tt.SelfNormalized(clip=0.0), None),
     )
 
 
 @each_estimator
 @pytest.mark.parametrize("bounds", [None, (-2.0, 3.0)], ids=["unbounded", "bounded"])
-def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds):
+def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds, monkeypatch):
     log = quadratic_log(90).with_bounds(bounds)
-    problem, estimator = problem_on(log), ESTIMATORS[name]
-    compiled = statistics_of(problem, estimator, Second.ALL)
+    search = search_on(log, name)
+    compiled = search.on(log)
     assert isinstance(compiled, AffineSearch)
-    model = None
-    if estimator.uses_outcome_model:
-        model = CrossFit(MODEL).fit(log.context, log.treatment, log.outcome)
-    plain = VectorSearch.of(problem, estimator, model)
+    monkeypatch.setattr(search_module, "has_search_loop", lambda _: False)
+    plain = search.on(log)
+    assert isinstance(plain, TermSearch)
     points = np.random.default_rng(2).normal(size=(4, 3)) * 0.3
     ours, theirs = plain(points), compiled(points)
     # A table interpolates the model: exactly, since this one is quadratic in the dose.
@@ -70,15 +75,15 @@ def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds):
 @pytest.mark.parametrize("kind", ["linear", "rbf", "constant"])
 def test_gradients_of_vector_objectives(name, kind):
     log = PLANE.draw(80, 1)
-    problem = problem_on(log, kind)
+    search = search_on(log, name, kind)
     objective = PolicyObjective(
-        statistics=statistics_of(problem, ESTIMATORS[name], Second.ALL),
+        statistics=search.on(log),
         estimator=ESTIMATORS[name],
         se_weight=0.0 if name == "direct" else 0.7,
         ridge=0.1,
     )
     rng = np.random.default_rng(4)
-    point = rng.normal(size=(1, problem.phi.shape[1] * 2)) * 0.2
+    point = rng.normal(size=(1, len(search.units))) * 0.2
     value, gradient = objective(point)
     assert np.isfinite(value).all()
     steps = 1e-5 * np.eye(point.size)
@@ -88,7 +93,7 @@ def test_gradients_of_vector_objectives(name, kind):
 
 def test_an_affine_policy_of_features():
     phi = np.arange(6.0).reshape(3, 2)
-    policy = Affine(np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([1.0, 10.0]))
+    policy = FeaturePolicy(np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([1.0, 10.0]))
     np.testing.assert_array_equal(policy(phi), [[2, 10], [8, 30], [14, 50]])
     again = policy.with_params(policy.params)
     np.testing.assert_array_equal(again.matrix, policy.matrix)

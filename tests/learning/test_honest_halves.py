@@ -11,8 +11,7 @@ import titrant as tt
 from learn.examples import FAST, GRADE, SEEN, Memorizing, numbered, quadratic_log
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
 from titrant.inference.rules import CONFOUNDING
-from titrant.learn.honest import LEARNED, HonestValue
-from titrant.learn.stacked import pooled, student
+from titrant.learn.honest import LEARNED, HonestValue, pooled, student
 from titrant.learning import SAFE_LEVELS
 from titrant.outcome import fold_of
 from titrant.propensity import LinearGaussian

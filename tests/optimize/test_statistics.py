@@ -38,8 +38,6 @@ from titrant.optimize import (
     exact_line,
     search_statistics,
 )
-from titrant.optimize import objective as objective_module
-from titrant.optimize import sums as fused_module
 from titrant.optimize.compiled import pieces, search, steps, sums, sweep
 
 SAME = 1e-11  # relative: the same sums in another order
@@ -201,9 +199,6 @@ def plain_python(monkeypatch):
     """Run the compiled modules as Python: every function the one that was compiled."""
 
     def switch():
-        monkeypatch.setattr(fused_module, "compiled_sums", lambda: sums)
-        monkeypatch.setattr(objective_module, "compiled_chain", lambda: search.penalized)
-        monkeypatch.setattr(objective_module, "compiled_evaluate", lambda: search.evaluate)
         for module in COMPILED:
             for key, value in vars(module).copy().items():
                 if isinstance(value, CPUDispatcher):
@@ -293,9 +288,9 @@ def test_polynomials():
 
 def test_the_next_step_is_where_a_cubic_is_least():
     # f(s) = (s − 1)²: from 0 (f 1, slope −2) and 3 (f 4, slope 4), and beyond ½ (f ¼, slope −1).
-    assert pieces.between(0.0, 1.0, -2.0, 3.0, 4.0, 4.0) == pytest.approx(1.0)
-    assert pieces.beyond(0.0, 1.0, -2.0, 0.5, 0.25, -1.0) == pytest.approx(1.0)
-    assert pieces.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
+    assert steps.between(0.0, 1.0, -2.0, 3.0, 4.0, 4.0) == pytest.approx(1.0)
+    assert steps.beyond(0.0, 1.0, -2.0, 0.5, 0.25, -1.0) == pytest.approx(1.0)
+    assert steps.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="numba is switched off: nothing is compiled")

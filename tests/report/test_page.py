@@ -29,14 +29,14 @@ from titrant.data.simulate import DESIGNS
 from titrant.evaluation import trust
 from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.report import estimates, gather, numbers, render, typeset
+from titrant.report import estimates, gather, numbers, render, words
 from titrant.report.numbers import plain
 from titrant.report.page import prose
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log. Each
 # policy brings the sentences of its checks, about 700 bytes for two.
 LARGEST_PAGE = 420_000
-FORMATS = (typeset.number, typeset.signed, typeset.share, typeset.count, str, "{:.4g}".format)
+FORMATS = (words.number, words.signed, numbers.share, numbers.count, str, "{:.4g}".format)
 """Every way in which a page writes a number."""
 
 
@@ -325,7 +325,7 @@ def test_numbers_that_are_not_finite_are_null():
 )
 def test_numbers_have_four_digits(value, shown):
     assert numbers.number(value) == shown
-    assert typeset.number(value) == shown.replace("-", "−")
+    assert words.number(value) == shown.replace("-", "−")
 
 
 # ── refused policies ─────────────────────────────────────────────────────────────────────────────

@@ -21,8 +21,7 @@ from report.examples import (
 )
 from titrant.evaluation.evaluation import Evaluation
 from titrant.report import gather
-from titrant.report.typeset import number, span
-from titrant.report.words import answer, drawn_note, verdict
+from titrant.report.words import answer, drawn_note, number, span, verdict
 
 
 def test_the_answer_names_the_best_policy_its_value_and_its_margin():

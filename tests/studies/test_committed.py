@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from titrant.paper import STUDIES
-from titrant.paper.result import Verdict, command
+from titrant.paper.result import BandVerdict, command
 from titrant.paper.study import Settings
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -47,7 +47,7 @@ def test_every_study_has_its_result_and_its_figures():
 @kept
 def test_no_number_is_outside_its_band_unexplained(name):
     rows = read(name)["rows"]
-    assert not [row for row in rows if row["verdict"] == Verdict.OUTSIDE.value]
+    assert not [row for row in rows if row["verdict"] == BandVerdict.OUTSIDE.value]
     if name == "theory":  # explains its rows itself
         return
     outside = {(name, row["label"], row["quantity"]) for row in rows if "outside" in row["verdict"]}

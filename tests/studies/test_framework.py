@@ -11,7 +11,7 @@ import pytest
 
 from studies.against import contradictions
 from titrant.errors import InvalidArgument
-from titrant.paper import STUDIES, Findings, Row, Study, Verdict
+from titrant.paper import STUDIES, BandVerdict, Findings, Row, Study
 from titrant.paper.result import command, mean_row, rmse_row, standard_error
 from titrant.paper.study import Settings
 
@@ -160,14 +160,14 @@ def test_wrong_settings_are_refused(tmp_path, wrong):
 @pytest.mark.parametrize(
     ("ours", "se", "note", "verdict"),
     [
-        (1.0, None, "", Verdict.INSIDE),
-        (2.0, None, "", Verdict.INSIDE),
-        (2.1, None, "", Verdict.OUTSIDE),
-        (0.9, None, "", Verdict.OUTSIDE),
-        (2.1, 0.05, "", Verdict.NEAR),
-        (0.9, 0.049, "", Verdict.OUTSIDE),
-        (2.1, 0.01, "because", Verdict.EXPLAINED),
-        (1.5, 0.01, "because", Verdict.INSIDE),
+        (1.0, None, "", BandVerdict.INSIDE),
+        (2.0, None, "", BandVerdict.INSIDE),
+        (2.1, None, "", BandVerdict.OUTSIDE),
+        (0.9, None, "", BandVerdict.OUTSIDE),
+        (2.1, 0.05, "", BandVerdict.NEAR),
+        (0.9, 0.049, "", BandVerdict.OUTSIDE),
+        (2.1, 0.01, "because", BandVerdict.EXPLAINED),
+        (1.5, 0.01, "because", BandVerdict.INSIDE),
     ],
 )
 def test_verdicts(ours, se, note, verdict):
@@ -176,7 +176,7 @@ def test_verdicts(ours, se, note, verdict):
 
 
 def test_without_a_band_a_number_is_reported():
-    assert Row(label="a", quantity="b", ours=math.pi).verdict is Verdict.REPORTED
+    assert Row(label="a", quantity="b", ours=math.pi).verdict is BandVerdict.REPORTED
 
 
 def test_a_result_is_well_unless_a_number_is_outside_unexplained(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 
 import titrant as tt
 from titrant.data.simulate import TenContexts
-from titrant.paper import Settings, figure_5, ten_contexts
-from titrant.paper.result import Verdict
+from titrant.paper import Settings, ten_contexts
+from titrant.paper.result import BandVerdict
 from titrant.paper.study import Piece
 from titrant.paper.ten_contexts import METHODS, N, measure
 
@@ -94,7 +94,7 @@ def pieces(excesses):
 
 
 def test_rows_worked_out():
-    rows = {(r.label, r.quantity): r for r in figure_5.summarize(pieces([0.1, 0.2, 0.6])).rows}
+    rows = {(r.label, r.quantity): r for r in ten_contexts.summarize(pieces([0.1, 0.2, 0.6])).rows}
     default = rows["A as printed, titrant's default", "excess over linear"]
     # mean .3, sd √.07, se √(.07/3)
     assert default.ours == pytest.approx(0.3)
@@ -109,13 +109,13 @@ def test_rows_worked_out():
 
 
 def test_the_picture_begins_with_the_best_of_all():
-    shown = figure_5.summarize(pieces([0.1, 0.2])).series["outcomes"]
+    shown = ten_contexts.summarize(pieces([0.1, 0.2])).series["outcomes"]
     assert list(shown) == ["best of all", *METHODS]
 
 
 def test_tasks_are_draws_that_a_longer_run_has_too():
     def tasks(replications):
-        return figure_5.tasks(Settings(replications=replications))
+        return ten_contexts.tasks(Settings(replications=replications))
 
     short, whole = tasks(2), tasks(22)
     assert all(task in whole for task in short)
@@ -145,7 +145,7 @@ def test_every_committed_row_is_in_its_band_or_explained(kept):
         "data": None,
         "simulated": False,
     }
-    assert not [row for row in kept["rows"] if row["verdict"] == Verdict.OUTSIDE.value]
+    assert not [row for row in kept["rows"] if row["verdict"] == BandVerdict.OUTSIDE.value]
 
 
 def test_what_the_committed_result_shows(kept):

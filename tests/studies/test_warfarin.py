@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.paper import Settings, table_1, warfarin
+from titrant.paper import Settings, warfarin
 from titrant.paper.study import Piece
 from titrant.paper.warfarin import METHODS, Case, find_table, measure
 from titrant.paper.warfarin_table import simulated_cohort
@@ -131,7 +131,7 @@ def pieces(table, l1):
 
 def test_rows_worked_out():
     losses = {"titrant's default": (9.0, 11.0), "best in class": (8.9, 10.7)}
-    found = table_1.summarize(pieces("a.csv", losses))
+    found = warfarin.summarize(pieces("a.csv", losses))
     rows = {(row.label, row.quantity): row for row in found.rows}
     mean_dose = rows["mean dose", "mean L1"]
     assert (mean_dose.ours, mean_dose.se) == (11.0, 1.0)
@@ -144,12 +144,12 @@ def test_rows_worked_out():
 
 
 def test_made_up_patients_are_not_judged_by_bands_of_real_ones():
-    found = table_1.summarize(pieces(None, {}))
+    found = warfarin.summarize(pieces(None, {}))
     assert all(row.band is None and row.paper is None for row in found.rows)
 
 
 def test_few_splits_are_not_judged():
-    found = table_1.summarize(pieces("a.csv", {}), judged=False)
+    found = warfarin.summarize(pieces("a.csv", {}), judged=False)
     assert all(row.band is None for row in found.rows)
     assert {row.paper for row in found.rows if row.label == "original"} >= {15.27}
 

@@ -123,7 +123,7 @@ def _misses(
     shifted = _shifted(rows, points)
     misses = np.empty((len(scales), len(points)))
     for k, scale in enumerate(scales):
-        w = estimator.weight(shifted, scale).reshape(len(points), len(e))
+        w = estimator.weight(shifted, scale).reshape(len(points), len(e)).copy()
         w[np.arange(len(points)), points] = 0.0
         total = w.sum(axis=1)
         # Boundary kernels have some negative weights; without a positive sum there is no fit.

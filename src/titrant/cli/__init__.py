@@ -32,10 +32,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Return the exit code of ``titrant`` called with `arguments`."""
-    from titrant.cli.app import (  # noqa: PLC0415
-        explain,
-        titrant,
-    )
+    from titrant.cli.app import explain, titrant  # noqa: PLC0415
     from titrant.cli.terminal import Terminated  # noqa: PLC0415
 
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from titrant import __version__
-from titrant._writing import TALLY
+from titrant._writing import WRITTEN
 from titrant.cli.terminal import Terminated, note
 from titrant.errors import TitrantError, UntrustedEstimate
 
@@ -34,7 +34,9 @@ COMMANDS = {
     "simulate": "Write a log of a built-in design, with its truth beside it.",
     "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
 }
-"""Each command with its line in the list; its module has the same name."""
+"""Each command with its line in the list."""
+_HOME = {"compare": "evaluate", "check": "evaluate", "demo": "simulate"}
+"""The module of a command, where it has not the same name."""
 
 
 class LazyGroup(click.Group):
@@ -50,7 +52,8 @@ class LazyGroup(click.Group):
             close = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {cmd_name!r}.{hint}")
-        return cast("click.Command", import_module(f"titrant.cli.{cmd_name}").command)
+        module = import_module(f"titrant.cli.{_HOME.get(cmd_name, cmd_name)}")
+        return cast("click.Command", getattr(module, cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands from the table, without importing them."""
@@ -98,7 +101,9 @@ def explain(error: BaseException, *, debug: bool) -> int:
     """Say on standard error what went wrong and return the exit code."""
     if debug:
         note("".join(traceback.format_exception(error)), keep="\n")
-    code, sentence = _diagnosis(error)
+    code, sentence = next(
+        (code, say(error)) for kind, code, say in _KINDS if isinstance(error, kind)
+    )
     note(as_typed(_LONG_WORD.sub(_shortened, sentence)))
     return code
 
@@ -108,17 +113,12 @@ def settled(output: Guarded, code: int) -> int:
     sys.stdout.flush()
     if output.failure is None:
         return code
-    files = "" if code or not TALLY.files else " The files that were asked for are written."
+    files = "" if code or not WRITTEN.files else " The files that were asked for are written."
     note(
         f"Error: Standard output could not be written to: {output.failure.strerror}. Check where "
         f"it goes.{files}"
     )
     return code or BAD_INPUT
-
-
-def _diagnosis(error: BaseException) -> tuple[int, str]:
-    """Return the exit code and the sentence of the first kind that the error is of."""
-    return next((code, say(error)) for kind, code, say in _KINDS if isinstance(error, kind))
 
 
 def _usage(error: click.ClickException) -> str:

@@ -1,9 +1,16 @@
-"""`titrant evaluate`: one policy on one log."""
+"""`titrant evaluate`, `titrant compare` and `titrant check`: policies on one log."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 import click
 
+import titrant as tt
+from titrant.cli import inputs
+from titrant.cli.app import REFUSED
 from titrant.cli.options import (
     ClusterOptions,
     LogOptions,
@@ -11,37 +18,211 @@ from titrant.cli.options import (
     OutputOptions,
     PolicyOptions,
     RunOptions,
+    config_text,
+    json_file,
+    policies,
+    save_config,
+    settings,
     takes,
 )
+from titrant.cli.terminal import CHECKING, ESTIMATING, FITTING, READING, REPORTING, bar, note, show
+from titrant.cli.writing import PIPE, check_outputs, note_written, write_json, write_text
 
-_EXAMPLE = """\b
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from titrant.evaluation.evaluation import Comparison, Evaluation
+    from titrant.policies import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options of `evaluate` and `compare`, group by group."""
+
+    log: LogOptions
+    policies: PolicyOptions
+    method: MethodOptions
+    output: OutputOptions
+    cluster: ClusterOptions
+    run: RunOptions
+
+
+_takes_request = takes(
+    LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions
+)
+
+_EVALUATE = """\b
 Example:
   titrant evaluate log.csv --treatment dose --outcome loss --policy constant:35
 """
 
 
-@click.command("evaluate", epilog=_EXAMPLE)
-@takes(LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions)
-def command(  # noqa: PLR0917  (one for each group of options)
-    log: LogOptions,
-    policies: PolicyOptions,
-    method: MethodOptions,
-    output: OutputOptions,
-    cluster: ClusterOptions,
-    run: RunOptions,
-) -> None:
+@click.command("evaluate", epilog=_EVALUATE)
+@_takes_request
+def evaluate(*groups: Any) -> None:  # noqa: ANN401  (those of a request)
     """Estimate how good one policy would have been on the contexts of LOG.
 
     LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
     pipe.
     """
-    from titrant.cli.evaluating import compared, finish  # noqa: PLC0415
-
-    if len(policies.policy) > 1:
+    asked = Request(*groups)
+    if len(asked.policies.policy) > 1:
         raise click.UsageError(
-            f"`titrant evaluate` takes one policy; got {len(policies.policy)}. "
+            f"`titrant evaluate` takes one policy; got {len(asked.policies.policy)}. "
             "Use `titrant compare` for several."
         )
-    with compared(log, policies, method, output, cluster, run) as (comparison, page):
-        (estimate,) = comparison.estimates.values()
-        finish(comparison, estimate.to_dict(output.level), output, page)
+    _answer(asked, lambda found: next(iter(found.estimates.values())).to_dict(asked.output.level))
+
+
+_COMPARE = """\b
+Example:
+  titrant compare log.csv --treatment dose --outcome loss \\
+    --policy new=policy.json --policy logged-mean
+"""
+
+
+@click.command("compare", epilog=_COMPARE)
+@_takes_request
+def compare(*groups: Any) -> None:  # noqa: ANN401
+    """Estimate several policies on the same rows of LOG, and their paired differences.
+
+    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
+    pipe.
+    """
+    asked = Request(*groups)
+    if len(asked.policies.policy) == 1:
+        raise click.UsageError(
+            "`titrant compare` takes at least two policies; got one. "
+            "Use `titrant evaluate` for one."
+        )
+    _answer(asked, lambda found: found.to_dict(asked.output.level))
+
+
+def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> None:
+    """Read the log, call the library, print and write; ``result`` is what programs get."""
+    from titrant.evaluation.evaluation import Evaluation  # noqa: PLC0415
+
+    output = asked.output
+    check_outputs(
+        asked.run,
+        [("--html", output.html), ("--json", output.json)],
+        [("LOG", asked.log.log), *inputs.files(asked.policies.policy)],
+    )
+    how = inputs.method(asked.method, asked.log)
+    with ExitStack() as stack:
+        with bar(READING, FITTING, ESTIMATING) as steps:
+            opened = stack.enter_context(inputs.opened(asked.log, asked.cluster))
+            rules = inputs.policies(asked.policies.policy, opened.log)
+            save_config(asked.run.save_config)
+            steps.begin(FITTING)
+            models = how["estimator"], how["propensity"], opened.executor
+            evaluation = Evaluation.of(opened.log, rules, *models)
+            steps.begin(ESTIMATING)
+            allowed = asked.method.allow_untrusted
+            comparison = evaluation.compare(how["bandwidth"], allow_untrusted=allowed)
+        _print(comparison, output)
+        write_json(output.json, result(comparison))
+        if output.html is not None:
+            page = _page(comparison, evaluation, asked, bandwidth=how["bandwidth"], rules=rules)
+            write_text(output.html, page)
+            note_written(output.html)
+
+
+def _print(comparison: Comparison, output: OutputOptions) -> None:
+    """Print the tables unless standard output is for a file."""
+    from titrant.cli import results  # noqa: PLC0415
+
+    results.cautions(comparison.estimates)
+    refusals = results.refusals(comparison.refused)
+    if PIPE in (output.json, output.html):
+        for sentence in refusals:
+            note(sentence)
+        return
+    show(results.values(comparison.estimates, output.level, refused=comparison.refused))
+    for sentence in refusals:
+        show(f"{sentence}\n")
+    if len(comparison.estimates) > 1:
+        show(results.differences(comparison, output.level, maximize=output.maximize))
+    show(results.reading(maximize=output.maximize))
+
+
+def _page(
+    comparison: Comparison,
+    evaluation: Evaluation,
+    asked: Request,
+    *,
+    bandwidth: Any,  # noqa: ANN401  (as `evaluate` takes it)
+    rules: dict[str, Policy],
+) -> str:
+    """Return the report page."""
+    from titrant.report import gather, render  # noqa: PLC0415
+
+    with bar(REPORTING) as steps:
+        report = gather(
+            comparison,
+            evaluation,
+            level=asked.output.level,
+            maximize=asked.output.maximize,
+            bandwidth=bandwidth,
+            settings=settings(),
+            config=config_text(),
+            rules=rules,
+            treatments=inputs.columns(asked.log.treatment),
+            outcome=asked.log.outcome,
+            progress=steps.advance,
+        )
+        return render(report)
+
+
+_CHECK = """\b
+Example:
+  titrant check log.csv --treatment dose --outcome loss --policy constant:35
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """About which policy, and where the report goes."""
+
+    policy: tuple[str, ...] = policies(required=False)
+    json: str | None = json_file()
+
+
+@click.command("check", epilog=_CHECK)
+@takes(LogOptions, CheckOptions, MethodOptions, ClusterOptions, RunOptions)
+def check(
+    log: LogOptions,
+    options: CheckOptions,
+    method: MethodOptions,
+    cluster: ClusterOptions,
+    run: RunOptions,
+) -> None:
+    """Check whether LOG can be trusted, and a policy on it: propensities, overlap, bandwidth.
+
+    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
+    pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
+    """
+    from titrant.cli import results  # noqa: PLC0415
+    from titrant.inference import Verdict  # noqa: PLC0415
+
+    if len(options.policy) > 1:
+        raise click.UsageError(
+            f"`titrant check` takes one policy at a time; got {len(options.policy)}. "
+            "Call it once for each, or use `titrant compare`."
+        )
+    read = [("LOG", log.log), *inputs.files(options.policy)]
+    check_outputs(run, [("--json", options.json)], read)
+    how = inputs.method(method, log)
+    with bar(READING, CHECKING) as steps, ExitStack() as stack:
+        opened = stack.enter_context(inputs.opened(log, cluster))
+        policy = next(iter(inputs.policies(options.policy, opened.log).values()), None)
+        save_config(run.save_config)
+        steps.begin(CHECKING)
+        found = tt.check(opened.log, policy, **how, seed=method.seed, executor=opened.executor)
+    if options.json != PIPE:
+        show(results.checks(found))
+    for remark in found.notes:
+        note(f"Note: {remark}")
+    write_json(options.json, found.to_dict())
+    if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
+        click.get_current_context().exit(REFUSED)

@@ -8,23 +8,22 @@ import math
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import titrant as tt
 from titrant.cli import names
-from titrant.cli.terminal import note
+from titrant.cli.terminal import bad_value, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
-    import pyarrow as pa
-
     from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions
-    from titrant.data import LoggedData
     from titrant.data.encode import Encoded
     from titrant.data.source import Source
     from titrant.policies import Policy
@@ -37,45 +36,44 @@ FEW_DOSES = 10
 _SAMPLE = 10_000
 
 
-def read_encoded(options: LogOptions) -> Encoded:
-    """Return the table that the options describe, its context made of numbers, and say how."""
-    from titrant.data import Columns  # noqa: PLC0415
+def _in_memory(options: LogOptions) -> Opened:
+    """Return the log that the options describe, its context made of numbers, and say how."""
     from titrant.data.encode import encode  # noqa: PLC0415
+    from titrant.data.files import read_table  # noqa: PLC0415
 
     context = columns(options.context) if options.context else None
-    roles = Columns(
-        treatment=columns(options.treatment),
-        outcome=options.outcome,
-        context=context or [],
-        propensity=options.propensity,
-    )
-    bounds(options.bounds, len(roles.doses))  # before anything is read
-    encoded = encode(_table(options.log, roles, whole=context is None), context, roles.needed)
+    roles = _roles(options, context or [])
+    limits = bounds(options.bounds, len(roles.doses))  # before anything is read
+    # Without a choice of columns, contexts are found in the whole table.
+    table = read_table(options.log, roles.roles, others=context is None)
+    encoded = encode(table, context, roles.needed)
     announce(encoded, chosen=context is None)
-    return encoded
-
-
-def logged(options: LogOptions, encoded: Encoded) -> LoggedData:
-    """Return the log in a table whose context is made of numbers."""
-    from titrant.data import LoggedData  # noqa: PLC0415
-
-    doses = columns(options.treatment)
-    log = LoggedData.from_frame(
+    log = tt.LoggedData.from_frame(
         encoded.table,
-        treatment=doses[0] if len(doses) == 1 else doses,
+        treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
         outcome=options.outcome,
         context=encoded.names,
         propensity=options.propensity,
-        bounds=bounds(options.bounds, len(doses)),
+        bounds=limits,
     )
-    for name, column in zip(doses, log.doses.T, strict=True):
+    for name, column in zip(roles.doses, log.doses.T, strict=True):
         _note_steps(name, column)
-    return log
+    return Opened(log, levels=encoded.levels)
+
+
+def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
+    """Return which column plays which role."""
+    return tt.Columns(
+        treatment=columns(options.treatment),
+        outcome=options.outcome,
+        context=context,
+        propensity=options.propensity,
+    )
 
 
 def announce(encoded: Encoded, *, chosen: bool) -> None:
     """Say how contexts were made, and which they are when they were chosen for the user."""
-    from titrant.data.wording import listed  # noqa: PLC0415
+    from titrant.data.phrases import listed  # noqa: PLC0415
 
     for sentence in encoded.notes:
         note(sentence)
@@ -99,7 +97,7 @@ def _note_steps(name: str, doses: Array) -> None:
 
 
 def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
-    """Return the keyword arguments of `evaluate` and `compare` that say how to estimate."""
+    """Return the keyword arguments of `check` and `compare` that say how to estimate."""
     _check_used(options)
     check_one_propensity(options.propensity_model, log)
     return {
@@ -116,7 +114,6 @@ def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
         if options.bandwidth is None
         else names.bandwidth(options.bandwidth, options.seed),
         "propensity": names.propensity_model(options.propensity_model, options.seed),
-        "allow_untrusted": options.allow_untrusted,
     }
 
 
@@ -152,9 +149,9 @@ def bounds(texts: tuple[str, ...], dimension: int) -> tuple[Bound, Bound] | None
     if len(pairs) == 1:
         return pairs[0]
     if len(pairs) != dimension:
-        raise click.BadParameter(
+        raise bad_value(
+            "--bounds",
             f"Give it once for all treatments or once for each of {dimension}; got {len(pairs)}.",
-            param_hint="'--bounds'",
         )
     return [low for low, _ in pairs], [high for _, high in pairs]
 
@@ -166,10 +163,8 @@ def _bound(text: str) -> tuple[float | None, float | None]:
     except ValueError:
         comma = ""
     if not comma:
-        raise click.BadParameter(
-            f"It must be LO,HI with a number or nothing on each side; got {text!r}.",
-            param_hint="'--bounds'",
-        )
+        sentence = f"It must be LO,HI with a number or nothing on each side; got {text!r}."
+        raise bad_value("--bounds", sentence)
     return pair
 
 
@@ -183,44 +178,31 @@ def _side(text: str) -> float | None:
     return value
 
 
-def _table(path: str, roles: Any, *, whole: bool) -> pa.Table:  # noqa: ANN401  (Columns)
-    """Return the whole table, in which contexts are found, or its named columns."""
-    from titrant.data.files import read_table  # noqa: PLC0415
-
-    return read_table(path, roles.roles, others=whole)
-
-
 def check_one_propensity(model: str | None, log: LogOptions) -> None:
     """Refuse the default model beside a column, which would be taken in its place."""
     if model == names.SMOOTH and log.propensity is not None:
-        raise click.BadParameter(
+        raise bad_value(
+            "--propensity-model",
             f"The default model is fitted where a log has no propensities; column "
             f"`{log.propensity}` has them. Leave out one of the two.",
-            param_hint="'--propensity-model'",
         )
 
 
 def _check_used(options: MethodOptions) -> None:
     """Refuse an option that the estimator would ignore."""
     taken = names.ESTIMATORS[options.estimator].takes
-    given = {
-        "kernel": options.kernel,
-        "bandwidth": options.bandwidth,
-        "clip": options.clip,
-        "edges": options.edges,
-        "outcome_model": options.outcome_model,
-    }
-    for name, value in given.items():
-        if value is not None and name not in taken:
-            said = name.replace("_", " ")
-            raise click.BadParameter(
-                f"The estimator `{options.estimator}` has no {said}. Leave the option out.",
-                param_hint=f"'--{name.replace('_', '-')}'",
+    for name in ("kernel", "bandwidth", "clip", "edges", "outcome_model"):
+        if getattr(options, name) is not None and name not in taken:
+            raise bad_value(
+                f"--{name.replace('_', '-')}",
+                f"The estimator `{options.estimator}` has no {name.replace('_', ' ')}. Leave the "
+                "option out.",
             )
 
 
 # Policies as they are typed: a file, or a short text such as ``constant:35``.
 
+_refused = partial(bad_value, "--policy")
 FORMS = (
     "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, status-quo, "
     "clipped:LO,HI:POLICY or rounded:STEP:POLICY"
@@ -235,17 +217,17 @@ def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     for text in texts:
         name, spec = named(text)
         if name in found:
-            raise _refusal(
+            raise _refused(
                 f"Two policies are called `{name}`. Name them apart, as in `other={spec}`."
             )
         layers = _peeled(spec)[0]
         if layers > MOST_NESTED:
-            raise _refusal(
+            raise _refused(
                 f"The policy is wrapped {layers:,} times; {MOST_NESTED} is the most. Give one "
                 "`clipped:` and one `rounded:` that do the same."
             )
         found[name] = policy(spec, log)
-        _check_columns(found[name], log.names, name)
+        _check_columns(f"The policy `{name}` uses", found[name].features or (), log.names)
     return found
 
 
@@ -275,17 +257,20 @@ def policy(spec: str, log: Source) -> Policy:
     if colon and kind in _KINDS:
         return _KINDS[kind](rest, log)
     if _is_file(spec):
-        from titrant.policies import load_policy  # noqa: PLC0415
-
-        return load_policy(spec)
-    raise _refusal(f"{spec!r} is no policy: give {FORMS}.")
+        return tt.load_policy(spec)
+    raise _refused(f"{spec!r} is no policy: give {FORMS}.")
 
 
-def _check_columns(policy: Policy, available: Sequence[str], name: str) -> None:
-    """Refuse a policy that names a context which the log lacks, in the words of the option."""
-    for feature in policy.features or ():
-        if feature not in available:
-            raise _refusal(_no_column(f"The policy `{name}` uses", feature, available))
+def _check_columns(who: str, used: Iterable[str], available: Sequence[str]) -> None:
+    """Refuse a context which the log lacks, in the words of the option."""
+    for column in used:
+        if column not in available:
+            close = difflib.get_close_matches(column, available, n=1)
+            hint = f"; did you mean `{close[0]}`?" if close else "."
+            raise _refused(
+                f"{who} `{column}`, which is not in the context{hint} It has "
+                f"{', '.join(available)}."
+            )
 
 
 def _is_file(spec: str) -> bool:
@@ -311,63 +296,42 @@ def _peeled(spec: str) -> tuple[int, str]:
 
 
 def _logged_mean(log: Source) -> Policy:
-    from titrant.evaluation.survey import HeldSurvey, survey_of  # noqa: PLC0415
+    from titrant.evaluation.survey import survey_of  # noqa: PLC0415
     from titrant.execute import as_engine  # noqa: PLC0415
-    from titrant.policies import Constant  # noqa: PLC0415
 
-    survey = survey_of(log, as_engine(None, log))
-    if isinstance(survey, HeldSurvey):
-        return Constant(survey.log.treatment.mean(axis=0))
-    mean = survey.sums.moments.mean[: log.dimension]
-    return Constant(float(mean[0]) if len(mean) == 1 else mean)
-
-
-def _status_quo(_: Source) -> Policy:
-    from titrant.policies import StatusQuo  # noqa: PLC0415
-
-    return StatusQuo()
+    mean = survey_of(log, as_engine(None, log)).mean_dose
+    return tt.Constant(float(mean[0]) if len(mean) == 1 else mean)
 
 
 def _constant(text: str, _: Source) -> Policy:
-    from titrant.policies import Constant  # noqa: PLC0415
-
     doses = [_number(part, f"constant:{text}") for part in text.split(",")]
-    return Constant(doses[0] if len(doses) == 1 else doses)
+    return tt.Constant(doses[0] if len(doses) == 1 else doses)
 
 
 def _linear(text: str, log: Source) -> Policy:
-    from titrant.policies import Constant, Linear  # noqa: PLC0415
-
     terms: dict[str, float] = {}
     for column, coefficient in map(_term, comma_list(text)):
         if column in terms:
-            raise _refusal(f"`{column}` is given twice in `linear:{text}`. Give each term once.")
+            raise _refused(f"`{column}` is given twice in `linear:{text}`. Give each term once.")
         terms[column] = coefficient
     if not terms:
-        raise _refusal(f"`linear:{text}` names neither an intercept nor a column. Give {FORMS}.")
+        raise _refused(f"`linear:{text}` names neither an intercept nor a column. Give {FORMS}.")
     intercept = terms.pop("intercept", 0.0)
-    for column in terms:
-        if column not in log.names:
-            raise _refusal(_no_column(f"`linear:{text}` uses", column, log.names))
+    _check_columns(f"`linear:{text}` uses", terms, log.names)
     if not log.names:
-        return Constant(intercept)
-    return Linear([terms.get(c, 0.0) for c in log.names], intercept, features=log.names)
+        return tt.Constant(intercept)
+    return tt.Linear([terms.get(c, 0.0) for c in log.names], intercept, features=log.names)
 
 
 def _clipped(text: str, log: Source) -> Policy:
-    from titrant.policies import Clipped  # noqa: PLC0415
-
     limits, _, inner = text.partition(":")
-    pair = bounds((limits,), log.dimension)
-    low, high = (None, None) if pair is None else pair
-    return Clipped(policy(inner, log), low, high)
+    low, high = bounds((limits,), log.dimension) or (None, None)
+    return tt.Clipped(policy(inner, log), low, high)
 
 
 def _rounded(text: str, log: Source) -> Policy:
-    from titrant.policies import Rounded  # noqa: PLC0415
-
     step, _, inner = text.partition(":")
-    return Rounded(policy(inner, log), _number(step, f"rounded:{text}"))
+    return tt.Rounded(policy(inner, log), _number(step, f"rounded:{text}"))
 
 
 def _term(text: str) -> tuple[str, float]:
@@ -380,22 +344,12 @@ def _number(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise _refusal(f"{text!r} in `{where}` is not a number. Give {FORMS}.") from None
-
-
-def _no_column(who: str, column: str, available: Sequence[str]) -> str:
-    close = difflib.get_close_matches(column, available, n=1)
-    hint = f"; did you mean `{close[0]}`?" if close else "."
-    return f"{who} `{column}`, which is not in the context{hint} It has {', '.join(available)}."
-
-
-def _refusal(sentence: str) -> click.BadParameter:
-    return click.BadParameter(sentence, param_hint="'--policy'")
+        raise _refused(f"{text!r} in `{where}` is not a number. Give {FORMS}.") from None
 
 
 _WORDS: dict[str, Callable[[Source], Policy]] = {
     "logged-mean": _logged_mean,
-    "status-quo": _status_quo,
+    "status-quo": lambda _: tt.StatusQuo(),
 }
 _KINDS: dict[str, Callable[[str, Source], Policy]] = {
     "constant": _constant,
@@ -423,16 +377,13 @@ class Opened:
 def opened(log: LogOptions, cluster: ClusterOptions) -> Iterator[Opened]:
     """Lend the log and the executor that works on it."""
     if not in_parts(cluster):
-        encoded = read_encoded(log)
-        yield Opened(logged(log, encoded), levels=encoded.levels)
+        yield _in_memory(log)
         return
     source = _scanned(log)
     if cluster.workers is None and cluster.dask is None:
         yield Opened(source)
         return
-    from titrant.execute.dask import dask_executor  # noqa: PLC0415
-
-    with dask_executor(workers=cluster.workers, address=cluster.dask) as executor:
+    with tt.dask_executor(workers=cluster.workers, address=cluster.dask) as executor:
         yield Opened(source, executor)
 
 
@@ -443,19 +394,10 @@ def in_parts(cluster: ClusterOptions) -> bool:
 
 def _scanned(log: LogOptions) -> Source:
     """Return the Parquet files of the log, yet to be read."""
-    from titrant.data import Columns  # noqa: PLC0415
-    from titrant.data.scan import scan_parquet  # noqa: PLC0415
-
     if not log.context:
-        raise click.BadParameter(
+        raise bad_value(
+            "--context",
             "Name the context columns: a log that is read part by part is not searched for them.",
-            param_hint="'--context'",
         )
-    doses = columns(log.treatment)
-    roles = Columns(
-        treatment=doses,
-        outcome=log.outcome,
-        context=columns(log.context),
-        propensity=log.propensity,
-    )
-    return scan_parquet(log.log, roles, bounds=bounds(log.bounds, len(doses)))
+    roles = _roles(log, columns(log.context))
+    return tt.scan_parquet(log.log, roles, bounds=bounds(log.bounds, len(roles.doses)))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import titrant as tt
+
 if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthSelector
     from titrant.estimators import Estimator
-    from titrant.kernels import Kernel
     from titrant.outcome import OutcomeModel
     from titrant.propensity import PropensityModel
 
@@ -76,7 +77,15 @@ PROPENSITIES = {
     "average": "DensityAverage",
     "multivariate-gaussian": "MultivariateGaussian",
 }
-"""Static, so that help needs no import; a test holds them to the lists of their rooms."""
+DESIGNS = (
+    *("dosing", "synthetic", "synthetic-uniform", "quadratic", "quadratic-2d"),
+    *("ten-contexts", "ten-contexts-overlap"),
+)
+LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
+"""The policies that a learner compares.
+
+All are static, so that help needs no import; a test holds them to the lists of their rooms.
+"""
 
 
 class BandwidthText(click.ParamType):  # type: ignore[type-arg]  # newer clicks only
@@ -144,15 +153,19 @@ def selectors() -> dict[str, BandwidthSelector | None]:
 
 def selector_name(selector: BandwidthSelector) -> str:
     """Return the name of a selector: PlugIn(as_printed=True) is plug-in-as-printed."""
-    switches = [f.name for f in fields(_record(selector)) if getattr(selector, f.name) is True]
+    record: Any = selector  # selectors are dataclasses, their base is not
+    switches = [f.name for f in fields(record) if getattr(record, f.name) is True]
     return "-".join([kebab(type(selector).__name__), *(s.replace("_", "-") for s in switches)])
 
 
 def bandwidth(text: str, seed: int = 0) -> BandwidthSelector | float | list[float] | None:
     """Return the selector or the numbers meant by `text`; anything else is a ValueError."""
-    known = selectors()
+    known: dict[str, Any] = selectors()
     if text in known:
-        return _seeded(known[text], seed)
+        selector = known[text]
+        drawn = selector is not None and "seed" in {f.name for f in fields(selector)}
+        made: BandwidthSelector | None = replace(selector, seed=seed) if drawn else selector
+        return made
     numbers = [float(part) for part in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
 
@@ -168,11 +181,9 @@ def estimator(
     doses: int = 1,
 ) -> Estimator:
     """Return the estimator called `name` for so many doses, with what it takes of the rest."""
-    from titrant import estimators  # noqa: PLC0415
-
     choice = ESTIMATORS[name]
     given: dict[str, Any] = {
-        "kernel": _kernel(kernel),
+        "kernel": None if kernel is None else getattr(tt, KERNELS[kernel])(),
         "clip": clip,
         "seed": seed,
         "edges": edges,
@@ -180,52 +191,27 @@ def estimator(
     wanted = {k: v for k, v in given.items() if k in choice.takes and v is not None}
     if outcome_model is not None and "outcome_model" in choice.takes:
         wanted["outcome"] = _outcome_model(outcome_model, seed, doses)
-    made: Estimator = getattr(estimators, choice.cls)(**wanted, **dict(choice.settings))
+    made: Estimator = getattr(tt, choice.cls)(**wanted, **dict(choice.settings))
     return made
 
 
 def _outcome_model(name: str, seed: int, doses: int) -> OutcomeModel | None:
     if name == SMOOTH:
         return None
-    from titrant.outcome import Stack, library, ridge_pair  # noqa: PLC0415
+    from titrant.outcome import library, ridge_pair  # noqa: PLC0415
 
-    return Stack(ridge_pair() if name == "ridge" else library(doses, seed=seed), seed=seed)
+    return tt.Stack(ridge_pair() if name == "ridge" else library(doses, seed=seed), seed=seed)
 
 
 def propensity_model(name: str | None, seed: int) -> PropensityModel | None:
     """Return the propensity model called `name`; None is the default one."""
     if name in (None, SMOOTH):
         return None
-    from titrant import propensity  # noqa: PLC0415
-
-    model: Any = getattr(propensity, PROPENSITIES[name])()
-    if "seed" in model.get_params():
-        model.set_params(seed=seed)
-    made: PropensityModel = model
+    model: Any = getattr(tt, PROPENSITIES[name])()
+    made: PropensityModel = model.set_params(seed=seed) if "seed" in model.get_params() else model
     return made
 
 
 def kebab(name: str) -> str:
     """Return a class name as it is typed: RuleOfThumb is rule-of-thumb."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
-
-
-def _seeded(selector: BandwidthSelector | None, seed: int) -> BandwidthSelector | None:
-    record = _record(selector)
-    if selector is None or "seed" not in {f.name for f in fields(record)}:
-        return selector
-    made: BandwidthSelector = replace(record, seed=seed)
-    return made
-
-
-def _record(selector: object) -> Any:  # noqa: ANN401  (selectors are dataclasses, their base is not)
-    return selector
-
-
-def _kernel(name: str | None) -> Kernel | None:
-    if name is None:
-        return None
-    from titrant import kernels  # noqa: PLC0415
-
-    made: Kernel = getattr(kernels, KERNELS[name])()
-    return made

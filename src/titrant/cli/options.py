@@ -1,18 +1,22 @@
 """The one vocabulary of options, each defined once; a command takes them in groups.
 
 A group is a dataclass whose fields carry the declaration of their option. `takes` gives a command
-the options of some groups and calls it with one filled object for each.
+the options of some groups and calls it with one filled object for each. A run is saved and repeated
+as a TOML file with every option under its own name.
 """
 
 from __future__ import annotations
 
+import difflib
+import json
+import tomllib
 from dataclasses import dataclass, field, fields
-from functools import wraps
+from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from titrant.cli import config
 from titrant.cli.names import (
     ESTIMATORS,
     KERNELS,
@@ -22,9 +26,11 @@ from titrant.cli.names import (
     BandwidthText,
     EdgesText,
 )
+from titrant.cli.terminal import bad_value, note
+from titrant.cli.writing import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
 _DECLARATION = "declaration"
 MOST_SEEDS = 2**32 - 1
@@ -33,14 +39,41 @@ MOST_ROWS, MOST_RUNS, MOST_WORKERS = 10**9, 10**6, 10**4
 """Beyond these a number is a slip of the finger: nothing of it would end, or fit in memory."""
 
 
+# Kinds of options. Each function returns the field of a group.
+
+
 def option(*names: str, **settings: Any) -> Any:  # noqa: ANN401  (what click.option takes)
-    """Return the field of a group that holds an option."""
+    """Return the field of an option; a default is shown in its help."""
+    settings = {"show_default": "default" in settings, **settings}
     return field(metadata={_DECLARATION: click.option(*names, **settings)})
 
 
 def argument(name: str, **settings: Any) -> Any:  # noqa: ANN401
-    """Return the field of a group that holds an argument."""
+    """Return the field of an argument."""
     return field(metadata={_DECLARATION: click.argument(name, **settings)})
+
+
+def flag(name: str, text: str) -> Any:  # noqa: ANN401
+    """Return the field of an option that is given or not."""
+    return option(name, is_flag=True, help=text)
+
+
+def choice(name: str, known: Iterable[str], text: str, **settings: Any) -> Any:  # noqa: ANN401
+    """Return the field of an option that takes one of some names."""
+    return option(name, type=click.Choice(list(known)), help=text, **settings)
+
+
+def whole_number(*names: str, least: int = 1, most: int, **settings: Any) -> Any:  # noqa: ANN401
+    """Return the field of an option that takes a whole number."""
+    return option(*names, type=click.IntRange(least, most), metavar="N", **settings)
+
+
+def column_names(name: str, text: str, **settings: Any) -> Any:  # noqa: ANN401
+    """Return the field of an option that names columns."""
+    return option(name, multiple=True, metavar="COLUMN,…", help=text, **settings)
+
+
+# Options of several groups.
 
 
 def policies(*, required: bool) -> Any:  # noqa: ANN401
@@ -57,38 +90,168 @@ def policies(*, required: bool) -> Any:  # noqa: ANN401
 
 def json_file() -> Any:  # noqa: ANN401
     """Return the field of the file for programs."""
-    return option(
-        "--json", metavar="FILE", help="Write the result for programs; `-` for standard output."
-    )
+    text = "Write the result for programs; `-` for standard output."
+    return option("--json", metavar="FILE", help=text)
 
 
 def propensity_model() -> Any:  # noqa: ANN401
     """Return the field of the model of the propensities."""
-    return option(
+    return choice(
         "--propensity-model",
-        type=click.Choice([SMOOTH, *PROPENSITIES]),
-        help="The model of f(t | x) to fit.  [default: the --propensity column, or else smooth: an "
+        [SMOOTH, *PROPENSITIES],
+        "The model of f(t | x) to fit.  [default: the --propensity column, or else smooth: an "
         "average of four that follow contexts which act nonlinearly]",
     )
 
 
 def allow_untrusted() -> Any:  # noqa: ANN401
     """Return the field of the override of the trust rules."""
-    return option(
-        "--allow-untrusted", is_flag=True, help="Show numbers that the trust rules refuse."
-    )
+    return flag("--allow-untrusted", "Show numbers that the trust rules refuse.")
 
 
 def seed() -> Any:  # noqa: ANN401
     """Return the field of the seed."""
-    return option(
-        "--seed",
-        type=click.IntRange(0, MOST_SEEDS),
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Of everything that is drawn at random.",
-    )
+    text = "Of everything that is drawn at random."
+    return whole_number("--seed", least=0, most=MOST_SEEDS, default=0, help=text)
+
+
+def _explained(known: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {what}" for name, what in known.items()) + "."
+
+
+# A run as a TOML file: every option under its own name.
+
+_NOT_OF_THE_RUN = ("config", "save_config", "debug")
+_MOST = 10**1000
+"""Whole numbers end below this: Python refuses to write out one of several thousand digits."""
+_ANY_NUMBER = -1
+"""What click calls an argument that may be given several times."""
+_refused = partial(bad_value, "--config")
+
+
+def _load_config(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
+    """Make the options in a TOML file the defaults of this command."""
+    if path is not None:
+        own = {str(parameter.name): parameter for parameter in _settable(ctx)}
+        content = _read(path)
+        given = {key.replace("-", "_"): value for key, value in content.items()}
+        if len(given) < len(content):
+            twice = next(key for key in content if "-" in key and key.replace("-", "_") in content)
+            raise _refused(f"`{twice}` is given twice in `{path}`, once with `_`. Keep one.")
+        for name in given:
+            _check_known(name, list(own), path)
+        ctx.default_map = {
+            name: _value(own[name], value, path) for name, value in given.items() if name in own
+        }
+    return path
+
+
+def save_config(path: str | None) -> None:
+    """Write the options of this run, also those left at their defaults."""
+    if path is not None:
+        write_text(path, config_text(Path(path).name))
+
+
+def config_text(name: str = "run.toml") -> str:
+    """Return the options of this run as a file called `name`."""
+    ctx = click.get_current_context()
+    lines = [
+        f"{_key(parameter)} = {_toml(ctx.params[parameter.name])}"
+        for parameter in _settable(ctx)
+        if ctx.params.get(str(parameter.name)) not in (None, ())
+    ]
+    head = f"# Repeat with: {ctx.command_path} --config {name}"
+    return "\n".join([head, *lines]) + "\n"
+
+
+def settings() -> dict[str, object]:
+    """Return the options of this run by name, as they would be saved."""
+    ctx = click.get_current_context()
+    return {_key(p): ctx.params[str(p.name)] for p in _settable(ctx)}
+
+
+def _settable(ctx: click.Context) -> list[click.Parameter]:
+    return [p for p in ctx.command.params if p.name not in _NOT_OF_THE_RUN]
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _refused(f"`{path}` cannot be opened: {error.strerror}.") from None
+    except RecursionError:
+        sentence = f"`{path}` is nested too deeply; an option takes one value or a list."
+        raise _refused(sentence) from None
+    except ValueError as error:  # bad TOML, bad UTF-8, or a number of thousands of digits
+        raise _refused(f"`{path}` is not TOML: {str(error).rstrip('.')}.") from None
+
+
+def _check_known(name: str, own: Sequence[str], path: str) -> None:
+    """Refuse a name that is no option; an option of another command only is left aside."""
+    if name in own:
+        return
+    if name not in vocabulary():
+        raise _refused(_unknown(path, name.replace("_", "-"), own))
+    note(f"`{name.replace('_', '-')}` in `{path}` is no option of this command and is left aside.")
+
+
+def _value(parameter: click.Parameter, value: Any, path: str) -> Any:  # noqa: ANN401
+    """Return a value of the file in the form that click expects of a default."""
+    key = _key(parameter)
+    if isinstance(value, dict):
+        raise _refused(f"`{key}` in `{path}` is a table; write `{key} = …` with a plain value.")
+    if not _can_be_typed(value):
+        raise _refused(f"`{key}` in `{path}` holds a NUL or a number of over 1,000 digits.")
+    if _holds_flag(value) and not (isinstance(parameter, click.Option) and parameter.is_flag):
+        raise _refused(f"`{key}` in `{path}` is true or false; this option takes another value.")
+    several = parameter.multiple or parameter.nargs == _ANY_NUMBER
+    if isinstance(value, list) and not several:
+        raise _refused(f"`{key}` in `{path}` is a list; this option takes one value.")
+    entries = [_typed(entry) for entry in value] if isinstance(value, list) else [_typed(value)]
+    return entries if several else entries[0]
+
+
+def _can_be_typed(value: object) -> bool:
+    """Return whether a value could stand on a command line: no NUL, no endless number."""
+    if isinstance(value, list):
+        return all(map(_can_be_typed, value))
+    if isinstance(value, int):
+        return -_MOST < value < _MOST
+    return "\0" not in str(value)
+
+
+def _holds_flag(value: object) -> bool:
+    return any(isinstance(entry, bool) for entry in (value if isinstance(value, list) else [value]))
+
+
+def _typed(value: object) -> object:
+    """Return a value as it would be typed: click would cut the number 1.5 to a whole one."""
+    return value if isinstance(value, bool) else str(value)
+
+
+def _unknown(path: str, key: str, known: Sequence[str]) -> str:
+    names = [name.replace("_", "-") for name in known]
+    close = difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean `{close[0]}`?" if close else f"known are {', '.join(names)}."
+    return f"`{path}` sets `{key}`, which is no option of this command; {hint}"
+
+
+def _key(parameter: click.Parameter) -> str:
+    return str(parameter.name).replace("_", "-")
+
+
+def _toml(value: object) -> str:
+    """Return a value in TOML; a JSON text is a TOML text once DEL is escaped."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+# The groups.
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +259,15 @@ class LogOptions:
     """Which table is the log, and which of its columns play which role."""
 
     log: str = argument("log", metavar="LOG")
-    treatment: tuple[str, ...] = option(
-        "--treatment",
-        multiple=True,
-        required=True,
-        metavar="COLUMN,…",
-        help="The dose, price or bid; several columns for a vector.",
+    treatment: tuple[str, ...] = column_names(
+        "--treatment", "The dose, price or bid; several columns for a vector.", required=True
     )
     outcome: str = option(
         "--outcome", required=True, metavar="COLUMN", help="What came of it: a loss."
     )
-    context: tuple[str, ...] = option(
+    context: tuple[str, ...] = column_names(
         "--context",
-        multiple=True,
-        metavar="COLUMN,…",
-        help="What was known before the treatment.  [default: all other columns that are numbers, "
+        "What was known before the treatment.  [default: all other columns that are numbers, "
         "or text with few values, which is encoded 0/1]",
     )
     propensity: str | None = option(
@@ -138,23 +295,20 @@ class PolicyOptions:
 class MethodOptions:
     """How a value is estimated from the log."""
 
-    estimator: str = option(
+    estimator: str = choice(
         "--estimator",
-        type=click.Choice(list(ESTIMATORS)),
+        ESTIMATORS,
+        _explained({name: known.help for name, known in ESTIMATORS.items()}),
         default="dr",
-        show_default=True,
-        help="; ".join(f"{name}: {choice.help}" for name, choice in ESTIMATORS.items()) + ".",
     )
     propensity_model: str | None = propensity_model()
-    outcome_model: str | None = option(
-        "--outcome-model",
-        type=click.Choice(list(OUTCOME_MODELS)),
-        help="; ".join(f"{name}: {what}" for name, what in OUTCOME_MODELS.items()) + ".",
+    outcome_model: str | None = choice(
+        "--outcome-model", OUTCOME_MODELS, _explained(OUTCOME_MODELS)
     )
-    kernel: str | None = option(
+    kernel: str | None = choice(
         "--kernel",
-        type=click.Choice(list(KERNELS)),
-        help="How rows count by the distance of their dose.  [default: epanechnikov]",
+        KERNELS,
+        "How rows count by the distance of their dose.  [default: epanechnikov]",
     )
     bandwidth: str | None = option(
         "--bandwidth",
@@ -182,14 +336,11 @@ class MethodOptions:
 class OutputOptions:
     """How the result is read and where it goes."""
 
-    maximize: bool = option(
-        "--maximize", is_flag=True, help="The outcome is a reward: higher is better."
-    )
+    maximize: bool = flag("--maximize", "The outcome is a reward: higher is better.")
     level: float = option(
         "--level",
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
         default=0.95,
-        show_default=True,
         metavar="P",
         help="Of the confidence intervals.",
     )
@@ -201,16 +352,12 @@ class OutputOptions:
 class ClusterOptions:
     """Who works on a log that is larger than memory."""
 
-    in_parts: bool = option(
+    in_parts: bool = flag(
         "--in-parts",
-        is_flag=True,
-        help="Read Parquet files part by part, in flat memory, by the threads of this process.",
+        "Read Parquet files part by part, in flat memory, by the threads of this process.",
     )
-    workers: int | None = option(
-        "--workers",
-        type=click.IntRange(1, MOST_WORKERS),
-        metavar="N",
-        help="The same by N processes on this machine (Dask).",
+    workers: int | None = whole_number(
+        "--workers", most=MOST_WORKERS, help="The same by N processes on this machine (Dask)."
     )
     dask: str | None = option(
         "--dask",
@@ -230,10 +377,10 @@ class RunOptions:
         "--config",
         metavar="FILE",
         is_eager=True,
-        callback=config.load,
+        callback=_load_config,
         help="Take options from a TOML file; those typed here come first.",
     )
-    debug: bool = option("--debug", is_flag=True, help="Show the traceback of an error.")
+    debug: bool = flag("--debug", "Show the traceback of an error.")
 
 
 def vocabulary() -> set[str]:

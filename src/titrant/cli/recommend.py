@@ -11,11 +11,13 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.cli.options import RunOptions, argument, option, takes
+import titrant as tt
+from titrant.cli.inputs import announce, columns
+from titrant.cli.options import RunOptions, argument, column_names, flag, option, save_config, takes
+from titrant.cli.terminal import bad_value, note, working
+from titrant.cli.writing import PIPE, check_format, check_outputs, write_table, write_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -92,27 +94,22 @@ class RecommendOptions:
     output: str = option(
         "-o",
         "--output",
-        default="-",
+        default=PIPE,
+        show_default=False,
         metavar="FILE",
         help="CSV, Parquet or Arrow by its ending.  [default: CSV on standard output]",
     )
-    treatment: tuple[str, ...] = option(
-        "--treatment",
-        multiple=True,
-        metavar="COLUMN,…",
-        help="What to call the new column of doses, or columns.  [default: dose]",
+    treatment: tuple[str, ...] = column_names(
+        "--treatment", "What to call the new column of doses, or columns.  [default: dose]"
     )
-    context: tuple[str, ...] = option(
+    context: tuple[str, ...] = column_names(
         "--context",
-        multiple=True,
-        metavar="COLUMN,…",
-        help="The contexts in the policy's order.  [default: those named in the policy, or all "
+        "The contexts in the policy's order.  [default: those named in the policy, or all "
         "columns that are numbers, or text with few values]",
     )
-    guard_formulas: bool = option(
+    guard_formulas: bool = flag(
         "--guard-formulas",
-        is_flag=True,
-        help="Put an apostrophe before column names and texts that begin with = + - @, also after "
+        "Put an apostrophe before column names and texts that begin with = + - @, also after "
         "blanks, or with a tab or a line break, so that a spreadsheet does not run them. Numbers "
         "stay as they are.",
     )
@@ -126,7 +123,7 @@ Example:
 
 @click.command("recommend", epilog=_EXAMPLE)
 @takes(RecommendOptions, RunOptions)
-def command(options: RecommendOptions, run: RunOptions) -> None:
+def recommend(options: RecommendOptions, run: RunOptions) -> None:
     """Write TABLE with the doses that the saved POLICY gives its rows.
 
     POLICY is a JSON file; TABLE a CSV, Parquet or Arrow file, or - for CSV from a pipe. For a
@@ -134,19 +131,12 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
     learned from. Columns of a CSV that the policy does not use stay as they are written. Large
     files pass through in parts when -o names a file.
     """
-    from titrant.cli import config  # noqa: PLC0415
-    from titrant.cli.inputs import columns  # noqa: PLC0415
-    from titrant.cli.show import check_format  # noqa: PLC0415
-    from titrant.cli.terminal import working  # noqa: PLC0415
-    from titrant.cli.writing import STDOUT, check_outputs  # noqa: PLC0415
-    from titrant.policies import load_policy, load_training  # noqa: PLC0415
+    from titrant.policies import load_training  # noqa: PLC0415
 
-    check_outputs(
-        [("--output", options.output), ("--save-config", run.save_config)],
-        [("POLICY", options.policy_file), ("TABLE", options.table), ("--config", run.config)],
-    )
+    read = [("POLICY", options.policy_file), ("TABLE", options.table)]
+    check_outputs(run, [("--output", options.output)], read)
     check_format("--output", options.output)
-    policy = load_policy(options.policy_file)
+    policy = tt.load_policy(options.policy_file)
     chosen = columns(options.context)
     # The same dose for everyone asks for no contexts, known or not.
     training = load_training(options.policy_file) if policy.features else None
@@ -157,8 +147,8 @@ def command(options: RecommendOptions, run: RunOptions) -> None:
         chosen or (None if policy.features is None else list(policy.features)),
         columns(options.treatment),
     )
-    config.save(click.get_current_context(), run.save_config)
-    if options.output == STDOUT:  # no sign of life amid the rows
+    save_config(run.save_config)
+    if options.output == PIPE:  # no sign of life amid the rows
         _write(advice, options)
     else:
         with working(f"Applying {options.policy_file}"):
@@ -200,8 +190,6 @@ class Advice:
 
     def note_outside(self) -> None:
         """Say how many rows lie where the policy was not learned."""
-        from titrant.cli.terminal import note  # noqa: PLC0415
-
         if not self.outside:
             return
         found = ", ".join(f"{way} in {count:,}" for way, count in self.strange.items() if count)
@@ -225,7 +213,7 @@ class Advice:
 def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
     """Return which rows (n,) of contexts x (n, p) are strange to the training, in which way."""
     from titrant.data.encode import unseen  # noqa: PLC0415
-    from titrant.data.wording import listed  # noqa: PLC0415
+    from titrant.data.phrases import listed  # noqa: PLC0415
 
     ranges = zip(training.names, training.low, training.high, training.beyond(x).T, strict=True)
     beyond = {f"`{name}` beyond {low:.6g} … {high:.6g}": rows for name, low, high, rows in ranges}
@@ -238,38 +226,26 @@ def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, ND
 
 def _write(advice: Advice, options: RecommendOptions) -> None:
     """Write the doses of a large file part by part, of anything else at once."""
-    from titrant.cli.show import write_table, write_tables  # noqa: PLC0415
-    from titrant.cli.writing import STDOUT  # noqa: PLC0415
-    from titrant.data.files import (  # noqa: PLC0415
-        read_table,
-        stream_of,
-    )
-    from titrant.errors import DataError  # noqa: PLC0415
+    from titrant.data.files import read_table, stream_of  # noqa: PLC0415
 
-    made = _finished(advice, options)
+    def made(table: pa.Table) -> pa.Table:
+        dosed = advice.on(table)
+        return guarded(dosed) if options.guard_formulas else dosed
+
     # What the policy does not use goes through as it is written.
     stream = stream_of(options.table, LARGE, advice.contexts)
-    if stream is not None and advice.contexts is not None and options.output != STDOUT:
+    if stream is not None and advice.contexts is not None and options.output != PIPE:
         # A file whose later parts do not fit the first is read as a whole, which settles the
         # types of its columns, or says what is wrong and in which row.
-        with contextlib.suppress(DataError):
+        with contextlib.suppress(tt.DataError):
             write_tables(options.output, map(made, stream()))
             return
         advice.forget()
     write_table(options.output, made(read_table(options.table, typed=advice.contexts)))
 
 
-def _finished(advice: Advice, options: RecommendOptions) -> Callable[[pa.Table], pa.Table]:
-    """Return what makes a table that is written of one that is read."""
-    if not options.guard_formulas:
-        return advice.on
-
-    return lambda table: guarded(advice.on(table))
-
-
 def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
-    from titrant.cli.inputs import announce  # noqa: PLC0415
     from titrant.data.encode import encode  # noqa: PLC0415
     from titrant.policies.calling import contexts_for  # noqa: PLC0415
 
@@ -285,10 +261,8 @@ def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:
     count = 1 if doses.ndim == 1 else doses.shape[1]
     names = named or (["dose"] if count == 1 else [f"dose_{j}" for j in range(count)])
     if len(names) != count:
-        raise click.BadParameter(
-            f"The policy gives {count} dose(s); got {len(names)} names.",
-            param_hint="'--treatment'",
-        )
+        sentence = f"The policy gives {count} dose(s); got {len(names)} names."
+        raise bad_value("--treatment", sentence)
     for name, column in zip(names, doses.reshape(len(table), count).T, strict=True):
         table = _appended(table, name, column)
     return table
@@ -296,9 +270,8 @@ def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:
 
 def _appended(table: pa.Table, name: str, column: NDArray[Any]) -> pa.Table:
     if name in table.column_names:
-        raise click.BadParameter(
-            f"The table already has a column `{name}`. "
-            f"{'Rename it' if name == OUTSIDE else 'Give another name'}.",
-            param_hint="'TABLE'" if name == OUTSIDE else "'--treatment'",
+        option, remedy = (
+            ("TABLE", "Rename it") if name == OUTSIDE else ("--treatment", "Give another name")
         )
+        raise bad_value(option, f"The table already has a column `{name}`. {remedy}.")
     return table.append_column(name, [column])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    Draw = Callable[[str, float], None]
 # A bar with the time left, on standard error, for work that may take more than a second.
 
 
@@ -40,7 +41,7 @@ class Bar:
 
     parts: Mapping[str, float]
     """Each part with the time it takes beside the others."""
-    draw: Callable[[str, float], None] | None = None
+    draw: Draw | None = None
     """Called with what is at work and the share that is done."""
     now: str = field(default="", init=False)
 
@@ -66,28 +67,68 @@ class Bar:
 
 @contextlib.contextmanager
 def bar(*parts: str | None) -> Iterator[Bar]:
-    """Give the bar of a run with these parts; it is drawn on a terminal and nowhere else."""
-    costs = {part: COSTS[part] for part in parts if part is not None}
-    if not sys.stderr.isatty():
-        yield Bar(costs)
-        return
-    from titrant.cli.drawn_bar import drawn  # noqa: PLC0415  (rich)
-
+    """Give the bar of a run with these parts, at its first; drawn on a terminal, nowhere else."""
     with drawn() as draw:
-        yield Bar(costs, draw)
+        steps = Bar({part: COSTS[part] for part in parts if part is not None}, draw)
+        steps.begin(next(iter(steps.parts)))
+        yield steps
 
 
 @contextlib.contextmanager
 def working(text: str) -> Iterator[None]:
     """Show on a terminal that work of unknown length goes on, and say nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from titrant.cli.drawn_bar import drawn  # noqa: PLC0415  (rich)
-
     with drawn(length=False) as draw:
-        draw(text, 0.0)
+        if draw is not None:
+            draw(text, 0.0)
         yield
+
+
+@contextlib.contextmanager
+def drawn(*, length: bool = True) -> Iterator[Draw | None]:
+    """Give a function that draws what is at work and the share that is done, on standard error.
+
+    Without a ``length`` of the work there is no bar, only a sign of life; off a terminal, None.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bars  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    class TimeLeft(bars.ProgressColumn):
+        """The time left if the rest goes on like what is done."""
+
+        def render(self, task: bars.Task) -> Text:
+            """Return the time in words."""
+            left = time_left(task.completed, task.fields["moved"], task.elapsed or 0.0)
+            return Text(left, style="cyan")
+
+    sign = (bars.SpinnerColumn(), bars.TextColumn("{task.description}", markup=False))
+    columns = (*sign, bars.BarColumn(), TimeLeft()) if length else sign
+    # Standard output is left alone: it may be a file while the bar is on the screen.
+    console = Console(stderr=True)
+    with bars.Progress(*columns, console=console, transient=True, redirect_stdout=False) as shown:
+        task = shown.add_task("", total=1.0, moved=0.0)
+
+        def draw(text: str, share: float) -> None:
+            moved = shown.tasks[0].elapsed or 0.0
+            shown.update(task, description=visible(text), completed=share, moved=moved)
+
+        yield draw
+
+
+def time_left(share: float, moved: float, elapsed: float) -> str:
+    """Return the time left in words, `share` of the work being done `moved` seconds after start.
+
+    >>> time_left(0.25, 20.0, 25.0), time_left(0.5, 100.0, 100.0), time_left(0.0, 0.0, 3.0)
+    ('55 s left', '1 min 40 s left', '')
+    """
+    if share <= 0.0:
+        return ""
+    seconds = max(1, round(moved * (1.0 - share) / share - (elapsed - moved)))
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes} min {rest} s left" if minutes else f"{rest} s left"
 
 
 def learned_share(stage: str, done: int, total: int) -> float:
@@ -170,6 +211,11 @@ def put(text: str) -> None:
     Not by click, which takes colors out of a text that goes to a file, also out of data.
     """
     sys.stdout.write(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
+
+
+def bad_value(option: str, sentence: str) -> click.BadParameter:
+    """Return the error that refuses the value of an option or argument."""
+    return click.BadParameter(sentence, param_hint=f"'{option}'")
 
 
 def note(text: str, *, keep: str = "") -> None:

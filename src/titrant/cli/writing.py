@@ -4,69 +4,86 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import io
+import json
 import os
 import stat
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import IO, TYPE_CHECKING, Any
 
 from titrant import _writing
-from titrant.cli.terminal import put
+from titrant.cli.terminal import bad_value, note, put
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from titrant.cli.options import RunOptions
 
     Named = Iterable[tuple[str, str | None]]
     Identity = tuple[object, ...]
+    Writer = Callable[[IO[bytes], pa.Schema], Any]
 
 
-STDOUT = "-"
+PIPE = "-"
+"""Standard output among the files to write, standard input among those to read."""
 
 
-def check_outputs(outputs: Named, inputs: Named = (), *, made: Named = ()) -> None:
+def check_outputs(run: RunOptions, outputs: Named, inputs: Named = (), *, made: Named = ()) -> None:
     """Refuse files that cannot be written, or that are read too, before any work is done.
 
-    All are pairs (option, path); the folders of ``made`` need not exist yet.
+    All are pairs (option, path), to which those of every run are added; the folders of ``made``
+    need not exist yet.
     """
-    listed = list(outputs)
-    for option, path in listed:
+    written = [*outputs, ("--save-config", run.save_config)]
+    for option, path in written:
         check_writable(option, path)
-    check_apart([*listed, *made], inputs)
+    check_apart([*written, *made], [*inputs, ("--config", run.config)])
 
 
 def check_writable(option: str, path: str | None) -> None:
     """Refuse a path that cannot be written to."""
-    if path is None or path == STDOUT:
+    if path is None or path == PIPE:
         return
     target, folder = Path(path), Path(path).parent
     if not folder.is_dir():
-        raise _refusal(option, f"The folder `{folder}` does not exist. Make it first")
+        raise bad_value(option, f"The folder `{folder}` does not exist. Make it first.")
     if target.is_dir():
-        raise _refusal(option, f"`{target}` is a folder. Give the name of a file")
+        raise bad_value(option, f"`{target}` is a folder. Give the name of a file.")
     if target.exists() and not target.is_file():
-        raise _refusal(option, f"`{target}` is a device or a pipe. Give the name of a file, or -")
+        raise bad_value(option, f"`{target}` is a device or a pipe. Give the name of a file, or -.")
     if _writing.is_of_the_system(target):
-        raise _refusal(
+        raise bad_value(
             option,
             f"`{target}` leads through /dev or /proc, where no file is written. Give the name of a "
-            "file, or - for standard output",
+            "file, or - for standard output.",
         )
     if not os.access(folder, os.W_OK):
-        raise _refusal(option, f"The folder `{folder}` cannot be written to. Choose another place")
+        raise bad_value(
+            option, f"The folder `{folder}` cannot be written to. Choose another place."
+        )
 
 
 def write_text(path: str, text: str) -> None:
     """Write `text` to a file, or to standard output for ``-``."""
-    if path == STDOUT:
+    if path == PIPE:
         put(text)
     else:
         _writing.write_text(path, text)
 
 
-def _refusal(option: str, sentence: str) -> click.BadParameter:
-    return click.BadParameter(f"{sentence}.", param_hint=f"'{option}'")
+def write_json(path: str | None, content: object) -> None:
+    """Write a result for programs, if it was asked for."""
+    if path is not None:
+        write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def note_written(path: str | None) -> None:
+    """Say which file was written, if it is one."""
+    if path not in (None, PIPE):
+        note(f"Wrote {path}.")
 
 
 # Files that a command would both read and write, or write twice.
@@ -74,38 +91,39 @@ def _refusal(option: str, sentence: str) -> click.BadParameter:
 # `Path` fails at a text that is too long for the name of a file; `os.path` says that it is none.
 # ruff: noqa: PTH110, PTH112, PTH113, PTH207
 
-
-PIPE = "-"
 _STDIN = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A file on the command line, and what it was given as."""
-
-    option: str
-    path: str
+_OTHER = "Give another name or folder."
 
 
 def check_apart(outputs: Named, inputs: Named) -> None:
     """Refuse an output that is another output or an input; all are pairs (option, path)."""
-    taken: dict[Identity, Given] = {}
-    inputs = list(inputs)
-    read = [Given(option, path) for option, path in inputs if path not in (None, "", PIPE)]
-    sources = {identity(file): given for given in read for file in _files(given.path)}
-    sources |= {_redirected(): Given(option, PIPE) for option, path in inputs if path == PIPE}
+    given = [(option, path) for option, path in inputs if path]
+    read = [(option, path) for option, path in given if path != PIPE]
+    sources = {identity(file): one for one in read for file in _files(one[1])}
+    sources |= {_redirected(): one for one in given if one[1] == PIPE}
+    taken: dict[Identity, str] = {}
     for option, path in outputs:
         if path is None:
             continue
         here = identity(path)
         if here in taken:
-            raise _clash(option, _twice(path, taken[here]))
+            raise bad_value(option, _twice(path, taken[here]))
         if here in sources:
-            raise _clash(option, _replaced(path, sources[here]))
-        for given in read:
-            if _would_be_read(path, given.path):
-                raise _clash(option, _mixed(path, given))
-        taken[here] = Given(option, path)
+            source, file = sources[here]
+            piped = "the file that is read from standard input as"
+            what = piped if file == PIPE else f"`{file}`, which is read as"
+            raise bad_value(option, f"`{path}` would replace {what} `{source}`. {_OTHER}")
+        for source, file in read:
+            if _would_be_read(path, file):
+                part = f"`{path}` would be read as a part of `{file}` (`{source}`) the next time."
+                raise bad_value(option, f"{part} {_OTHER}")
+        taken[here] = option
+
+
+def _twice(path: str, other: str) -> str:
+    if path == PIPE:
+        return f"Standard output takes `{other}` already. Give the name of a file."
+    return f"`{path}` is the file of `{other}` too. Give each its own."
 
 
 def identity(path: str) -> Identity:
@@ -117,10 +135,9 @@ def identity(path: str) -> Identity:
         return (PIPE,)
     real = Path(os.path.realpath(path))
     try:
-        found = real.stat()
+        return _inode(real.stat())
     except OSError:
         return (*_folder(real.parent), real.name.casefold())
-    return (found.st_dev, found.st_ino)
 
 
 def _redirected() -> Identity:
@@ -129,14 +146,17 @@ def _redirected() -> Identity:
         found = os.fstat(_STDIN)
     except OSError:  # it is closed
         return ()
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else ()
+    return _inode(found) if stat.S_ISREG(found.st_mode) else ()
 
 
 def _folder(folder: Path) -> Identity:
     try:
-        found = folder.stat()
+        return _inode(folder.stat())
     except OSError:
         return (str(folder),)
+
+
+def _inode(found: os.stat_result) -> Identity:
     return (found.st_dev, found.st_ino)
 
 
@@ -155,8 +175,11 @@ def _would_be_read(output: str, source: str) -> bool:
         return False
     target = Path(os.path.realpath(output))
     if os.path.isdir(source):
+        from titrant.data.paths import format_of  # noqa: PLC0415  (loads numpy)
+
         folder = _folder(Path(source))
-        return _is_table(target.name) and any(_folder(one) == folder for one in target.parents)
+        inside = any(_folder(one) == folder for one in target.parents)
+        return inside and format_of(target.name) is not None
     return glob.has_magic(source) and _matches(target, source)
 
 
@@ -169,37 +192,78 @@ def _matches(target: Path, pattern: str) -> bool:
     return inside and fnmatch.fnmatch(target.name, name)
 
 
-def _is_table(name: str) -> bool:
-    from titrant.data.files import FORMATS  # noqa: PLC0415  (loads pyarrow)
+# Tables as files: the format follows the ending of the name.
 
-    endings = tuple(ending for form in FORMATS for ending in form.endings)
-    return name.lower().endswith(endings)
-
-
-def _twice(path: str, other: Given) -> str:
-    if path == PIPE:
-        return f"Standard output takes `{other.option}` already. Give the name of a file."
-    return f"`{path}` is the file of `{other.option}` too. Give each its own."
+_WRITERS = {
+    ".csv": ("pyarrow.csv", "CSVWriter"),
+    ".parquet": ("pyarrow.parquet", "ParquetWriter"),
+    ".arrow": ("pyarrow.ipc", "new_file"),
+    ".feather": ("pyarrow.ipc", "new_file"),
+}
 
 
-def _replaced(path: str, source: Given) -> str:
-    if source.path == PIPE:
-        return (
-            f"`{path}` would replace the file that is read from standard input as "
-            f"`{source.option}`. {_OTHER}"
+def check_format(option: str, path: str) -> None:
+    """Refuse a path whose ending names no format."""
+    if path != PIPE and not path.lower().endswith(tuple(_WRITERS)):
+        raise bad_value(
+            option,
+            f"The ending of `{path}` names no format. Give a name that ends in "
+            f"{', '.join(_WRITERS)}, or - for CSV on standard output.",
         )
-    return f"`{path}` would replace `{source.path}`, which is read as `{source.option}`. {_OTHER}"
 
 
-def _mixed(path: str, source: Given) -> str:
-    return (
-        f"`{path}` would be read as a part of `{source.path}` (`{source.option}`) the next time. "
-        f"{_OTHER}"
-    )
+def write_table(path: str, table: pa.Table) -> None:
+    """Write a table as a whole or not at all; ``-`` is CSV on standard output."""
+    if path == PIPE:
+        text = io.BytesIO()
+        _write_all(_writer(".csv"), text, iter([table]))
+        put(text.getvalue().decode())
+    else:
+        write_tables(path, iter([table]))
 
 
-_OTHER = "Give another name or folder."
+def write_tables(path: str, tables: Iterator[pa.Table]) -> None:
+    """Write like tables under each other to a file, as a whole or not at all, one at a time."""
+    with _writing.draft(path) as stream:
+        _write_all(_writer(path), stream, tables)
 
 
-def _clash(option: str, sentence: str) -> click.BadParameter:
-    return click.BadParameter(sentence, param_hint=f"'{option}'")
+def _writer(path: str) -> Writer:
+    """Return what opens a stream for tables in the format of a name."""
+    known = _WRITERS.items()
+    module, name = next(place for ending, place in known if path.lower().endswith(ending))
+    opener: Writer = getattr(import_module(module), name)
+    return opener
+
+
+def _write_all(opener: Writer, stream: IO[bytes], tables: Iterator[pa.Table]) -> None:
+    """Write like tables under each other; refuse values that the format cannot hold."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    table = next(tables)
+    try:
+        with opener(stream, table.schema) as writer:
+            writer.write_table(table)
+            for table in tables:
+                writer.write_table(table)
+    except pa.ArrowException as reason:
+        raise _unfit(opener, table, reason) from None
+
+
+def _unfit(opener: Writer, table: pa.Table, reason: Exception) -> Exception:
+    """Return the refusal of the first column that cannot be written even by itself."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for name in table.column_names:
+        alone = table.select([name])
+        try:
+            with opener(io.BytesIO(), alone.schema) as writer:
+                writer.write_table(alone)
+        except pa.ArrowException as why:
+            return bad_value(
+                "TABLE",
+                f"The column `{name}` of type {alone.schema.types[0]} cannot be written in this "
+                f"format: {str(why).splitlines()[0].rstrip('.')}. Drop the column, or give another "
+                "format by the ending of `-o`.",
+            )
+    return reason

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.compiled.weights import Columns, Outcomes
+    from titrant.compiled.weights import Columns
 
+    Outcomes = tuple[Array, Array, Array]
+    """y, b and r."""
     Index = NDArray[np.uint32]
     Seen = tuple[Array, Array, Array]
     """y, q and the level of some rows."""

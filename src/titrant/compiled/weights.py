@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     """t, τ, q and bounds."""
     Form = tuple[float, Array, int, int, Array, Array]
     """h, κ, γ, degree, areas and middle."""
-    Outcomes = tuple[Array, Array, Array]
-    """y, b and r."""
 
 
 CHUNK = 512
@@ -75,7 +73,7 @@ def all_weights(columns: Columns, form: Form, w: Array) -> None:
         far_weights(t[rows], tau[rows], q[rows], k, low, high, near, flags, w[rows])
         count = listed(flags, stop - start, which)
         if count > 0:
-            set_shapes(t, tau, q, bounds, plain, start, which[:count], 0, shape, value)
+            set_shapes(t, tau, q, bounds, plain, start, which[:count], shape, value)
             correct(shape, degree, areas, value[:count])
             for j in range(count):
                 w[start + which[j]] = value[j]
@@ -123,23 +121,21 @@ def set_shapes(
     plain: Constants,
     start: int,
     which: Index,
-    at: int,
     shape: Array,
     value: Array,
 ) -> None:
-    """Set u, −L, U and K(u)/(h·q) of the rows start + which (N,), from column ``at`` on.
+    """Set shape (3, ≥ N) to u, −L, U and value to K(u)/(h·q) of the rows start + which (N,).
 
-    They go to shape (3, ≥ at + N) and value. −L and U are cut to [0, 1]: a bound that the dose has
-    passed counts as one at the dose.
+    −L and U are cut to [0, 1]: a bound that the dose has passed counts as one at the dose.
     """
     unit, shared = plain[1], bounds.shape[1] == 1
     for j in range(len(which)):
-        i, out = start + which[j], at + j
+        i = start + which[j]
         side = 0 if shared else i
-        shape[0, out] = (t[i] - tau[i]) * unit
-        shape[1, out] = min(max((tau[i] - bounds[0, side]) * unit, 0.0), 1.0)
-        shape[2, out] = min(max((bounds[1, side] - tau[i]) * unit, 0.0), 1.0)
-        value[out] = far_weight(abs(t[i] - tau[i]), q[i], plain)
+        shape[0, j] = (t[i] - tau[i]) * unit
+        shape[1, j] = min(max((tau[i] - bounds[0, side]) * unit, 0.0), 1.0)
+        shape[2, j] = min(max((bounds[1, side] - tau[i]) * unit, 0.0), 1.0)
+        value[j] = far_weight(abs(t[i] - tau[i]), q[i], plain)
 
 
 @compiled
@@ -198,51 +194,3 @@ def _moment(areas: Array, j: int, a: float, b: float, sign: float) -> float:
         above *= b
         below *= a
     return above + sign * below
-
-
-@compiled
-def copy(a: Array, out: Array) -> None:
-    """Set out (B,) to a."""
-    for i in range(len(out)):
-        out[i] = a[i]
-
-
-# The terms of a chunk of rows, for several questions whose terms stand side by side.
-#
-# Unlike `statistics`, which does one question over all rows in a single call, this is a step that
-# the caller takes chunk by chunk: the questions may be about policies with arrays of their own.
-
-
-@compiled
-def write_terms(
-    columns: Columns,
-    outcomes: Outcomes,
-    form: Form,
-    start: int,
-    stop: int,
-    base: Array,
-    z: Array,
-    w: Array,
-) -> None:
-    """Set base, z and w (stop − start,) to b, w·e and w of some of the rows; see `statistics`."""
-    t, tau, q, bounds = columns
-    y, b, r = outcomes
-    part = bounds[:, start:stop].copy() if bounds.shape[1] > 1 else bounds.copy()
-    all_weights((t[start:stop], tau[start:stop], q[start:stop], part), form, w)
-    multiply(w, y[start:stop], r[start:stop] if len(r) > 1 else r, z)
-    for i in range(len(base)):
-        base[i] = b[0]
-    if len(b) > 1:
-        copy(b[start:stop], base)
-
-
-@fast
-def multiply(w: Array, y: Array, r: Array, z: Array) -> None:
-    """Set z (B,) to w·(y − r); r is (B,) or (1,)."""
-    if len(r) == len(w):
-        for i in range(len(w)):
-            z[i] = w[i] * (y[i] - r[i])
-    else:
-        level = r[0]
-        for i in range(len(w)):
-            z[i] = w[i] * (y[i] - level)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from titrant.data import wording
+from titrant.data.phrases import counted, did_you_mean, listed
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -41,7 +42,9 @@ class Columns:
         object.__setattr__(self, "treatment", _kept(self.treatment, "treatment"))
         object.__setattr__(self, "context", _kept(self.context, "context"))
         if not self.doses:
-            raise wording.no_treatment_column()
+            raise DataError(
+                "The treatment must name at least one column; got none. Name the dose column."
+            )
         check_roles(self.roles)
 
     @property
@@ -80,9 +83,13 @@ def check_roles(roles: Roles) -> None:
     seen: dict[str, str] = {}
     for role, name in roles:
         if not isinstance(name, str):
-            raise wording.name_not_text(name, role)
+            raise _name_not_text(name, role)
         if name in seen:
-            raise wording.two_roles(name, seen[name], role)
+            first = seen[name]
+            used = f"twice as {first}" if first == role else f"as {first} and as {role}"
+            raise DataError(
+                f"A column must have one role; got `{name}` {used}. Remove it from one of the two."
+            )
         seen[name] = role
 
 
@@ -90,13 +97,37 @@ def check_present(roles: Roles, available: Sequence[object]) -> None:
     """Refuse a table whose column names repeat or lack one that is needed."""
     names = [str(name) for name in available]
     if len(set(names)) < len(names):
-        raise wording.duplicate_names(names)
+        raise duplicate_names(names)
     for role, name in roles:
         if name not in names:
-            raise wording.missing_column(name, role, names)
+            raise missing_column(name, role, names)
         given = available[names.index(name)]
         if not isinstance(given, str):
-            raise wording.name_not_text(given, role)
+            raise _name_not_text(given, role)
+
+
+def duplicate_names(names: Sequence[str]) -> DataError:
+    """Refuse a table in which several columns share a name."""
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    counts = ", ".join(f"`{name}` {names.count(name)} times" for name in twice)
+    return DataError(
+        f"The column names of a table must differ; got {counts}. Rename or drop the repeated ones."
+    )
+
+
+def missing_column(name: str, role: str, available: Sequence[str]) -> DataError:
+    """Refuse a column name that the table lacks, and suggest the closest one."""
+    return DataError(
+        f"The {role} column `{name}` is not in the table{did_you_mean(name, available)} "
+        f"The table has {counted(len(available), 'column')}: {listed(available) or 'none'}."
+    )
+
+
+def _name_not_text(name: object, role: str) -> DataError:
+    return DataError(
+        f"The name of the {role} column must be text; got {name!r}. "
+        "Rename the columns of the table to text."
+    )
 
 
 def _several(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -108,10 +139,13 @@ def _kept(names: str | Iterable[str], role: str) -> str | tuple[str, ...]:
     if isinstance(names, str):
         return names
     if not isinstance(names, Iterable):
-        raise wording.name_not_text(names, role)
+        raise _name_not_text(names, role)
     if isinstance(names, (set, frozenset)):
         # The order of a set changes from run to run, and coefficients follow the order.
-        raise wording.names_without_order(role)
+        raise DataError(
+            f"The names of the {role} columns must come in an order; got a set. Give them as a "
+            "list."
+        )
     return tuple(names)
 
 
@@ -157,7 +191,11 @@ def named_columns(
         return contexts, names
     own: tuple[str, ...] = table.names
     if names is not None and tuple(names) != own:
-        raise wording.names_of_a_table(own, names)
+        raise DataError(
+            f"The context is a table with the columns {listed(own)}; got the `names` "
+            f"{listed(names)} besides. Leave `names` out, or rename or select the columns of the "
+            "table."
+        )
     x: Array = table.columns(own)
     return x, own
 
@@ -176,5 +214,10 @@ def places(features: Sequence[str], names: Sequence[str], owner: str) -> tuple[i
     """Return where each of the features is among the names, or refuse to guess those missing."""
     missing = [feature for feature in features if feature not in names]
     if missing:
-        raise wording.lacks_contexts(owner, missing, names)
+        noun = "context" if len(missing) == 1 else "contexts"
+        raise DataError(
+            f"The {owner} uses the {noun} {listed(missing)}, which the log lacks"
+            f"{did_you_mean(missing[0], names)} The log has {listed(names) or 'none'}. Name the "
+            "columns as the policy does: a log made of arrays takes `LoggedData(…, names=[…])`."
+        )
     return tuple(map(list(names).index, features))

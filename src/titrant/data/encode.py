@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data import wording
-from titrant.data.columns import check_present, context_roles
+from titrant.data.columns import check_present, context_roles, duplicate_names
+from titrant.data.phrases import first_rows, listed, of_rows
 from titrant.data.texts import Texts
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -62,7 +63,8 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
     columns = [f for name in names for f in _features(name, levels.get(name))]
     kept = [name for name in table.column_names if name not in levels]
     made = [f for f in columns if f not in names]
-    _check_new(made, table.column_names)
+    if clash := [name for name in made if name in table.column_names]:
+        raise duplicate_names([*table.column_names, *clash])
     return Encoded(_with(table.select(kept), table, made), tuple(columns), levels, tuple(notes))
 
 
@@ -140,13 +142,28 @@ def _unfit(column: pa.ChunkedArray, name: str) -> str | None:
 def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
     """Refuse texts that are numbers but for a few: to leave them out would lose a context."""
     texts = pc.cast(column, pa.string())
-    for pattern, refusal in (
-        (_NUMBER, wording.mostly_numbers),
-        (_WITH_SIGNS, wording.numbers_with_signs),
-    ):
-        like = pc.fill_null(pc.match_substring_regex(texts, pattern), fill_value=False).to_numpy()
-        if like.mean() >= MOSTLY:
-            raise refusal(name, like, texts)
+    like = _matches(texts, _NUMBER)
+    if like.mean() >= MOSTLY:
+        first = str(texts[int(np.argmin(like))])
+        raise DataError(
+            f"The column `{name}` holds numbers, but not in {of_rows(~like)} (first {first!r}; "
+            f"{first_rows(~like)}). Correct or empty these, drop the rows, or name the context "
+            "columns to use."
+        )
+    like = _matches(texts, _WITH_SIGNS)
+    if like.mean() >= MOSTLY:
+        row = int(np.argmax(like))
+        raise DataError(
+            f"The column `{name}` holds numbers with separators or signs, such as "
+            f"{str(texts[row])!r} in row {row}, counting from 0. Write them with digits and a "
+            "decimal point alone, or name the context columns to use."
+        )
+
+
+def _matches(texts: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
+    """Return which texts (n,) look like a pattern."""
+    like = pc.fill_null(pc.match_substring_regex(texts, pattern), fill_value=False)
+    return np.asarray(like.to_numpy())
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
@@ -162,7 +179,10 @@ def _levels(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
     """Return the levels of a text column in alphabetical order."""
     levels = tuple(sorted(pc.unique(_texts(column, name)).to_pylist()))
     if len(levels) > MOST_LEVELS:
-        raise wording.too_many_levels(name, len(levels), MOST_LEVELS)
+        raise DataError(
+            f"The context column `{name}` must have at most {MOST_LEVELS} different texts to be "
+            f"encoded; got {len(levels):,}. Group them, or leave the column out of the context."
+        )
     return levels
 
 
@@ -172,26 +192,17 @@ def _features(name: str, levels: Sequence[str] | None) -> list[str]:
 
 
 def _encoding_note(name: str, levels: Sequence[str]) -> str:
-    made = wording.listed(_features(name, levels)) or "nothing"
+    made = listed(_features(name, levels)) or "nothing"
     return f"Column `{name}` is text: encoded 0/1 as {made} (all 0: `{levels[0]}`)."
-
-
-def _check_new(made: Sequence[str], available: Collection[str]) -> None:
-    clash = [name for name in made if name in available]
-    if clash:
-        raise wording.duplicate_names([*available, *clash])
 
 
 def _with(table: pa.Table, source_table: pa.Table, features: Sequence[str]) -> pa.Table:
     for feature in features:
         column, level = split(feature, source_table.column_names)
         if column in source_table.column_names:
-            table = table.append_column(feature, _indicator(source_table[column], column, level))
+            is_level = pc.equal(_texts(source_table[column], column), level)
+            table = table.append_column(feature, pc.cast(is_level, pa.float64()))
     return table
-
-
-def _indicator(column: pa.ChunkedArray, name: str, level: str) -> pa.ChunkedArray:
-    return pc.cast(pc.equal(_texts(column, name), level), pa.float64())
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -201,7 +212,11 @@ def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     texts = pc.cast(values, pa.string())
     missing = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(texts), ""), fill_value=True).to_numpy()
     if missing.any():
-        raise wording.missing_categories(name, missing)
+        raise DataError(
+            f"The context column `{name}` must name a category in every row; got none in "
+            f"{of_rows(missing)} ({first_rows(missing)}). Drop these rows, or give them a category "
+            "of their own."
+        )
     return texts
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,10 +14,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from titrant.data import wording
 from titrant.data.columns import check_present
 from titrant.data.logged import LoggedData
 from titrant.data.paths import ENDINGS, check_no_copies, format_of, paths_of, say_other_columns
+from titrant.data.phrases import first_line, listed, reading_as
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -58,13 +58,9 @@ def conversion(
     """
     if typed is None:
         return pa_csv.ConvertOptions()
-    names = _names(source, parse)
-    return pa_csv.ConvertOptions(column_types={n: pa.string() for n in names if n not in typed})
-
-
-def _names(source: str | BinaryIO, parse: pa_csv.ParseOptions) -> list[str]:
     with pa_csv.open_csv(source, parse_options=parse) as reader:
-        return list(reader.schema.names)
+        names = list(reader.schema.names)
+    return pa_csv.ConvertOptions(column_types={n: pa.string() for n in names if n not in typed})
 
 
 # One file as a stream of small tables, so that a file larger than memory can pass through.
@@ -95,12 +91,10 @@ def stream_of(
 def _guarded(
     path: str, read: Callable[[str, Typed], Iterator[pa.Table]], typed: Typed
 ) -> Iterator[pa.Table]:
-    try:
+    with reading_as("a table", path):
         for table in read(path, typed):
             check_present((), table.column_names)
             yield table
-    except (pa.ArrowException, OSError) as reason:
-        raise wording.unreadable(path, "a table", reason) from None
 
 
 def _csv_stream(path: str, typed: Typed) -> Iterator[pa.Table]:
@@ -138,11 +132,18 @@ _OTHER_SEPARATORS = (";", "\t", "|", ",")
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFile:
     """A file whose column names are known; `load` reads some columns of it, or all."""
 
     names: list[str]
     load: Callable[[list[str] | None], pa.Table]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> OpenedFile:
+        """Return a file that had to be read as a whole."""
+        return cls(
+            table.column_names, lambda names: table if names is None else table.select(names)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    open: Callable[[str, Typed], Opened]
+    open: Callable[[str, Typed], OpenedFile]
 
 
 def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
@@ -176,14 +177,18 @@ def read_table(
     """
     reading = Reading(roles, typed, others)
     if path == STDIN:
-        piped = Format("CSV", (), partial(_open_piped, sys.stdin.buffer.read()))
-        return reading.first(path, piped).table
+        content = sys.stdin.buffer.read()
+        piped = Format("CSV", (), lambda path, typed: _csv(path, content, ",", typed))
+        return reading.load(path, piped).table
     first, *rest = paths_of(path)
     if not rest:
-        return reading.first(first, _format(first)).table
-    with wording.naming(first):
-        before = reading.first(first, _format(first))
-    loaded = [before, *(reading.like(before, one, _format(one)) for one in rest)]
+        return reading.load(first, _format(first)).table
+    try:
+        before = reading.load(first, _format(first))
+    except DataError as error:
+        named = f"`{first}`" in str(error)
+        raise (error if named else DataError(f"In `{first}`: {error}")) from None
+    loaded = [before, *(reading.load(one, _format(one), before) for one in rest)]
     check_no_copies(path, {one.path: len(one.table) for one in loaded})
     return _joined(loaded)
 
@@ -205,32 +210,22 @@ class Reading:
     typed: Typed
     others: bool
 
-    def first(self, path: str, form: Format) -> Loaded:
-        """Return the first file of several, or the only one."""
-        with _opening(path, form):
+    def load(self, path: str, form: Format, first: Loaded | None = None) -> Loaded:
+        """Return the columns of a file; of several, those that were read of the first."""
+        with reading_as(form.name, path):
             opened = form.open(path, self.typed)
-            check_present(self.roles, opened.names)
             wanted = None if self.others else [name for _, name in self.roles]
+            if first is None:
+                check_present(self.roles, opened.names)
+            else:
+                wanted = first.table.column_names
+                if lacking := [name for name in wanted if name not in opened.names]:
+                    raise DataError(
+                        f"All files of a table must have the same columns; got `{path}` without "
+                        f"{listed(lacking)}, which `{first.path}` has. Narrow the pattern, or add "
+                        "the column."
+                    )
             return Loaded(path, opened.names, opened.load(wanted))
-
-    def like(self, first: Loaded, path: str, form: Format) -> Loaded:
-        """Return the columns of another file that were read of the first."""
-        with _opening(path, form):
-            opened = form.open(path, self.typed)
-            wanted = first.table.column_names
-            lacking = [name for name in wanted if name not in opened.names]
-            if lacking:
-                raise wording.files_differ(path, first.path, lacking)
-            return Loaded(path, opened.names, opened.load(wanted))
-
-
-@contextmanager
-def _opening(path: str, form: Format) -> Iterator[None]:
-    """Name the file in whatever goes wrong while it is read."""
-    try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as reason:
-        raise wording.unreadable(path, form.name, reason) from None
 
 
 def _joined(loaded: Sequence[Loaded]) -> pa.Table:
@@ -239,7 +234,11 @@ def _joined(loaded: Sequence[Loaded]) -> pa.Table:
     try:
         return _concatenated(tables)
     except pa.ArrowException as reason:
-        raise wording.files_disagree(_odd(paths, tables), paths[0], reason) from None
+        raise DataError(
+            "The columns of all files of a table must have types that combine; got one in "
+            f"`{_odd(paths, tables)}` that differs from `{paths[0]}` ({first_line(reason)}). "
+            "Convert the files to the same types."
+        ) from None
 
 
 def _concatenated(tables: list[pa.Table]) -> pa.Table:
@@ -261,30 +260,32 @@ def _format(path: str) -> Format:
     for form in FORMATS:
         if form.name == name:
             return form
-    raise wording.unknown_format(path, [form.endings[0] for form in FORMATS])
+    known = ", ".join(form.endings[0] for form in FORMATS)
+    raise DataError(
+        f"The format of `{path}` is not known from its name; got an ending other than {known}. "
+        "Rename or convert the file, or pipe CSV to `-`."
+    )
 
 
 # How a file of each format is opened
 
 
-def _open_csv(delimiter: str, path: str, typed: Typed) -> Opened:
+def _open_csv(delimiter: str, path: str, typed: Typed) -> OpenedFile:
     compression = _COMPRESSIONS.get(Path(path).suffix.lower())
     with pa.input_stream(path, compression=compression) as stream:
         return _csv(path, stream.read(), delimiter, typed)
 
 
-def _open_piped(content: bytes, path: str, typed: Typed) -> Opened:
-    return _csv(path, content, ",", typed)
-
-
-def _csv(path: str, content: bytes, delimiter: str, typed: Typed) -> Opened:
+def _csv(path: str, content: bytes, delimiter: str, typed: Typed) -> OpenedFile:
     if not content.strip():
-        raise wording.empty_file(path)
+        raise DataError(f"`{path}` is empty. A CSV begins with a line of column names.")
     _check_encoding(path, content)
     _check_separator(path, content.lstrip().split(b"\n", 1)[0].decode(), delimiter)
     table = _parsed(content, delimiter, typed)
     _check_texts(path, table)
-    return Opened(table.column_names, lambda names: table if names is None else table.select(names))
+    return OpenedFile(
+        table.column_names, lambda names: table if names is None else table.select(names)
+    )
 
 
 def _parsed(content: bytes, delimiter: str, typed: Typed) -> pa.Table:
@@ -303,37 +304,46 @@ def _check_separator(path: str, header: str, delimiter: str) -> None:
     for other in _OTHER_SEPARATORS:
         # A column name may hold a comma itself, and then there seem to be a few columns.
         if other != delimiter and header.count(other) > len(names) - 1:
-            raise wording.wrong_separator(path, names[0], other)
+            raise DataError(
+                f"`{path}` has a column named `{names[0]}`: its columns seem to be separated by "
+                f"{other!r}. Save it separated by commas, or by tabs with the ending .tsv."
+            )
 
 
 def _check_encoding(path: str, content: bytes) -> None:
     """Refuse a file that begins as those in UTF-16 do, or column names that are not UTF-8."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise wording.not_utf8(path, "it begins as a file in UTF-16 does")
+        raise _not_utf8(path, "it begins as a file in UTF-16 does")
     if "\ufffd" in content.lstrip().split(b"\n", 1)[0].decode(errors="replace"):
-        raise wording.not_utf8(path, "its column names hold other bytes")
+        raise _not_utf8(path, "its column names hold other bytes")
 
 
 def _check_texts(path: str, table: pa.Table) -> None:
     """Refuse texts that are not UTF-8, which the reader takes for bytes of no meaning."""
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         if pa.types.is_binary(kind):
-            raise wording.not_utf8(path, f"its column `{name}` holds other bytes")
+            raise _not_utf8(path, f"its column `{name}` holds other bytes")
 
 
-def _open_parquet(path: str, _: Typed) -> Opened:
+def _not_utf8(path: str, where: str) -> DataError:
+    return DataError(f"`{path}` is not in UTF-8: {where}. Save it as CSV in UTF-8.")
+
+
+def _open_parquet(path: str, _: Typed) -> OpenedFile:
     file = pq.ParquetFile(path)
-    return Opened(file.schema_arrow.names, lambda names: without_views(file.read(names)))
+    return OpenedFile(file.schema_arrow.names, lambda names: without_views(file.read(names)))
 
 
-def _open_arrow(path: str, _: Typed) -> Opened:
+def _open_arrow(path: str, _: Typed) -> OpenedFile:
     with pa.OSFile(path) as source:
         try:
             table = without_views(pa.ipc.open_file(source).read_all())
         except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe
             source.seek(0)
             table = without_views(pa.ipc.open_stream(source).read_all())
-    return Opened(table.column_names, lambda names: table if names is None else table.select(names))
+    return OpenedFile(
+        table.column_names, lambda names: table if names is None else table.select(names)
+    )
 
 
 FORMATS = (

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data import encode, validate, wording
+from titrant.data import encode, phrases, validate
 from titrant.data.columns import check_present, check_roles, context_roles
 from titrant.data.validate import Labels, Parts, first_non_number
 from titrant.errors import DataError
@@ -61,7 +61,7 @@ def read(frame: object, columns: Columns) -> tuple[Parts, Labels]:
 def read_context(frame: object, names: Sequence[str]) -> Array:
     """Return the contexts (n, p) of a table that holds nothing else, such as new patients."""
     by_name = _context_columns(frame, names)
-    labeled = {_context_label(name): by_name[name] for name in names}
+    labeled = {what: by_name[name] for name, what in _labels(context_roles(names)).items()}
     validate.check_finite(labeled, "the contexts of a policy")
     return _stacked([by_name[name] for name in names], len(by_name[names[0]]))
 
@@ -162,10 +162,6 @@ def _context_columns(frame: object, names: Sequence[str]) -> dict[str, Array]:
     return _float_columns(frame, roles)
 
 
-def _context_label(name: str) -> str:
-    return _labels(context_roles([name]))[name]
-
-
 def _labels(roles: Roles) -> dict[str, str]:
     return {name: f"{role} column `{name}`" for role, name in roles}
 
@@ -231,12 +227,18 @@ def _from_eager(frame: nw.DataFrame[Any]) -> pa.Table | nw.DataFrame[Any]:
 def _opened(frame: object) -> pa.RecordBatchReader:
     if isinstance(frame, pa.RecordBatchReader):
         return frame  # used as it is: a wrong column name leaves the user's reader unread
-    if not isinstance(frame, ArrowStream):
-        raise wording.not_a_table(frame)
     try:
-        return pa.RecordBatchReader.from_stream(frame)
+        if isinstance(frame, ArrowStream):
+            return pa.RecordBatchReader.from_stream(frame)
     except pa.ArrowInvalid:  # the stream of one column, not of a table
-        raise wording.not_a_table(frame) from None
+        pass
+    kind = type(frame).__name__
+    got = f"the text {frame!r}" if isinstance(frame, str) else f"an object of type `{kind}`"
+    raise DataError(
+        "The `frame` of `LoggedData.from_frame` must be a pandas, polars, pyarrow or duckdb table, "
+        f"an Arrow stream or a dict of columns; got {got}. Read files with "
+        "`titrant.data.files.read_log`, and arrays with `LoggedData(context, treatment, outcome)`."
+    )
 
 
 def _from_arrow(column: pa.ChunkedArray, label: str) -> Array:
@@ -261,15 +263,15 @@ def _refusal(column: pa.ChunkedArray, label: str) -> DataError:
     valid = pc.is_valid(column).to_numpy()
     row = int(np.argmax(valid))
     if is_a.is_dictionary(kind):
-        return wording.not_numeric(label, "category", _value(column, row), row, wording.CATEGORIES)
+        return phrases.not_numeric(label, "category", _value(column, row), row, phrases.CATEGORIES)
     if is_a.is_temporal(kind):
-        return wording.not_numeric(label, kind, _value(column, row), row, wording.MOMENTS)
+        return phrases.not_numeric(label, kind, _value(column, row), row, phrases.MOMENTS)
     if str(kind) not in _TEXT:
-        return wording.not_numeric(label, kind, _value(column, row), row, wording.OTHER)
+        return phrases.not_numeric(label, kind, _value(column, row), row, phrases.OTHER)
     bad = first_non_number(column.to_pylist())
-    remedy = wording.NUMBERS_AS_TEXT if bad is None else wording.TEXT
+    remedy = phrases.NUMBERS_AS_TEXT if bad is None else phrases.TEXT
     row = row if bad is None else bad
-    return wording.not_numeric(label, "text", _value(column, row), row, remedy)
+    return phrases.not_numeric(label, "text", _value(column, row), row, remedy)
 
 
 def _value(column: pa.ChunkedArray, row: int) -> object:

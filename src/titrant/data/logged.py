@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from titrant.data.validate import Bounds, Labels
 
 
-Selection: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | Sequence[int]"
+RowChoice: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | Sequence[int]"
 
 _SHOWN_NAMES = 6
 
@@ -81,7 +81,7 @@ class LoggedData:
         x, own = named_columns(context, names)
         parts = Parts(
             context=validate.matrix(x, "context"),
-            treatment=validate.doses(treatment, "treatment"),
+            treatment=validate.treatment(treatment, "treatment"),
             outcome=validate.vector(outcome, "outcome"),
             propensity=None if propensity is None else validate.vector(propensity, "propensity"),
         )
@@ -157,7 +157,7 @@ class LoggedData:
         """The upper bound of each dose (n, d), +inf where there is none."""
         return np.broadcast_to(self._upper, (len(self), self.dimension))
 
-    def rows(self, selection: Selection) -> LoggedData:
+    def rows(self, selection: RowChoice) -> LoggedData:
         """Return the rows that a slice, a mask (n,) or an array of row numbers selects.
 
         Nothing is validated again. A slice of consecutive rows shares memory and keeps its place
@@ -253,15 +253,9 @@ class LoggedData:
         return self._lower, self._upper
 
     def _cut(self, take: Callable[[Array], Array], first_row: int) -> LoggedData:
-        parts = Parts(
-            context=take(self.context),
-            treatment=take(self.treatment),
-            outcome=take(self.outcome),
-            propensity=None if self.propensity is None else take(self.propensity),
-        )
         lower = self._lower if len(self._lower) == 1 else take(self._lower)
         upper = self._upper if len(self._upper) == 1 else take(self._upper)
-        return _assembled(parts, self.names, (lower, upper), first_row)
+        return _assembled(self._parts.each(take), self.names, (lower, upper), first_row)
 
 
 def checked_batch(
@@ -343,10 +337,9 @@ def _fill(
     texts: tuple[Texts, ...] = (),
 ) -> None:
     store = object.__setattr__  # the class is frozen
-    store(log, "context", frozen(parts.context))
-    store(log, "treatment", frozen(parts.treatment))
-    store(log, "outcome", frozen(parts.outcome))
-    store(log, "propensity", None if parts.propensity is None else frozen(parts.propensity))
+    kept = parts.each(frozen)
+    for part in fields(kept):
+        store(log, part.name, getattr(kept, part.name))
     store(log, "names", names)
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)

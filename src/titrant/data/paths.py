@@ -16,7 +16,8 @@ from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from titrant.data import wording
+from titrant.data.phrases import counted, did_you_mean, listed
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +50,10 @@ def paths_of(path: str, only: str | None = None) -> list[str]:
     A folder means the tables directly in it; with ``only``, they must be of this format.
     """
     if not path.strip():
-        raise wording.empty_path()
+        raise DataError(
+            "The path of the table is empty. Name a file, a folder (`.` for the working directory) "
+            "or a pattern such as `logs/*.parquet`."
+        )
     here = Path(path)
     if here.is_dir():
         found = _in_folder(here, only)
@@ -60,6 +64,13 @@ def paths_of(path: str, only: str | None = None) -> list[str]:
     _check_one_table(path, found)
     _say_partition_keys(found)
     return found
+
+
+def no_match(pattern: str) -> DataError:
+    """Refuse a pattern that matches no file."""
+    return DataError(
+        f"No file matches `{pattern}`. Quote the pattern and check the working directory."
+    )
 
 
 def format_of(path: str) -> str | None:
@@ -76,7 +87,12 @@ def say_other_columns(columns: Mapping[str, Sequence[str]]) -> None:
     some = {path: names for path, names in lacking.items() if names}
     if some:
         first = next(iter(some))
-        _warn(wording.columns_of_some_files(first, some[first], len(some), len(columns)))
+        _warn(
+            f"{len(some):,} of {len(columns):,} files {'lacks' if len(some) == 1 else 'lack'} "
+            f"columns that others have, first `{first}` without {listed(some[first])}. Columns "
+            "that are not in every file are not read; narrow the path if the files are not of one "
+            "log."
+        )
 
 
 def check_no_copies(path: str, rows: Mapping[str, int]) -> None:
@@ -88,7 +104,14 @@ def check_no_copies(path: str, rows: Mapping[str, int]) -> None:
     for key in (_size, _ends, _content):  # each is read only of files that were alike so far
         groups = [alike for group in groups for alike in _alike(group, key)]
     for one, other, *_ in groups:
-        raise wording.table_twice(path, one, other)
+        raise _twice(path, one, other)
+
+
+def _twice(path: str, one: str, other: str) -> DataError:
+    return DataError(
+        f"Each file of a table must be there once; got `{path}` with `{one}` and `{other}`, which "
+        "seem to be the same. Remove one of the two, or name the files to read by a pattern."
+    )
 
 
 def _alike(files: Sequence[str], key: Callable[[str], object]) -> list[list[str]]:
@@ -121,13 +144,13 @@ def _warn(sentence: str) -> None:
 
 def _alone(path: str, here: Path) -> str:
     if not here.exists():
-        raise wording.no_file(path, _siblings(here))
+        folder = here.parent
+        beside = [str(folder / one.name) for one in folder.iterdir()] if folder.is_dir() else []
+        raise DataError(
+            f"There is no file at `{path}`{did_you_mean(path, beside)} Check the path and the "
+            "working directory."
+        )
     return path
-
-
-def _siblings(path: Path) -> list[str]:
-    folder = path.parent
-    return [str(folder / one.name) for one in folder.iterdir()] if folder.is_dir() else []
 
 
 # A folder
@@ -137,19 +160,40 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
     """Return the tables directly in a folder; refuse one whose tables lie deeper."""
     found = sorted(str(one) for one in folder.iterdir() if _is_table(one))
     deeper = sorted(str(one) for one in folder.iterdir() if _is_visible_folder(one)
-                    and _holds_tables(one, _DEEP))  # fmt: skip
+                    and any(_tables_in(one, _DEEP)))  # fmt: skip
     split = [one for one in deeper if _key(Path(one).name)]
     if split:
-        raise wording.partition_folders(str(folder), split[0], _key(Path(split[0]).name))
+        raise DataError(
+            f"`{folder}` is split into folders such as `{split[0]}`, and their files need not have "
+            f"the column `{_key(Path(split[0]).name)}`. Give a pattern such as "
+            f"`{folder}/**/*.parquet` to read them all, with the columns that are in the files."
+        )
+    if not found and not deeper:
+        raise no_match(str(folder))
     if not found:
-        raise wording.no_table(str(folder), deeper)
+        raise DataError(
+            f"No table lies directly in `{folder}`, but {counted(len(deeper), 'folder')} in it "
+            f"{'has' if len(deeper) == 1 else 'have'} tables, first `{deeper[0]}`. Give a pattern "
+            f"such as `{folder}/**/*.parquet` to read them all."
+        )
     if deeper:
-        _warn(wording.folders_not_read(str(folder), deeper))
+        _warn(
+            f"Only the tables directly in `{folder}` are read, not those in "
+            f"{counted(len(deeper), 'folder')} of it, first `{deeper[0]}`. Give a pattern such as "
+            f"`{folder}/**/*.parquet` to read all, or `{folder}/*.parquet` to read these alone."
+        )
     compressed = sorted(str(one) for one in folder.iterdir() if _is_unreadable_table(one))
     if compressed:
-        _warn(wording.compressed_not_read(str(folder), compressed))
+        _warn(
+            f"{counted(len(compressed), 'table')} in `{folder}`, first `{compressed[0]}`, "
+            f"{'is' if len(compressed) == 1 else 'are'} not read: only a CSV may be compressed, by "
+            "gzip (.gz), bzip2 (.bz2) or zstd (.zst). Decompress what belongs to the log."
+        )
     if only is not None and {format_of(one) for one in found}.isdisjoint({only}):
-        raise wording.other_format(str(folder), found[0], only)
+        raise DataError(
+            f"Only {only} files are read part by part; got `{folder}` with others, first "
+            f"`{found[0]}`. Convert them to {only}, or read them into memory."
+        )
     return found
 
 
@@ -167,10 +211,6 @@ def _is_unreadable_table(one: Path) -> bool:
 
 def _is_visible_folder(one: Path) -> bool:
     return one.is_dir() and not one.name.startswith(_OWN)
-
-
-def _holds_tables(folder: Path, levels: int) -> bool:
-    return any(True for _ in _tables_in(folder, levels))
 
 
 def _tables_in(folder: Path, levels: int) -> Iterator[Path]:
@@ -191,21 +231,32 @@ def _matching(pattern: str) -> list[str]:
     """Return the files that match a pattern; ``**`` stands for folders at any depth."""
     for part in Path(pattern).parts:
         if "**" in part and part != "**":
-            raise wording.half_of_a_part(pattern, part)
+            raise DataError(
+                "`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got "
+                f"`{part}` in `{pattern}`. Write `**/{part.replace('**', '*')}` to read files at "
+                "any depth, or a single `*`."
+            )
     # A pattern may be absolute, which Path.glob refuses.
     every = glob.glob(pattern, recursive=True)  # noqa: PTH207
     meant = sorted(one for one in every if _is_spelled_out(one, pattern))
     folders = [one for one in meant if Path(one).is_dir()]
     tables = [one for one in folders if format_of(one) is not None]
     if tables:
-        raise wording.folder_matches(pattern, tables[0])
+        raise DataError(
+            f"A pattern must match files; got `{pattern}`, which matches the folder `{tables[0]}`. "
+            "Add `/*` to read the files in such folders, or narrow the pattern."
+        )
     found = [one for one in meant if one not in set(folders)]
     if not found:
-        raise wording.no_match(pattern)
+        raise no_match(pattern)
     read = set(map(Path, found))
     dropped = [one for one in folders if not read.issuperset(_tables_in(Path(one), _DEEP))]
     if dropped:
-        _warn(wording.matched_folders_not_read(pattern, dropped))
+        _warn(
+            f"`{pattern}` matches {counted(len(dropped), 'folder')} with tables that are not read, "
+            f"first `{dropped[0]}`. Write `**` for folders at any depth, as in "
+            "`logs/**/*.parquet`, to read them, or narrow the pattern to the ending of the files."
+        )
     return found
 
 
@@ -227,14 +278,16 @@ def _check_one_table(path: str, found: Sequence[str]) -> None:
         if form is not None:  # else whoever reads it says what is wrong
             by_format[form].append(one)
     if len(by_format) > 1:
-        raise wording.mixed_formats(path, by_format)
-    for one, other in [*_same_stem(found), *_same_file(found)]:
-        raise wording.table_twice(path, one, other)
-
-
-def _same_stem(found: Sequence[str]) -> list[tuple[str, str]]:
-    """Return pairs such as log.csv and log.csv.gz."""
-    return _pairs({one: _without_ending(one) for one in found})
+        each = ", ".join(
+            f"{len(some):,} {form} (first `{some[0]}`)" for form, some in by_format.items()
+        )
+        raise DataError(
+            f"All files of a table must have one format; got `{path}` with {each}. Name those to "
+            "read by a pattern with their ending."
+        )
+    same_stem = _pairs({one: _without_ending(one) for one in found})  # log.csv and log.csv.gz
+    for one, other in [*same_stem, *_same_file(found)]:
+        raise _twice(path, one, other)
 
 
 def _same_file(found: Sequence[str]) -> list[tuple[str, str]]:
@@ -276,4 +329,9 @@ def _say_partition_keys(found: Sequence[str]) -> None:
                 values[_key(folder)].add(folder)
     for key, folders in values.items():
         if len(folders) > 1:
-            _warn(wording.keys_not_read(key, sorted(folders)))
+            first, *_, last = sorted(folders)
+            _warn(
+                f"The files lie in {len(folders):,} folders, from `{first}` to `{last}`: "
+                f"`{key}` is not read from the names of folders. Write it into the files if it "
+                "matters."
+            )

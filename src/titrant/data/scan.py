@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from titrant import _check
-from titrant.data import encode, frames, validate, wording
-from titrant.data.columns import Columns
+from titrant.data import encode, frames, validate
+from titrant.data.columns import Columns, missing_column
 from titrant.data.logged import LoggedData, checked_batch
-from titrant.data.paths import check_no_copies, paths_of, say_other_columns
+from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
+from titrant.data.phrases import reading_as
 from titrant.data.source import SAMPLE, TableSource
 from titrant.errors import DataError
 
@@ -59,13 +59,16 @@ class ParquetPartition:
             yield self._log(table, done)
             done += len(table)
         if done != self.n:
-            raise wording.file_changed(self.path, self.n, done)
+            raise DataError(
+                f"`{self.path}` must not change while it is in use; got {done:,} rows in a part "
+                f"that had {self.n:,} when it was scanned. Scan the files again."
+            )
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         # Buffering ahead would hold whole row groups twice, and without a buffer their columns are
         # read as a whole: of 12 columns a thread held 63 MB and 31 MB in place of 22.
         reading = partial(pq.ParquetFile, pre_buffer=False, buffer_size=BUFFER)
-        with _reading(self.path), reading(self.path) as file:
+        with reading_as("Parquet", self.path), reading(self.path) as file:
             stored = encode.stored(self.columns.needed, file.schema_arrow.names)
             for batch in file.iter_batches(
                 size, row_groups=self.groups, columns=stored, use_threads=False
@@ -76,7 +79,10 @@ class ParquetPartition:
         try:
             return batch_of(table, self.columns, self.limits, self.first_row + done)
         except DataError as error:
-            raise wording.in_rows_of_file(self.path, self.place + done, error) from None
+            raise DataError(
+                f"In `{self.path}`, rows counted from row {self.place + done:,} of the file: "
+                f"{error}"
+            ) from None
 
 
 class ParquetSource(TableSource):
@@ -118,7 +124,7 @@ def scan_parquet(
     sample = _check.count(sample_rows, "sample_rows", owner)
     if not isinstance(columns, Columns):
         raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
-    limits = _limits(bounds, len(columns.doses))
+    limits = validate.bound_arrays(bounds, 1, len(columns.doses))
     paths = _paths(path)
     footers = [_footer(one, columns) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
@@ -139,14 +145,8 @@ def _paths(path: AnyPath | Iterable[AnyPath]) -> list[str]:
         return paths_of(os.fspath(path), only="Parquet")
     several = [os.fspath(one) for one in path]
     if not several:
-        raise wording.no_match("")
+        raise no_match("")
     return several
-
-
-def _limits(bounds: Bounds, d: int) -> tuple[Array, Array]:
-    """Return the bounds of each dose, (1, d) each."""
-    lower, upper = validate.bound_arrays(bounds, 1, d)
-    return lower, upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Footer:
 
 def _footer(path: str, columns: Columns) -> Footer:
     """Return the footer of a file that has the columns."""
-    with _reading(path), pq.ParquetFile(path) as file:
+    with reading_as("Parquet", path), pq.ParquetFile(path) as file:
         _check_columns(path, file.schema_arrow, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         names = file.schema_arrow.names
@@ -200,9 +200,12 @@ def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
     for role, name in columns.roles:
         indicator = role == "context" and name in made and texts[name] in schema.names
         if name in made and not indicator:
-            raise wording.in_file(path, wording.missing_column(name, role, schema.names))
+            raise DataError(f"In `{path}`: {missing_column(name, role, schema.names)}")
         if not indicator and not encode.is_number(schema.field(name).type):
-            raise wording.other_type(path, name, role, schema.field(name).type)
+            raise DataError(
+                f"In `{path}`: the {role} column `{name}` must be numeric; got type "
+                f"{schema.field(name).type}. Convert the column to numbers, or leave the file out."
+            )
 
 
 def batch_of(
@@ -227,12 +230,3 @@ def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:
             held, rows = [whole.slice(size)], rows - size
     if rows:
         yield pa.concat_tables(held)
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Name the file in whatever goes wrong while it is read."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as reason:
-        raise wording.unreadable(path, "Parquet", reason) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -24,27 +24,6 @@ if TYPE_CHECKING:
 
 
 LEAST_UNIFORM = 2.0**-54  # Generator.random may return 0, whose normal quantile is −inf
-
-
-class DoseLaw(Protocol):
-    """The law of a logged dose around a center (n,) or (n, d); coordinates are independent."""
-
-    @property
-    def lower(self) -> float:
-        """The least possible dose."""
-
-    @property
-    def upper(self) -> float:
-        """The greatest possible dose."""
-
-    def sample(self, rng: np.random.Generator, center: Array) -> Array:
-        """Return one dose for each center, in the shape of `center`."""
-
-    def density(self, center: Array, t: Array) -> Array:
-        """Return f(t | center), (n,)."""
-
-    def cdf(self, center: Array, t: Array) -> Array:
-        """Return P(T ≤ t | center) in every coordinate, (n,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +85,10 @@ class UniformDose:
         """Return (t − lower)/(upper − lower), at most 1 and at least 0."""
         share = (t - self.lower) / (self.upper - self.lower)
         return _joint(np.clip(share, 0.0, 1.0) + 0.0 * center)
+
+
+DoseLaw: TypeAlias = NormalDose | UniformDose
+"""The law of a logged dose around a center (n,) or (n, d); coordinates are independent."""
 
 
 def uniforms(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:

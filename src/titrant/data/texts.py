@@ -12,7 +12,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from titrant.data import wording
+from titrant.data.phrases import closest, listed
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -65,9 +66,20 @@ def check_texts(texts: Iterable[Texts], contexts: Collection[str]) -> None:
     for column in texts:
         for text in column.named:
             if text not in column.found:
-                raise wording.no_such_level(column.column, text, column.levels)
+                name, close = column.column, closest(text, column.levels)
+                hint = f"; did you mean `{name}={close}`?" if close else "."
+                raise DataError(
+                    f"The context `{name}={text}` would be 0 in all rows: none has the text "
+                    f"`{text}` in the column `{name}`{hint} Its texts are {listed(column.levels)}."
+                )
         if len(column.others) > 1 and column.column not in contexts:
-            raise wording.levels_without_indicator(column.column, column.named, column.others)
+            indicators = listed(f"{column.column}={text}" for text in column.named)
+            raise DataError(
+                f"The column `{column.column}` must have one text beside those of the indicators "
+                f"{indicators}; got {listed(column.others)}, which would all count as one "
+                "category. Spell each category in one way, and name an indicator for all but one "
+                "of them."
+            )
 
 
 def _first(texts: Iterable[str]) -> tuple[str, ...]:

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from titrant import _check
-from titrant.data import wording
+from titrant.data import phrases
+from titrant.data.phrases import first_rows, of_rows
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -59,21 +61,21 @@ def _plain(value: object, label: str) -> NDArray[np.generic]:
     try:
         return np.asarray(value)
     except ValueError:
-        raise wording.not_rectangular(label) from None
+        raise DataError(
+            f"The {label} must be an array with rows of one length; got rows of different lengths. "
+            "Give every row the same number of values."
+        ) from None
 
 
 def _from_objects(array: NDArray[np.generic], label: str) -> Array:
     """Convert Python numbers one by one; np.astype would also turn the text '1.5' into 1.5."""
     flat = array.ravel().tolist()
     for k, item in enumerate(flat):
-        if not (_is_number(item) or _is_missing(item)):
-            raise wording.not_numeric(label, _name(item), item, _row(k, array), _remedy(item))
+        if not (isinstance(item, (numbers.Real, Decimal, np.bool_)) or _is_missing(item)):
+            kind = "text" if isinstance(item, str) else type(item).__name__
+            raise phrases.not_numeric(label, kind, item, _row(k, array), _remedy(item))
     out = np.array([np.nan if _is_missing(item) else _to_float(item) for item in flat])
     return out.astype(np.float64, copy=False).reshape(array.shape)
-
-
-def _is_number(item: object) -> bool:
-    return isinstance(item, (numbers.Real, Decimal, np.bool_))
 
 
 def _is_missing(item: object) -> bool:
@@ -92,33 +94,29 @@ def _refusal(array: NDArray[np.generic], label: str) -> Exception:
     flat = array.ravel()
     if array.dtype.kind == "U":
         k = first_non_number(flat.tolist())
-        remedy = wording.NUMBERS_AS_TEXT if k is None else wording.TEXT
-        return wording.not_numeric(label, "text", str(flat[k or 0]), _row(k or 0, array), remedy)
-    remedy = wording.MOMENTS if array.dtype.kind in _MOMENT_KINDS else wording.OTHER
-    return wording.not_numeric(label, array.dtype, flat[0], 0, remedy)
+        remedy = phrases.NUMBERS_AS_TEXT if k is None else phrases.TEXT
+        return phrases.not_numeric(label, "text", str(flat[k or 0]), _row(k or 0, array), remedy)
+    remedy = phrases.MOMENTS if array.dtype.kind in _MOMENT_KINDS else phrases.OTHER
+    return phrases.not_numeric(label, array.dtype, flat[0], 0, remedy)
 
 
 def first_non_number(texts: list[str | None]) -> int | None:
     """Return where the first text stands that does not read as a number, None if all do."""
     for k, text in enumerate(texts):
-        if text is not None and not wording.looks_numeric(text):
+        if text is not None and not phrases.looks_numeric(text):
             return k
     return None
 
 
 def _remedy(item: object) -> str:
     if isinstance(item, str):
-        return wording.NUMBERS_AS_TEXT if wording.looks_numeric(item) else wording.TEXT
-    return wording.OTHER
+        return phrases.NUMBERS_AS_TEXT if phrases.looks_numeric(item) else phrases.TEXT
+    return phrases.OTHER
 
 
 def _row(k: int, array: NDArray[np.generic]) -> int:
     """Return the row of the k-th entry of the flattened array."""
     return int(np.unravel_index(k, array.shape)[0]) if array.ndim else 0
-
-
-def _name(item: object) -> str:
-    return "text" if isinstance(item, str) else type(item).__name__
 
 
 # The checks of a log, each once: shapes, lengths, finite numbers, q > 0, doses within bounds.
@@ -149,6 +147,15 @@ class Parts:
     treatment: Array
     outcome: Array
     propensity: Array | None
+
+    def each(self, of: Callable[[Array], Array]) -> Parts:
+        """Return what a function makes of each part."""
+        return Parts(
+            context=of(self.context),
+            treatment=of(self.treatment),
+            outcome=of(self.outcome),
+            propensity=None if self.propensity is None else of(self.propensity),
+        )
 
     @property
     def doses(self) -> Array:
@@ -191,23 +198,29 @@ def matrix(value: object, label: str) -> Array:
     """Return a context as (n, p); one dimension (n,) is one column (n, 1)."""
     array = floats(value, label)
     if array.ndim not in (1, 2):
-        raise wording.wrong_shape(label, "1 or 2 dimensions", array.shape)
+        raise _wrong_shape(label, "1 or 2 dimensions", array.shape)
     return array[:, None] if array.ndim == 1 else array
+
+
+def _wrong_shape(label: str, rule: str, shape: tuple[int, ...]) -> DataError:
+    return DataError(
+        f"The {label} must have {rule}; got shape {shape}. Reshape it to one row per unit."
+    )
 
 
 def vector(value: ArrayLike, label: str) -> Array:
     """Return one column as (n,), given as (n,) or (n, 1)."""
     array = matrix(value, label)
     if array.shape[1] != 1:
-        raise wording.wrong_shape(label, "one column", array.shape)
+        raise _wrong_shape(label, "one column", array.shape)
     return array[:, 0]
 
 
-def doses(value: ArrayLike, label: str) -> Array:
+def treatment(value: ArrayLike, label: str) -> Array:
     """Return a treatment as (n,) when it is scalar and as (n, d) otherwise."""
     array = matrix(value, label)
     if array.shape[1] == 0:
-        raise wording.wrong_shape(label, "at least one column", array.shape)
+        raise _wrong_shape(label, "at least one column", array.shape)
     return array[:, 0] if array.shape[1] == 1 else array
 
 
@@ -225,29 +238,50 @@ def context_names(names: Sequence[str] | None, p: int) -> tuple[str, ...]:
 def check_lengths(lengths: dict[str, int]) -> None:
     """Refuse parts of different lengths."""
     if len(set(lengths.values())) > 1:
-        raise wording.unequal_lengths(lengths)
+        got = ", ".join(f"{label} {n:,}" for label, n in lengths.items())
+        raise DataError(
+            f"All parts of a log must have the same number of rows; got {got}. "
+            "Build them from the same rows of one table."
+        )
 
 
 def check_rows(n: int) -> None:
     """Refuse a log of fewer than two rows."""
     if n < _LEAST_ROWS:
-        raise wording.too_few_rows(n)
+        got = phrases.counted(n, "row") if n else "an empty table"
+        raise DataError(
+            f"A log must have at least 2 rows; got {got}. Check the filter or the query that made "
+            "it."
+        )
 
 
 def check_finite(parts: dict[str, Array], of: str = "a log") -> None:
     """Refuse NaN, infinity and numbers whose squares overflow in any labeled column (n,)."""
     bad = {label: ~np.isfinite(column) for label, column in parts.items() if not _finite(column)}
     if bad:
-        raise wording.not_finite(bad, of)
+        rows = np.logical_or.reduce(list(bad.values()))
+        each = ", ".join(f"{label}: {np.count_nonzero(mask):,}" for label, mask in bad.items())
+        raise DataError(
+            f"All numbers of {of} must be present and finite; got a missing or infinite one in "
+            f"{of_rows(rows)} ({each}; {first_rows(rows)}). Drop these rows or impute their values."
+        )
     for label, column in parts.items():
         if len(column) and max(column.max(), -column.min()) >= LARGEST:
-            raise wording.too_large(label, column, LARGEST)
+            large = np.abs(column) >= LARGEST
+            raise DataError(
+                f"The {label} must stay below {LARGEST:g} in size, since larger numbers overflow "
+                f"when they are squared; got {of_rows(large)} beyond it ({first_rows(large)}). "
+                "Correct these rows, or give the column in a larger unit."
+            )
 
 
 def check_scale(label: str, low: float, high: float) -> None:
     """Refuse a column from low to high whose differences vanish when squared."""
     if 0.0 < high - low < 1.0 / LARGEST:
-        raise wording.too_small(label, high - low)
+        raise DataError(
+            f"The {label} varies by {high - low:.3g} in all, which is 0 when it is squared. "
+            "Give the column in a smaller unit."
+        )
 
 
 def check_varies(t: Array, labels: tuple[str, ...]) -> None:
@@ -255,13 +289,26 @@ def check_varies(t: Array, labels: tuple[str, ...]) -> None:
     for j, label in enumerate(labels):
         low, high = t[:, j].min(), t[:, j].max()
         if low == high:
-            raise wording.constant_treatment(label, float(low), len(t))
+            raise constant_treatment(label, float(low), len(t))
+
+
+def constant_treatment(label: str, value: float, n: int) -> DataError:
+    """Refuse a treatment that never varies."""
+    return DataError(
+        f"The {label} must vary; got {value:g} in all {n:,} rows. "
+        "One dose says nothing about another: use a log in which doses differ."
+    )
 
 
 def check_propensity(q: Array, label: str) -> None:
     """Refuse a propensity q (n,) with an entry ≤ 0."""
     if q.min() <= 0:
-        raise wording.not_positive(label, q)
+        bad = q <= 0
+        raise DataError(
+            f"The {label} must be > 0, being the density of the dose that was given; got "
+            f"{of_rows(bad)} at or below 0 (smallest {q.min():g}; {first_rows(bad)}). "
+            "Drop these rows, or leave the propensity out to have it estimated."
+        )
 
 
 def bound_arrays(bounds: Bounds, n: int, d: int) -> tuple[Array, Array]:
@@ -272,8 +319,16 @@ def bound_arrays(bounds: Bounds, n: int, d: int) -> tuple[Array, Array]:
         raise _check.invalid("bounds", "LoggedData", "None or a pair (lower, upper)", bounds)
     lower = _bound(bounds[0], "lower", -np.inf, n, d)
     upper = _bound(bounds[1], "upper", np.inf, n, d)
-    if (lower >= upper).any():
-        raise wording.bounds_crossed(*np.broadcast_arrays(lower, upper))
+    crossed = lower >= upper
+    if crossed.any():
+        bad = np.logical_or.reduce(crossed, axis=1)
+        i, j = np.argwhere(crossed)[0]
+        low, high = (np.broadcast_to(side, crossed.shape)[i, j] for side in (lower, upper))
+        where = f" ({of_rows(bad)}; {first_rows(bad)})" if len(bad) > 1 else ""
+        raise DataError(
+            f"The lower bound must be below the upper bound; got {low:g} and {high:g}{where}. "
+            "Give the bounds as the pair (lower, upper)."
+        )
     return lower, upper
 
 
@@ -282,7 +337,13 @@ def check_within(t: Array, lower: Array, upper: Array, labels: tuple[str, ...]) 
     for j, label in enumerate(labels):
         column, low, high = t[:, j], lower[:, j], upper[:, j]
         if (column < low).any() or (column > high).any():
-            raise wording.outside_bounds(label, column, low, high)
+            bad = (column < low) | (column > high)
+            raise DataError(
+                f"The {label} must lie within its bounds; got {of_rows(bad)} outside (values there "
+                f"from {column[bad].min():g} to {column[bad].max():g}, bounds from {low.min():g} "
+                f"to {high.max():g}; {first_rows(bad)}). Widen the bounds, or drop these rows or "
+                "correct their units."
+            )
 
 
 def _finite(column: Array) -> bool:
@@ -293,10 +354,10 @@ def _finite(column: Array) -> bool:
 
 def _bound(bound: Bound, side: str, none: float, n: int, d: int) -> Array:
     if isinstance(bound, str):
-        raise wording.bounds_not_a_number(side, bound)
+        raise _not_a_bound(side, bound)
     array = floats(_filled(bound, none), f"{side} bound")
     if np.isnan(array).any():
-        raise wording.bounds_not_a_number(side, np.nan)
+        raise _not_a_bound(side, np.nan)
     if array.ndim == 0:
         return np.full((1, d), array)
     if d == 1 and array.shape == (n,):
@@ -305,7 +366,18 @@ def _bound(bound: Bound, side: str, none: float, n: int, d: int) -> Array:
         return array[None, :]
     if array.shape == (n, d):
         return array
-    raise wording.bounds_shape(side, array.shape, n, d)
+    rule = f"one for each of the {n:,} rows" if d == 1 else f"{d} numbers or {n:,} rows of {d}"
+    raise DataError(
+        f"The {side} bound must be None, a number, or {rule}; got shape {array.shape}. "
+        "Give the bounds as the pair (lower, upper)."
+    )
+
+
+def _not_a_bound(side: str, got: object) -> DataError:
+    return DataError(
+        f"The {side} bound must be None, a number or an array of numbers; got "
+        f"{phrases.shortened(got)}. Use None where there is no bound."
+    )
 
 
 def _filled(bound: Bound, none: float) -> ArrayLike:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.kernels import Boundary, Kernel, Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,10 @@ class Rows:
     """The number of the first of these rows in the whole log."""
     floor: float = 0.0
     """θ, the floor already applied to q."""
+    known: dict[tuple[Kernel, Boundary, Scale], Array] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    """Weights (n,) that were asked for already. Rows that are changed or copied know none."""
 
     def need(self, name: str, owner: str) -> Array:
         """Return the array `name`, or say that `owner` cannot do without it."""

@@ -24,14 +24,23 @@ if TYPE_CHECKING:
 
 
 def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
-    """Return w (n,) of each row: how much it tells about the policy's dose."""
+    """Return w (n,) of each row: how much it tells about the policy's dose.
+
+    Estimates, intervals and checks ask for the same weights in one pass: `rows.known` keeps them.
+    """
+    asked = kernel, boundary, scale
+    if asked in rows.known:
+        return rows.known[asked]
     if has_loop(kernel, rows):
-        return fused_weight(rows, kernel, boundary, scale)
-    v, low, high = _in_bandwidths(rows, boundary, scale)
-    factors = [
-        local_kernel(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(v.shape[1])
-    ]
-    return np.asarray(np.prod(factors, axis=0) / (scale.volume * rows.need("q", "weight")))
+        w = compiled_weight(rows, kernel, boundary, scale)
+    else:
+        v, low, high = _in_bandwidths(rows, boundary, scale)
+        near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
+        w = np.zeros(len(v))
+        w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
+        for j in range(v.shape[1]):
+            w[near] *= local_kernel(kernel, boundary, v[near, j], low[near, j], high[near, j])
+    return rows.known.setdefault(asked, frozen(w))
 
 
 def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
@@ -84,17 +93,13 @@ def columns_of(rows: Rows) -> Columns:
     return column(rows.t[:, 0]), column(rows.tau[:, 0]), column(q), _bounds(rows)
 
 
-def can_loop(kernel: Kernel, rows: Rows) -> bool:
-    """Whether there is a compiled loop for these rows; numpy does none of them as well."""
-    return len(rows.y) > 0 and rows.t.shape[1] == 1 and power_form(kernel) is not None
-
-
 def has_loop(kernel: Kernel, rows: Rows) -> bool:
     """Whether compiled loops can do these rows, and should.
 
     Few rows at the end of a long log are done like those before them.
     """
-    return rows.first_row + len(rows.y) >= MANY and can_loop(kernel, rows)
+    long = len(rows.y) > 0 and rows.first_row + len(rows.y) >= MANY
+    return long and rows.t.shape[1] == 1 and power_form(kernel) is not None
 
 
 def smoothing(kernel: Kernel, boundary: Boundary, h: float) -> Smoothing:
@@ -110,8 +115,8 @@ def bandwidth(scale: Scale) -> float:
     return 1.0 / float(scale.inverse_root[0, 0])
 
 
-def fused_weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
-    """Return w (n,); see `titrant.estimators.weight`."""
+def compiled_weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
+    """Return w (n,), as `weight` does in numpy."""
     from titrant.compiled.weights import all_weights  # noqa: PLC0415  (numba)
 
     w = np.empty(len(rows.y))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import FunctionType
@@ -42,7 +42,7 @@ from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     AnyPolicy = Policy | Callable[[Array], ArrayLike]
 
 
-R = TypeVar("R")
 S = TypeVar("S")
 
 REASONS = 3
@@ -102,17 +101,8 @@ def evaluate(
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
     name = _name(policy)
-    comparison = compare(
-        log,
-        {name: policy},
-        estimator=estimator,
-        bandwidth=bandwidth,
-        propensity=propensity,
-        interval=interval,
-        allow_untrusted=allow_untrusted,
-        executor=executor,
-    )
-    return comparison[name]
+    evaluation = Evaluation.of(log, {name: policy}, estimator, propensity, executor)
+    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
 
 
 def compare(
@@ -225,14 +215,19 @@ class Evaluation:
         return Shown(self.nuisances, self.names, self.policies, BLOCK)
 
     @cached_property
-    def _held_blocks(self) -> list[list[Rows]]:
+    def held_blocks(self) -> HeldBlocks:
+        """The rows in memory under every policy."""
         prepared = map(self.nuisances.prepare, self.log.batches(BLOCK))
-        return [self.shown.block(block) for block in prepared]
+        return HeldBlocks([self.shown.block(block) for block in prepared])
 
-    def over_rows(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
-        """Return the sum of a statistic over all blocks, in their order."""
+    @property
+    def over_rows(self) -> JointPass:
+        """Gives the sum of a statistic over all blocks, in their order."""
         if self.held:
-            return self.engine.add_up(statistic, self._held_blocks)
+            return partial(self.engine.add_up, partitions=self.held_blocks)
+        return self._over_files
+
+    def _over_files(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
         return self.engine.add_up(OverBlocks(self.shown, statistic), self.source.partitions)
 
     def problem(self, i: int, estimator: SmoothedEstimator) -> Problem:
@@ -285,7 +280,7 @@ class Evaluation:
         smoothed = [i for i in which if isinstance(self._estimator(i), SmoothedEstimator)]
         selector = self._selector(bandwidth)
         searches = [self._select(selector, i) for i in smoothed]
-        found = dict(zip(smoothed, self.together(searches), strict=True))
+        found = dict(zip(smoothed, served(searches, self.over_rows), strict=True))
         chosen: dict[int, Bandwidth | None] = {}
         refused: dict[int, UntrustedEstimate] = {}
         for i in which:
@@ -314,10 +309,6 @@ class Evaluation:
                 f"{found!r}."
             )
         return found
-
-    def together(self, searches: Sequence[Search[R]]) -> list[R | UntrustedEstimate]:
-        """Return what searches find, or why they refuse, in passes that they share."""
-        return served(searches, self.over_rows)
 
     def _selector(self, bandwidth: BandwidthSelector | ArrayLike | None) -> BandwidthSelector:
         """Return the selector; one that looks at every pair of rows looks at some rows only."""
@@ -359,7 +350,7 @@ class Evaluation:
         ground = self.ground(asked.floor_share)
         method = interval or RobustBiasCorrected()
         searches: list[Search[Any]] = [method.search(point), diagnose(point, ground)]
-        inference, reports = _without_refusals(self.together(searches))
+        inference, reports = _without_refusals(served(searches, self.over_rows))
         models = self._asked(point).findings()
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
@@ -388,7 +379,7 @@ class Evaluation:
         survey = self.survey
         return Ground(
             contexts=survey.contexts,
-            bins=Bins.of(survey.sample.log.context, survey.contexts.names, survey.held),
+            bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.held),
             support=Support.of(
                 survey.sample.log,
                 self.nuisances.floor,
@@ -401,8 +392,8 @@ class Evaluation:
             bounded=self.source.bounded,
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
-            outcomes=tuple(outcome_findings(survey.sample.log)),
-            columns=tuple(context_findings(survey.sample.log, survey.held)),
+            outcomes=tuple(outcome_findings(survey.looked_at)),
+            columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
@@ -472,6 +463,19 @@ class OverBlocks(Generic[S]):
     def __call__(self, partition: Partition) -> S:
         """Return the sum over the blocks of one partition, in order."""
         return add_up(self.statistic, self.shown.blocks(partition))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBlocks(Sequence["list[Rows]"]):
+    """Blocks that stay in memory. A pass gets copies: the weights that it asks for go with it."""
+
+    blocks: list[list[Rows]]
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, i: Any) -> Any:  # noqa: ANN401  (one block, or some)
+        return [replace(one) for one in self.blocks[i]]
 
 
 def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:

@@ -422,7 +422,7 @@ def fitted_propensity(
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
     by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
-    if survey.sums is not None and by_sums and survey.as_they_are:
+    if by_sums and survey.as_they_are and not survey.sample.whole:
         from titrant.propensity.gaussian import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
         sums = linear_sums(survey.sums, log.dimension)

@@ -8,7 +8,6 @@ next request, one pass answers all of them, and each goes on from where it was.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from titrant.errors import UntrustedEstimate
@@ -23,14 +22,28 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """Several statistics of the same rows, added up side by side."""
+class SideBySide:
+    """Several statistics of the same rows, which share the weights that they ask for."""
+
+    statistics: tuple[Callable[[Sequence[Rows]], Any], ...]
+
+    def __call__(self, rows: Sequence[Rows]) -> Sums:
+        """Return each statistic of some rows."""
+        parts = []
+        for statistic in self.statistics:
+            parts.append(statistic(rows))  # noqa: PERF401  (the way to the kernel stays short)
+        return Sums(tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What several statistics are so far."""
 
     parts: tuple[Any, ...]
 
-    def __add__(self, other: Together) -> Together:
+    def __add__(self, other: Sums) -> Sums:
         """Return the statistics of both sets of rows."""
-        return Together(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
 def served(searches: Sequence[Search[R]], over_rows: JointPass) -> list[R | UntrustedEstimate]:
@@ -48,14 +61,6 @@ def served(searches: Sequence[Search[R]], over_rows: JointPass) -> list[R | Untr
                 found[i] = refusal
         answers = {}
         if requests:
-            statistics = [request.statistic for request in requests.values()]
-            together = over_rows(partial(side_by_side, statistics))
-            answers = dict(zip(requests, together.parts, strict=True))
+            statistics = tuple(request.statistic for request in requests.values())
+            answers = dict(zip(requests, over_rows(SideBySide(statistics)).parts, strict=True))
     return [found[i] for i in range(len(searches))]
-
-
-def side_by_side(
-    statistics: Sequence[Callable[[Sequence[Rows]], Any]], rows: Sequence[Rows]
-) -> Together:
-    """Return each statistic of some rows."""
-    return Together(tuple(statistic(rows) for statistic in statistics))

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant._hash import GOLDEN, splitmix64
-from titrant.data import LoggedData, validate, wording
+from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
-from titrant.data.source import Source
+from titrant.data.source import SAMPLE, Source
 from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import InvalidArgument
-from titrant.execute import BATCH, OverBatches
+from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,149 +68,6 @@ class Sample:
         return Sample(self.log.rows(drawn), self.numbers[drawn], self.of)
 
 
-class Survey(Protocol):
-    """What is known of a log before anything is estimated."""
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-
-    @property
-    def center(self) -> float:
-        """The mean outcome."""
-
-    @property
-    def outcome_sd(self) -> float:
-        """sd(y)."""
-
-    @property
-    def spread(self) -> Array:
-        """sd(T) of each dose (d,)."""
-
-    @property
-    def mean_dose(self) -> Array:
-        """The mean of each dose (d,)."""
-
-    @property
-    def contexts(self) -> Contexts:
-        """Means and sds of the contexts."""
-
-    @property
-    def held(self) -> Held:
-        """How far values of the contexts are held."""
-
-    @property
-    def as_they_are(self) -> bool:
-        """Whether no value of a context is held."""
-
-    @property
-    def context_ends(self) -> tuple[Array, Array]:
-        """The least and the greatest value of each context (p,)."""
-
-    @property
-    def possible(self) -> tuple[Array, Array]:
-        """The least and the greatest dose (d,) that is possible in every row."""
-
-    @property
-    def dose_ends(self) -> tuple[Array, Array]:
-        """The least and the greatest logged dose (d,)."""
-
-    @property
-    def outcome_ends(self) -> tuple[float, float]:
-        """The least and the greatest outcome."""
-
-    @property
-    def levels(self) -> Mapping[str, tuple[str, ...]]:
-        """The texts of each column from which indicators were made while rows were read."""
-
-    @property
-    def sample(self) -> Sample:
-        """Rows in memory."""
-
-    @property
-    def sums(self) -> Sums | None:
-        """The sums over all rows, where the rows themselves are not at hand."""
-
-
-@dataclass(frozen=True)
-class HeldSurvey:
-    """The survey of a log in memory, where everything is at hand."""
-
-    log: LoggedData
-    sums = None
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return len(self.log)
-
-    @cached_property
-    def center(self) -> float:
-        """The mean outcome."""
-        return float(self.log.outcome.mean())
-
-    @cached_property
-    def outcome_sd(self) -> float:
-        """sd(y)."""
-        return float(self.log.outcome.std())
-
-    @cached_property
-    def spread(self) -> Array:
-        """sd(T) of each dose (d,)."""
-        return np.asarray(self.log.doses.std(axis=0))
-
-    @cached_property
-    def mean_dose(self) -> Array:
-        """The mean of each dose (d,)."""
-        return np.asarray(self.log.doses.mean(axis=0))
-
-    @cached_property
-    def contexts(self) -> Contexts:
-        """Means and sds of the contexts."""
-        return Contexts.of(self.log.context, self.log.names, self.held)
-
-    @cached_property
-    def held(self) -> Held:
-        """How far values of the contexts are held."""
-        return Held.of(self.log.context)
-
-    @property
-    def as_they_are(self) -> bool:
-        """Whether no value of a context is held."""
-        return self.held.passes(*self.context_ends)
-
-    @cached_property
-    def context_ends(self) -> tuple[Array, Array]:
-        """The least and the greatest value of each context (p,)."""
-        return self.log.context.min(axis=0), self.log.context.max(axis=0)
-
-    @cached_property
-    def possible(self) -> tuple[Array, Array]:
-        """The least and the greatest dose (d,) that is possible in every row."""
-        return self.log.lower.max(axis=0), self.log.upper.min(axis=0)
-
-    @cached_property
-    def dose_ends(self) -> tuple[Array, Array]:
-        """The least and the greatest logged dose (d,)."""
-        return self.log.doses.min(axis=0), self.log.doses.max(axis=0)
-
-    @property
-    def outcome_ends(self) -> tuple[float, float]:
-        """The least and the greatest outcome."""
-        return float(self.log.outcome.min()), float(self.log.outcome.max())
-
-    @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
-        """None: contexts in memory are numbers, however they were made."""
-        return {}
-
-    @cached_property
-    def sample(self) -> Sample:
-        """All rows."""
-        first = self.log.first_row
-        return Sample(self.log, np.arange(first, first + self.n), self.n)
-
-
 @dataclass(frozen=True, slots=True)
 class Sums:
     """What is kept of the rows; columns are d doses, the outcome and p contexts, in this order."""
@@ -226,8 +83,8 @@ class Sums:
     logs: tuple[LoggedData, ...]
     """The rows drawn, in parts."""
     numbers: tuple[NDArray[np.int64], ...]
-    digest: int
-    """A hash of the rows; see `digest_of`."""
+    digest: int | None
+    """A hash of the rows; see `digest_of`. Not taken of rows that stay in memory."""
     texts: tuple[Texts, ...] = ()
     """Of the columns from which indicators were made."""
 
@@ -241,18 +98,19 @@ class Sums:
             np.minimum(self.upper, other.upper),
             self.logs + other.logs,
             self.numbers + other.numbers,
-            (self.digest + other.digest) % 2**64,
+            _added_digests(self.digest, other.digest),
             added_texts(self.texts + other.texts),
         )
 
 
 @dataclass(frozen=True)
-class StreamSurvey:
-    """The survey of a log that is read part by part."""
+class Survey:
+    """What is known of a log before anything is estimated."""
 
     names: tuple[str, ...]
     dimension: int
     sums: Sums
+    sample: Sample
 
     @property
     def n(self) -> int:
@@ -290,27 +148,6 @@ class StreamSurvey:
         """The least and the greatest dose (d,) that is possible in every row."""
         return self.sums.lower, self.sums.upper
 
-    @cached_property
-    def contexts(self) -> Contexts:
-        """Means and sds of the contexts: of all rows, or of the sample where values are held."""
-        sample, first = self.sample.log, self.dimension + 1
-        if not self.as_they_are:
-            return replace(Contexts.of(sample.context, self.names, self.held), n=self.n)
-        center, sd = self.sums.moments.mean[first:], self._sd[first:]
-        size = np.maximum(*map(np.abs, self.context_ends))
-        spread = np.where(sd > ROUNDING * size, sd, 0.0)
-        return Contexts(self.n, self.names, center, spread, self.held)
-
-    @cached_property
-    def held(self) -> Held:
-        """How far values of the contexts are held, by the rows drawn."""
-        return Held.of(self.sample.log.context)
-
-    @property
-    def as_they_are(self) -> bool:
-        """Whether no value of a context is held, so that sums over all rows can be used."""
-        return self.held.passes(*self.context_ends)
-
     @property
     def dose_ends(self) -> tuple[Array, Array]:
         """The least and the greatest logged dose (d,)."""
@@ -321,6 +158,32 @@ class StreamSurvey:
         """The least and the greatest outcome."""
         return float(self.sums.low[self.dimension]), float(self.sums.high[self.dimension])
 
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Means and sds of the contexts: of all rows, or of the sample where values are held."""
+        if not self.as_they_are:
+            return replace(Contexts.of(self.sample.log.context, self.names, self.held), n=self.n)
+        first = self.dimension + 1
+        center, sd = self.sums.moments.mean[first:], self._sd[first:]
+        size = np.maximum(*map(np.abs, self.context_ends))
+        spread = np.where(sd > ROUNDING * size, sd, 0.0)
+        return Contexts(self.n, self.names, center, spread, self.held)
+
+    @cached_property
+    def looked_at(self) -> LoggedData:
+        """Rows by which columns are judged; of a long log as many, in memory or not."""
+        return self.sample.thinned(SAMPLE).log
+
+    @cached_property
+    def held(self) -> Held:
+        """How far values of the contexts are held, by the rows looked at."""
+        return Held.of(self.looked_at.context)
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether no value of a context is held, so that sums over all rows can be used."""
+        return self.held.passes(*self.context_ends)
+
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """The texts of each column from which indicators were made while rows were read."""
@@ -328,13 +191,18 @@ class StreamSurvey:
         return {texts.column: texts.levels for texts in made}
 
     @cached_property
-    def sample(self) -> Sample:
-        """The rows drawn."""
-        return Sample(joined(self.sums.logs), np.concatenate(self.sums.numbers), self.n)
+    def digest(self) -> int:
+        """A hash of all rows; see `digest_of`."""
+        known = self.sums.digest
+        return digest_of(self.sample.log) if known is None else known
 
     @cached_property
     def _sd(self) -> Array:
         return np.sqrt(np.diagonal(self.sums.moments.covariance))
+
+
+def _added_digests(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else (one + other) % 2**64
 
 
 def check_log(log: object) -> None:
@@ -346,37 +214,46 @@ def check_log(log: object) -> None:
         )
 
 
-def survey_of(log: Source, engine: Engine) -> HeldSurvey | StreamSurvey:
-    """Return the survey of a log, in one pass over its rows if they are not in memory."""
+def survey_of(log: Source, engine: Engine) -> Survey:
+    """Return the survey of a log, in one pass over its rows."""
     check_log(log)
     if isinstance(log, LoggedData):
-        return HeldSurvey(log)
+        sums = add_up(in_memory, log.batches(BATCH))
+        sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))
+        return Survey(log.names, log.dimension, sums, sample)
     share = min(log.sample_rows / len(log), 1.0)
     sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
     check_texts(sums.texts, log.names)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
-            raise wording.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+            raise validate.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
-    return StreamSurvey(log.names, log.dimension, sums)
+    sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
+    return Survey(log.names, log.dimension, sums, sample)
 
 
 def sums_of(share: float, log: LoggedData) -> Sums:
     """Return the sums over some rows, with a ``share`` of the rows themselves."""
-    columns = np.column_stack([log.doses, log.outcome, log.context])
     numbers = np.arange(log.first_row, log.first_row + len(log))
     drawn = drawn_rows(numbers, share)
+    kept = (log.rows(drawn),), (numbers[drawn],)
+    return replace(in_memory(log), logs=kept[0], numbers=kept[1], digest=digest_of(log))
+
+
+def in_memory(log: LoggedData) -> Sums:
+    """Return the sums over some rows that stay at hand."""
+    columns = np.column_stack([log.doses, log.outcome, log.context])
     return Sums(
         Moments.of(columns),
         columns.min(axis=0),
         columns.max(axis=0),
         log.lower.max(axis=0),
         log.upper.min(axis=0),
-        (log.rows(drawn),),
-        (numbers[drawn],),
-        digest_of(log),
-        log.texts,
+        logs=(),
+        numbers=(),
+        digest=None,
+        texts=log.texts,
     )
 
 

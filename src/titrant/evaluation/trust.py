@@ -65,7 +65,7 @@ def check(
         nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
         rows = survey.sample
         columns = Diagnostics.of(
-            [*outcome_findings(rows.log), *context_findings(rows.log, survey.held)]
+            [*outcome_findings(survey.looked_at), *context_findings(survey.looked_at, survey.held)]
         )
         return columns + calibration_report(nuisances, rows, folds, seed)
     evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)

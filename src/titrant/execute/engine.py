@@ -145,7 +145,12 @@ class Engine:
         For another process, ``task``, partitions and results must be picklable.
         """
         with pinned() if self.pin else nullcontext():
-            return reduce(add, self._reported(self._results(task, partitions), len(partitions)))
+            total: Any = None
+            for done, result in enumerate(self._results(task, partitions), start=1):
+                total = result if total is None else total + result
+                if self.progress is not None:
+                    self.progress(done, len(partitions))
+            return total  # type: ignore[no-any-return]
 
     def _results(self, task: Callable[[P], S], partitions: Sequence[P]) -> Iterator[S]:
         """Return the result of each partition, in order."""
@@ -153,12 +158,6 @@ class Engine:
             return map(task, partitions)
         watch = watch_of(self.executor)
         return Handed(self, self.executor, Task(task, self.pin), watch).results(partitions)
-
-    def _reported(self, results: Iterator[S], total: int) -> Iterator[S]:
-        for done, result in enumerate(results, start=1):
-            if self.progress is not None:
-                self.progress(done, total)
-            yield result
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ import numpy as np
 
 from titrant import _check
 from titrant._hash import GOLDEN, splitmix64
-from titrant.estimators.form import has_common_terms, is_ratio_around_a_constant, values_of
+from titrant.estimators.form import is_ratio_around_a_constant, values_of
 from titrant.estimators.joint import Ask
-from titrant.estimators.weight import can_loop, fused_weight
 from titrant.inference.base import Inference, Interval, IntervalMethod, difference
 from titrant.inference.rbc import corrected_answers
 
@@ -190,23 +189,13 @@ def resampled_sums(
 ) -> Array:
     """Return ΣN and ΣN·terms of each draw (draws, 1 + Σk) over some rows, N ~ Poisson(1)."""
     many = len(rows[0].y) * draws >= _MANY and sys.byteorder == "little"
-    terms = np.concatenate([_terms(q, rows[q.policy], loops=many) for q in questions])
+    terms = np.concatenate([q.estimator.terms(rows[q.policy], q.scale).T for q in questions])
     number = rows[0].first_row + np.arange(terms.shape[1])
     if all(is_ratio_around_a_constant(q.estimator) for q in questions):
         active = np.flatnonzero(np.any(terms[2::3] != 0.0, axis=0))
         terms, number = np.take(terms, active, axis=1), number[active]
     sums = fused_sums if many else plain_sums
     return sums(terms, number, draws, seed)
-
-
-def _terms(question: Question, rows: Rows, *, loops: bool) -> Array:
-    """Return the terms (k, n) of a question, by compiled ``loops`` where there are any."""
-    estimator = question.estimator
-    if not (loops and has_common_terms(estimator) and can_loop(estimator.kernel, rows)):
-        return estimator.terms(rows, question.scale).T
-    b, e = estimator.baseline(rows)
-    w = fused_weight(rows, estimator.kernel, estimator.boundary, question.scale)
-    return np.stack([b, w * e, w])
 
 
 def plain_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:

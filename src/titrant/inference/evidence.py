@@ -298,14 +298,14 @@ def _apart(tau: Array, levels: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class SideBySide:
+class AllEvidence:
     """The evidence about several estimates."""
 
     parts: tuple[Evidence, ...]
 
-    def __add__(self, other: SideBySide) -> SideBySide:
+    def __add__(self, other: AllEvidence) -> AllEvidence:
         """Return the evidence of both sets of rows, estimate by estimate."""
-        return SideBySide(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+        return AllEvidence(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
 def diagnose(point: Joint, ground: Ground) -> Search[list[Diagnostics]]:
@@ -318,13 +318,13 @@ def diagnose(point: Joint, ground: Ground) -> Search[list[Diagnostics]]:
     ]
 
 
-def gather(plans: Sequence[Plan], ground: Ground, rows: Sequence[Rows]) -> SideBySide:
+def gather(plans: Sequence[Plan], ground: Ground, rows: Sequence[Rows]) -> AllEvidence:
     """Return the evidence of some rows about every estimate."""
     codes = ground.bins.codes(rows[0].need("x", "balance"))
-    return SideBySide(tuple(evidence_of(plan, ground, rows, codes) for plan in plans))
+    return AllEvidence(tuple(map(partial(evidence_of, ground, rows, codes), plans)))
 
 
-def evidence_of(plan: Plan, ground: Ground, rows: Sequence[Rows], codes: Codes) -> Evidence:
+def evidence_of(ground: Ground, rows: Sequence[Rows], codes: Codes, plan: Plan) -> Evidence:
     """Return the evidence of some rows, in bins (n, p), about one estimate."""
     own, estimator = rows[plan.question.policy], plan.question.estimator
     terms = estimator.terms(own, plan.question.scale)

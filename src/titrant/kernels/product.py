@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from titrant._types import Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scale:
     """A bandwidth in R^d: ``inverse_root`` = H^{−1/2} (d, d) and ``volume`` = |H|^{1/2}."""
 
     inverse_root: Array
     volume: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scale) and np.array_equal(self.inverse_root, other.inverse_root)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.inverse_root.ravel().tolist()))
 
     @classmethod
     def of(cls, bandwidth: ArrayLike, dimension: int) -> Scale:

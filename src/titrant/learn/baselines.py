@@ -1,4 +1,10 @@
-"""Least absolute deviations as a linear program."""
+"""Simple policies to compare a learned one with, each in one line.
+
+>>> from titrant.data.simulate import DESIGNS
+>>> log = DESIGNS["synthetic"].draw(300, 0)
+>>> mean_dose(log)
+Constant(dose=0.66...)
+"""
 
 from __future__ import annotations
 
@@ -14,11 +20,12 @@ from titrant.errors import InvalidArgument
 from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.estimators.form import is_piecewise
 from titrant.evaluation.evaluation import compare
+from titrant.evaluation.nuisance import Nuisances
 from titrant.learn.bins import learn_bins
 from titrant.learn.classes import ConstantClass, LinearClass
 from titrant.learn.cpo import CPO
-from titrant.learn.search import propensities
-from titrant.learn.setting import TAILS, dose_range, dose_sd, outcome_sd, silent
+from titrant.learn.setting import TAILS, TrainingLog, dose_range, dose_sd, outcome_sd, silent
+from titrant.optimize import exact_line
 from titrant.policies import Constant, Function, Linear
 
 if TYPE_CHECKING:
@@ -28,45 +35,12 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.cpo import Searched
+    from titrant.learn.search import Searched
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
 
-
-def least_absolute(
-    x: Array, t: Array, lower: Array, upper: Array, *, intercept: bool
-) -> tuple[Array, float]:
-    """Return b (p,) and c with the least Σ|t − c − b'x|, lower ≤ b ≤ upper; c = 0 if none is asked.
-
-    min Σ(u + v) over b, c, u ≥ 0, v ≥ 0 with Xb + c + u − v = t, solved by HiGHS with columns in
-    units of their size.
-    """
-    n, p = x.shape
-    size = np.abs(x).max(axis=0)
-    size = np.where(size > 0, size, 1.0)
-    level = 1.0 if intercept else 0.0
-    columns = np.column_stack([x / size, np.full(n, level)])
-    equations = hstack([csr_array(columns), eye_array(n), -eye_array(n)], format="csr")
-    bounds = [
-        *zip(lower * size, upper * size, strict=True),
-        (None, None),
-        *[(0.0, None)] * (2 * n),
-    ]
-    cost = np.concatenate([np.zeros(p + 1), np.ones(2 * n)])
-    found = linprog(cost, A_eq=equations, b_eq=t, bounds=bounds, method="highs")
-    if found.x is None:
-        raise InvalidArgument(f"The linear program of the median regression: {found.message}")
-    return np.clip(found.x[:p] / size, lower, upper), level * float(found.x[p])
-
-
-# Simple policies to compare a learned one with, each in one line.
-#
-# >>> from titrant.data.simulate import DESIGNS
-# >>> log = DESIGNS["synthetic"].draw(300, 0)
-# >>> mean_dose(log)
-# Constant(dose=0.66...)
 
 _ROUNDING = 1e-9
 """Estimates that differ by less than this share of sd(y) are the same."""
@@ -107,10 +81,10 @@ def best_constant(
     """
     _one_dose(log, "best_constant")
     _check.count(doses, "doses", "best_constant", at_least=2)
-    losses = _losses(log, maximize=maximize)
     chosen = DoublyRobust() if estimator is None else estimator
     if allow_untrusted:
-        return _searched_constant(losses, chosen, bandwidth, propensity, maximize=maximize)
+        return _searched_constant(log, chosen, bandwidth, propensity, maximize=maximize)
+    losses = _losses(log, maximize=maximize)
     return _compared_constant(losses, doses, chosen, bandwidth, propensity)
 
 
@@ -149,11 +123,12 @@ def _searched_constant(
 ) -> Constant:
     """Return the constant of least estimate between the tails, at one bandwidth."""
     h = float(dose_sd(log)[0]) * len(log) ** -0.2 if bandwidth is None else bandwidth
-    if _piecewise(estimator, log):
-        return Constant(_exact_constant(log, estimator, h, propensity))
-    q = propensities(log, propensity) if estimator.uses_propensity else np.ones(len(log))
-    procedure = CPO(estimator=estimator, bandwidth=h, spread=2.0, rewards=maximize)
-    found = procedure.learn(log, q, ConstantClass(), silent).policy
+    if is_piecewise(estimator) and not log.bounded:
+        losses = _losses(log, maximize=maximize)
+        return Constant(_exact_constant(losses, estimator, h, propensity))
+    training = TrainingLog.of(log, propensity=propensity, maximize=maximize)
+    procedure = CPO(estimator=estimator, bandwidth=h, spread=2.0)
+    found = procedure.learn(training, ConstantClass(), silent).policy
     return Constant(float(found(log.context[:1])[0]))
 
 
@@ -204,8 +179,8 @@ def direct_linear(
     procedure = CPO(
         estimator=DirectMethod(outcome=model, seed=seed), ridge=ridge, restarts=8, seed=seed
     )
-    q = np.ones(len(log))
-    return procedure.learn(_losses(log, maximize=maximize), q, LinearClass(), silent).policy
+    training = TrainingLog.of(log, maximize=maximize)
+    return procedure.learn(training, LinearClass(), silent).policy
 
 
 def discretized_policy(
@@ -287,19 +262,37 @@ def _one_dose(log: LoggedData, owner: str) -> None:
         raise InvalidArgument(f"`{owner}` is for one dose; the log has {log.dimension}.")
 
 
-def _piecewise(estimator: Searched, log: LoggedData) -> bool:
-    """Return whether the estimate is piecewise polynomial or rational in a constant dose."""
-    return is_piecewise(estimator) and not log.bounded
-
-
 def _exact_constant(
     log: LoggedData, estimator: Searched, h: float, propensity: PropensityModel | None
 ) -> float:
     """Return the dose with the least estimate between the logged tails, by exact search."""
-    from titrant.evaluation.nuisance import Nuisances  # noqa: PLC0415
-    from titrant.optimize.exact_line import exact_line  # noqa: PLC0415
-
     low, high = np.quantile(log.treatment, TAILS).tolist()
     nuisances = Nuisances.of(log, estimator, propensity)
     rows = nuisances.rows(nuisances.prepare(log), mean_dose(log))
     return float(exact_line(estimator, rows, h, low=low, high=high).params[0])
+
+
+def least_absolute(
+    x: Array, t: Array, lower: Array, upper: Array, *, intercept: bool
+) -> tuple[Array, float]:
+    """Return b (p,) and c with the least Σ|t − c − b'x|, lower ≤ b ≤ upper; c = 0 if none is asked.
+
+    min Σ(u + v) over b, c, u ≥ 0, v ≥ 0 with Xb + c + u − v = t, solved by HiGHS with columns in
+    units of their size.
+    """
+    n, p = x.shape
+    size = np.abs(x).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    level = 1.0 if intercept else 0.0
+    columns = np.column_stack([x / size, np.full(n, level)])
+    equations = hstack([csr_array(columns), eye_array(n), -eye_array(n)], format="csr")
+    bounds = [
+        *zip(lower * size, upper * size, strict=True),
+        (None, None),
+        *[(0.0, None)] * (2 * n),
+    ]
+    cost = np.concatenate([np.zeros(p + 1), np.ones(2 * n)])
+    found = linprog(cost, A_eq=equations, b_eq=t, bounds=bounds, method="highs")
+    if found.x is None:
+        raise InvalidArgument(f"The linear program of the median regression: {found.message}")
+    return np.clip(found.x[:p] / size, lower, upper), level * float(found.x[p])

@@ -2,23 +2,72 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from titrant.estimators import DirectMethod, DoublyRobust
-from titrant.kernels import Boundary, Epanechnikov
-from titrant.kernels.boundary import local_kernel
+from titrant.errors import InvalidArgument
+from titrant.estimators import DirectMethod, DoublyRobust, Rows
+from titrant.kernels import Scale
 from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Scaled, Solution, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from titrant._types import Array
-    from titrant.learn.rows import LearningRows
+    from titrant.data import LoggedData
+    from titrant.learn.classes import FittedClass
     from titrant.learn.setting import Units
+    from titrant.learn.tables import Curves
     from titrant.optimize import Constraint
+    from titrant.outcome import DoseTable
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRows:
+    """n rows of one dose as a search for P parameters sees them."""
+
+    phi: Array
+    """Features (n, P), times s: parameters are in units of s."""
+    roughness: Array
+    """How much a ridge counts each parameter (P,)."""
+    rows: Rows
+    """The rows; their propensities are not floored, and their policy doses not read."""
+    table: DoseTable | None = None
+    """The curves r̂(·, x) of an outcome model that has not seen these rows."""
+
+    @classmethod
+    def of(cls, log: LoggedData, q: Array, fitted: FittedClass, units: Units) -> Self:
+        """Return the rows of a log with one treatment."""
+        rows = Rows(
+            tau=log.doses,
+            t=log.doses,
+            y=log.outcome,
+            q=q,
+            lower=log.lower if log.bounded else None,
+            upper=log.upper if log.bounded else None,
+        )
+        return cls(fitted.features(log.context) * units.dose_sd, fitted.roughness, rows)
+
+    def only(self, index: NDArray[np.intp], curves: Curves) -> Self:
+        """Return some of the rows with an outcome model."""
+        some = replace(self, phi=self.phi[index], rows=self.rows.take(index))
+        return some.with_curves(curves)
+
+    def with_curves(self, curves: Curves) -> Self:
+        """Return the same rows with an outcome model."""
+        return replace(self, rows=replace(self.rows, r_logged=curves.logged), table=curves.table)
+
+    @property
+    def curves(self) -> DoseTable:
+        """The curves of the outcome model, which must be there."""
+        if self.table is None:
+            raise InvalidArgument("These rows carry no outcome model; give one by `with_curves`.")
+        return self.table
+
 
 # Scoring candidates on rows that had no part in learning them.
 
@@ -27,23 +76,16 @@ BANDWIDTH = 0.8
 """In units of s."""
 SCORE_FLOOR = 0.05
 """Under q, in units of 1/s."""
+ROBUST = DoublyRobust(self_normalized=False)
 
 
 def scores(params: Array, rows: LearningRows, units: Units) -> Array:
     """Return r̂(τ, x) + w·(y − r̂(t, x)) (candidates, n): each row's say on each candidate."""
-    h = BANDWIDTH * units.dose_sd
-    q = np.maximum(rows.q, SCORE_FLOOR / units.dose_sd)
-    e = rows.y - rows.model.logged
+    scale = Scale.of(BANDWIDTH * units.dose_sd, 1)
+    q = np.maximum(rows.rows.need("q", "scores"), SCORE_FLOOR / units.dose_sd)
     tau = np.clip(rows.phi @ params.T, units.low, units.high).T
-    return np.stack([rows.model.table(t) + _kernel(t, rows, h) / (h * q) * e for t in tau])
-
-
-def _kernel(tau: Array, rows: LearningRows, h: float) -> Array:
-    boundary = Boundary.NONE if rows.lower is None else Boundary.LINEAR
-    infinite = np.full_like(tau, np.inf)
-    low = -infinite if rows.lower is None else (rows.lower - tau) / h
-    high = infinite if rows.upper is None else (rows.upper - tau) / h
-    return local_kernel(Epanechnikov(), boundary, (rows.t - tau) / h, low, high)
+    seen = [replace(rows.rows, q=q, tau=t[:, None], r_tau=rows.curves(t)) for t in tau]
+    return np.stack([ROBUST.terms(one, scale)[:, :2].sum(axis=1) for one in seen])
 
 
 # The candidates of the default learner: nine ways from one outcome model to a policy.
@@ -107,14 +149,10 @@ def learn_candidates(
 
 def first_starts(rows: LearningRows) -> Array:
     """Return the mean dose, the model's best constant, and each row's best dose, as parameters."""
-    grid, table = rows.model.table.grid, rows.model.table.values
-    targets = np.column_stack(
-        [
-            np.full_like(rows.t, rows.t.mean()),
-            np.full_like(rows.t, grid[np.argmin(table.mean(axis=0))]),
-            grid[np.argmin(table, axis=1)],
-        ]
-    )
+    grid, table, t = rows.curves.grid, rows.curves.values, rows.rows.t[:, 0]
+    constants = (t.mean(), grid[np.argmin(table.mean(axis=0))])
+    best = grid[np.argmin(table, axis=1)]
+    targets = np.column_stack([*(np.full_like(t, dose) for dose in constants), best])
     # Least squares: for a class with an intercept the first two are the constants themselves.
     return np.asarray(np.linalg.lstsq(rows.phi, targets, rcond=None)[0].T)
 
@@ -135,27 +173,29 @@ def _as_it_is(objective: PolicyObjective, params: Array) -> Solution:
 
 def _objective(candidate: Candidate, rows: LearningRows, units: Units) -> PolicyObjective:
     """Return the penalized loss of a candidate, in units of sd(y)."""
-    s = units.dose_sd
+    s, seen = units.dose_sd, rows.rows
     direct = candidate.bandwidth is None
+    bounds: dict[str, Any] = {}
+    if seen.lower is not None and seen.upper is not None:
+        lower, upper = seen.lower[:, 0].copy(), seen.upper[:, 0].copy()
+        bounds = {"boundary": ROBUST.boundary, "lower": lower, "upper": upper}
     search = AffineSearch(
         phi=rows.phi,
-        t=rows.t,
-        e=rows.y - rows.model.logged,
-        q=np.maximum(rows.q, CANDIDATE_FLOOR / s),
-        kernel=Epanechnikov(),
+        t=seen.t[:, 0],
+        e=seen.y - seen.need("r_logged", "search"),
+        q=np.maximum(seen.need("q", "search"), CANDIDATE_FLOOR / s),
+        kernel=ROBUST.kernel,
         h=(candidate.bandwidth or 1.0) * s,
-        boundary=Boundary.NONE if rows.lower is None else Boundary.LINEAR,
-        lower=rows.lower,
-        upper=rows.upper,
         low=units.low,
         high=units.high,
-        table=rows.model.table,
+        table=rows.curves,
         weight_slopes=False,
         direct=direct,
+        **bounds,
     )
     return PolicyObjective(
         statistics=search,
-        estimator=DirectMethod() if direct else DoublyRobust(self_normalized=False),
+        estimator=DirectMethod() if direct else ROBUST,
         ridge=(candidate.ridge or 0.0) * rows.roughness,
         scale=units.outcome_sd,
     )
@@ -170,7 +210,7 @@ WORSE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOutScores:
     """Scores of all candidates and of their average on rows that had no part in learning them."""
 
     score: Array

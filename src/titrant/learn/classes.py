@@ -1,13 +1,14 @@
-"""Policy classes as a learner sees them: all are affine in their parameters, τ = φ(x)'β, clipped.
+"""Policy classes as a learner sees them: affine in their parameters, τ = φ(x)'β, clipped.
 
 A class turns contexts into features φ and parameters into a policy on the user's scale. For d
-doses at once the parameters are a matrix (P, d), one column a dose.
+doses at once the parameters are a matrix (P, d), one column a dose. Only a policy of a user's own
+is searched as it is, by its own parameters and gradient.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from titrant import _check
 from titrant.data.columns import places
 from titrant.errors import InvalidArgument
-from titrant.policies import RBF, Clipped, Constant, Linear
+from titrant.optimize.sums import FeaturePolicy
+from titrant.policies import RBF, Clipped, Constant, Linear, ParametricPolicy
 from titrant.policies.base import is_exactly
 from titrant.policies.rbf import scales_of
 from titrant.scaling import ROUNDING, Held, spread_of
@@ -23,9 +25,10 @@ from titrant.scaling import ROUNDING, Held, spread_of
 if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.evaluation.survey import Survey
     from titrant.policies import Policy
 
-    Limits = tuple[float | Array, float | Array]
+    DoseLimits = tuple[float | Array, float | Array]
 
 
 RBF_RIDGE = 0.03
@@ -40,8 +43,15 @@ class PolicyClass(ABC):
     def on(self, log: LoggedData) -> FittedClass:
         """Return the class with the scales of a log."""
 
+    def fitted(self, survey: Survey) -> FittedClass:
+        """Return the class with the scales of all rows of a log, as far as its survey knows them.
+
+        Unless a class says more, with those of the rows in memory: all, or a sample.
+        """
+        return self.on(survey.sample.log)
+
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DoseLimits:
         """Between which doses its policies stay, each a number or (d,); infinite if anywhere."""
         return -np.inf, np.inf
 
@@ -71,6 +81,16 @@ class FittedClass(ABC):
         """
         return self.penalized
 
+    @property
+    def affine(self) -> bool:
+        """Whether the dose is φ'β, before it is clipped."""
+        return True
+
+    def searched(self, unit: Array) -> ParametricPolicy:
+        """Return any policy of the features, its parameters in units of ``unit`` (d,)."""
+        size, d = len(self.penalized), len(unit)
+        return FeaturePolicy(np.zeros(size if d == 1 else (size, d)), unit)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearClass(PolicyClass):
@@ -92,7 +112,7 @@ class LinearClass(PolicyClass):
                 "A linear policy without an intercept has nothing to learn from a log without "
                 "contexts. Keep the intercept, or name contexts."
             )
-        x = columns(log.context, used)
+        x = used_columns(log.context, used)
         if not self.standardize:
             zero, one = np.zeros(x.shape[1]), np.ones(x.shape[1])
             return FittedLinear(zero, one, self.intercept, names, used, None)
@@ -103,6 +123,22 @@ class LinearClass(PolicyClass):
         # A constant context has nothing to say: its feature and coefficient are 0.
         unit = np.where(size > 0.0, size, np.inf)
         return FittedLinear(center, unit, self.intercept, names, used, hold)
+
+    def fitted(self, survey: Survey) -> FittedClass:
+        """Return the class with centers and sizes by sums over all rows.
+
+        Where values are held, only the rows in memory tell what is left, and where a subclass has
+        scales of its own, only it can find them.
+        """
+        found = self.on(survey.sample.log)
+        own = type(self).on is not LinearClass.on
+        if own or survey.sample.whole or not self.standardize or not survey.as_they_are:
+            return found
+        contexts, used = survey.contexts, list(found.places)
+        mean, spread = contexts.center[used], contexts.spread[used]
+        center = mean if self.intercept else np.zeros_like(mean)
+        size = np.sqrt(spread**2 + (mean - center) ** 2)
+        return replace(found, center=center, size=np.where(size > 0.0, size, np.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +156,7 @@ class FittedLinear(FittedClass):
 
     def features(self, X: Array) -> Array:
         """Return φ (n, P)."""
-        x = columns(X, self.places)
+        x = used_columns(X, self.places)
         z = ((x if self.hold is None else self.hold.columns(x)) - self.center) / self.size
         return np.column_stack([np.ones(len(X)), z]) if self.intercept else z
 
@@ -141,25 +177,12 @@ class FittedLinear(FittedClass):
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantClass(PolicyClass, FittedClass):
-    """τ(x) = dose."""
+class ConstantClass(PolicyClass):
+    """τ(x) = dose: linear in no context."""
 
-    def on(self, log: LoggedData) -> Self:  # noqa: ARG002
-        """Return the class itself: it has no scales."""
-        return self
-
-    def features(self, X: Array) -> Array:
-        """Return 1 (n, 1)."""
-        return np.ones((len(X), 1))
-
-    def policy(self, params: Array) -> Constant:
-        """Return the constant policy."""
-        return _constant(params[0])
-
-    @property
-    def penalized(self) -> Array:
-        """Nothing."""
-        return np.zeros(1)
+    def on(self, log: LoggedData) -> FittedLinear:
+        """Return the class for a log; it has no scales."""
+        return LinearClass(features=(), standardize=False).on(log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -195,7 +218,7 @@ class RBFClass(PolicyClass):
                 "Learn a constant policy, or name contexts."
             )
         rng = np.random.default_rng(self.seed)
-        x = columns(log.context, used)
+        x = used_columns(log.context, used)
         centers = self._centers(x, rng)
         scale = _usual_scale(x, rng) if self.scale is None else self.scale
         return FittedRBF(centers, scale, tuple(log.names[j] for j in used), used)
@@ -225,7 +248,7 @@ class FittedRBF(FittedClass):
 
     def features(self, X: Array) -> Array:
         """Return φ (n, 1 + m)."""
-        bumps = np.linalg.solve(self._root(), self._kernel(columns(X, self.places)).T).T
+        bumps = np.linalg.solve(self._root(), self._kernel(used_columns(X, self.places)).T).T
         return np.column_stack([np.ones(len(X)), bumps])
 
     def policy(self, params: Array) -> RBF:
@@ -267,11 +290,58 @@ class ClippedClass(PolicyClass):
         """Return the class inside with the scales of a log; the limits are applied by its user."""
         return self.inside.on(log)
 
+    def fitted(self, survey: Survey) -> FittedClass:
+        """Return the class inside with the scales of all rows."""
+        return self.inside.fitted(survey)
+
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> DoseLimits:
         """The narrower of these and of those inside."""
         lower, upper = self.inside.limits
         return np.maximum(lower, self.lower), np.minimum(upper, self.upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnClass(PolicyClass, FittedClass):
+    """A policy of a user's own with other parameters, from where it is; ridges count them all."""
+
+    own: ParametricPolicy
+    places: tuple[int, ...] | None = None
+    """Where the contexts it uses are among those of the log."""
+
+    def on(self, log: LoggedData) -> Self:
+        """Return the class for the contexts of a log."""
+        places = places_of(self.own.features, log)
+        beta = self.own.params
+        row = used_columns(log.context[:1], places)
+        slope = self.own.vjp(row, np.ones_like(self.own(row)))
+        again = self.own.with_params(beta)
+        if np.shape(slope) != np.shape(beta) or not np.array_equal(again.params, beta):
+            rule = "with `params` (P,) that `with_params` gives back and a `vjp` of the same shape"
+            raise _check.invalid("policy", "PolicyLearner", rule, self.own)
+        return replace(self, places=places)
+
+    def features(self, X: Array) -> Array:
+        """Return the contexts that the policy uses (n, p)."""
+        return X if self.places is None else used_columns(X, self.places)
+
+    def policy(self, params: Array) -> Policy:
+        """Return the policy with other parameters."""
+        return self.own.with_params(params)
+
+    @property
+    def penalized(self) -> Array:
+        """All parameters."""
+        return np.ones(len(self.own.params))
+
+    @property
+    def affine(self) -> bool:
+        """Not known to be."""
+        return False
+
+    def searched(self, unit: Array) -> ParametricPolicy:  # noqa: ARG002
+        """Return the policy itself: its parameters are in units of its own."""
+        return self.own
 
 
 def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
@@ -279,10 +349,9 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
 
     Of a policy that already has coefficients only the kind counts, and its limits if it is clipped.
     """
-    if policy is None:
-        return LinearClass()
     if isinstance(policy, PolicyClass):
         return policy
+    policy = Linear() if policy is None else policy
     if is_exactly(policy, Linear):
         return LinearClass(features=policy.features)
     if is_exactly(policy, Constant):
@@ -291,9 +360,12 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
         return RBFClass(centers=policy.centers, scale=policy.scale, names=policy.features)
     if is_exactly(policy, Clipped):
         return ClippedClass(class_of(policy.policy), policy.lower, policy.upper)
+    known = isinstance(policy, (Linear, Constant, RBF, Clipped))
+    if isinstance(policy, ParametricPolicy) and not known:
+        return OwnClass(policy)
     rule = (
-        "Linear(), Constant(0), an RBF, one of them Clipped, or a policy class (not a subclass of "
-        "theirs, whose doses may differ)"
+        "Linear(), Constant(0), an RBF, one of them Clipped, a policy class (not a subclass of "
+        "theirs, whose doses may differ), or a policy of your own with parameters"
     )
     raise _check.invalid("policy", "PolicyLearner", rule, policy)
 
@@ -305,7 +377,7 @@ def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...
     return places(wanted, log.names, "policy to learn")
 
 
-def columns(X: Array, used: tuple[int, ...]) -> Array:
+def used_columns(X: Array, used: tuple[int, ...]) -> Array:
     """Return the columns of contexts X (n, p) at these places; X if that is all of it."""
     return X if used == tuple(range(X.shape[1])) else np.take(X, used, axis=1)
 

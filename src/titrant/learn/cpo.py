@@ -6,35 +6,34 @@ worse than a typical one. Keep a penalty, and prefer the default procedure.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
-from titrant.errors import DataError
 from titrant.estimators import IPW, DirectMethod, SelfNormalized, SmoothedEstimator
 from titrant.estimators.form import has_weighted_terms, is_built_in
-from titrant.learn.search import Problem, statistics_of
-from titrant.learn.setting import Learned, Procedure, cut, dose_range, dose_sd, outcome_sd
-from titrant.optimize import LBFGS, Box, Constraint, Free, PolicyObjective, Scaled
-from titrant.optimize.sums import Second
-from titrant.policies import Constant, as_policy, doses
+from titrant.evaluation.nuisance import Nuisances, fitted_outcome, floor_of
+from titrant.execute.engine import pinned
+from titrant.execute.installed import installed
+from titrant.learn.search import PolicySearch, nearest
+from titrant.learn.setting import Learned, Procedure, cut, dose_scales, range_between
+from titrant.optimize import LBFGS, Checkpoint, Constraint, Free, PolicyObjective, Scaled, Second
+from titrant.optimize.constraints import ties_no_parameters
+from titrant.policies import ParametricPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
-    from titrant.data import LoggedData
     from titrant.learn.classes import FittedClass, PolicyClass
-    from titrant.learn.search import Ranges
-    from titrant.learn.setting import Progress
-    from titrant.optimize import SearchStatistics
+    from titrant.learn.search import Searched
+    from titrant.learn.setting import Progress, TrainingLog
+    from titrant.outcome import CrossFit
     from titrant.policies import Policy
-
-    Searched = SmoothedEstimator | DirectMethod
 
 ESTIMATORS = (
     "IPW(), SelfNormalized(), DoublyRobust() or DirectMethod(), or derived from `SmoothedEstimator`"
@@ -56,13 +55,12 @@ class CPO(Procedure):
         of the dose given the context
     se_weight, ridge, ess_floor : penalties; the ridge is on (β/s)²
     restarts, spread : random starts around the first, and how far they go in units of s
-    start : a policy; the one of the class nearest to it is the first start. None is the mean dose
+    start : a policy; the one of the class nearest to it is the first start. None is the mean dose,
+        or a policy of your own as it was given
     constraint : a `Box` or `Ball` on the parameters of the class, or any convex set of your own
         with a `project`
     clipped : keep doses in the range that was logged (.5 to 99.5 %)
     seed : draws the starts
-    rewards : whether the outcomes are negated rewards, which an estimator of your own is then shown
-        as they were logged; `PolicyLearner(maximize=True)` sets it
     """
 
     estimator: Searched = field(default_factory=SelfNormalized)
@@ -76,7 +74,6 @@ class CPO(Procedure):
     constraint: Constraint = field(default_factory=Free)
     clipped: bool = True
     seed: int = 0
-    rewards: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, (SmoothedEstimator, DirectMethod)):
@@ -97,101 +94,93 @@ class CPO(Procedure):
             raise _check.invalid("ess_floor", "CPO", "0 without weights", self.ess_floor)
 
     def learn(
-        self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
+        self, training: TrainingLog, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
-        """Return the policy with the least penalized estimate found."""
-        from titrant.evaluation.nuisance import floor_of  # noqa: PLC0415
+        """Return the policy with the least penalized estimate found.
 
-        shown = self.shown_sign * log.outcome
-        mean = float(shown.mean())
-        center = self.center(mean)
-        losses = log.with_outcome(shown - center)
-        fitted, sd = policy_class.on(log), dose_sd(log)
-        floor = floor_of(self.estimator, log.doses.std(axis=0))
-        low, high = dose_range(log, policy_class.limits, tails=self.clipped)
-        phi = fitted.features(log.context)
-        problem = Problem(
-            log=losses,
-            q=self._floored(log, q, floor),
-            phi=phi,
-            unit=self.unit(sd),
-            h=self.bandwidths(sd, len(log)),
-            low=low,
-            high=high,
-            center=self.shown_center(mean),
-            floor=floor,
-        )
+        The objective is a function of sums over rows: in memory of all rows at once, else with one
+        pass over the log for each step of all restarts together.
+        """
+        fitted = policy_class.fitted(training.survey)
+        search = self._search(training, fitted, policy_class)
+        unit = training.survey.outcome_sd or 1.0
         progress("search", 0, 1)
-        statistics = statistics_of(problem, self.estimator, self.second)
-        objective = self.objective(statistics, fitted, problem, outcome_sd(losses))
-        within = self.within(problem, phi.shape[1])
-        starts = within.project(self._starts(problem))
-        solution = LBFGS(constraint=within).minimize(objective, starts)
+        within = Scaled(self.constraint, search.units)
+        starts = within.project(self._starts(training, search))
+        minimizer = LBFGS(constraint=within, checkpoint=self._checkpoint(training, search, starts))
+        objective = PolicyObjective(
+            statistics=search.over(training.log, training.engine),
+            estimator=self.estimator,
+            maximize=training.maximize and not is_built_in(self.estimator),
+            se_weight=self.se_weight,
+            ridge=self.ridge
+            * np.repeat(fitted.penalized, len(search.units) // len(fitted.penalized)),
+            ess_floor=self.ess_floor,
+            scale=unit,
+        )
+        solution = minimizer.minimize(objective, starts)
         progress("search", 1, 1)
-        policy = cut(fitted.policy(problem.params(solution.params)), *problem.limits)
-        report = self.report(problem, center, outcome_sd(problem.log))
+        policy = cut(fitted.policy(search.params(solution.params)), *search.limits)
+        report = self._report(search, unit) | self._rows(training)
         return Learned(policy=policy, solution=solution, report=report)
 
-    def objective(
-        self,
-        statistics: Callable[[Array], SearchStatistics],
-        fitted: FittedClass,
-        ranges: Ranges,
-        outcome_unit: float,
-    ) -> PolicyObjective:
-        """Return the penalized estimate as a function of the parameters."""
-        return PolicyObjective(
-            statistics=statistics,
-            estimator=self.estimator,
-            maximize=self.shown_sign < 0.0,
-            se_weight=self.se_weight,
-            ridge=self.ridge * np.repeat(fitted.penalized, len(ranges.unit)),
-            ess_floor=self.ess_floor,
-            scale=outcome_unit,
+    def _search(
+        self, training: TrainingLog, fitted: FittedClass, policy_class: PolicyClass
+    ) -> PolicySearch:
+        """Return what is summed over rows: all scales are known before the search begins.
+
+        Outcomes are counted from their mean where that cannot change the policy. It can with plain
+        IPW, and may with an estimator of a user's own, which is shown them as they were logged.
+        """
+        survey, estimator = training.survey, self.estimator
+        own = not is_built_in(estimator)
+        sign = -1.0 if training.maximize and not own else 1.0
+        mean = sign * survey.center
+        plain = isinstance(estimator, IPW) and not estimator.centered
+        center = 0.0 if plain or own else mean
+        sd, ends = dose_scales(training)
+        low, high = range_between(
+            survey.possible, policy_class.limits, ends if self.clipped else None
+        )
+        return PolicySearch(
+            fitted=fitted,
+            estimator=estimator,
+            second=Second.ALL if self.se_weight else Second(int(self.ess_floor > 0)),
+            unit=self._unit(sd),
+            h=self._bandwidths(sd, survey.n),
+            low=low,
+            high=high,
+            ends=ends,
+            model=self._model(training, sign, center),
+            nuisances=self._propensities(training),
+            floor=floor_of(estimator, survey.spread),
+            sign=sign,
+            center=center,
+            shown_center=mean if own else 0.0,
         )
 
-    def within(self, ranges: Ranges, size: int) -> Scaled:
-        """Return the constraint in the units of the search, for P = ``size`` features."""
-        return Scaled(self.constraint, np.tile(ranges.unit, size))
+    def _model(self, training: TrainingLog, sign: float, center: float) -> CrossFit | None:
+        """Return the outcome model, cross-fitted on the rows that are in memory."""
+        sample = training.survey.sample
+        shown = sample.log.with_outcome(sign * sample.log.outcome - center)
+        return fitted_outcome(shown, self.estimator, sample.numbers_if_some)
 
-    def center(self, mean_outcome: float) -> float:
-        """Return what outcomes are counted from: their mean, if that cannot change the policy.
-
-        It can with plain IPW, and may with an estimator of a user's own: these count from 0.
-        """
-        plain = isinstance(self.estimator, IPW) and not self.estimator.centered
-        return 0.0 if plain or not is_built_in(self.estimator) else mean_outcome
-
-    @property
-    def shown_sign(self) -> float:
-        """−1 where losses are turned back into the rewards that an estimator of one's own knows."""
-        return -1.0 if self.rewards and not is_built_in(self.estimator) else 1.0
-
-    def shown_center(self, mean_outcome: float) -> float:
-        """Return the mean outcome as the estimator sees it: one of a user's own, as it is."""
-        return 0.0 if is_built_in(self.estimator) else mean_outcome
-
-    def _floored(self, log: LoggedData, q: Array, floor: float) -> Array:
-        """Return the propensities (n,), floored; 1 for the direct method, which needs none."""
+    def _propensities(self, training: TrainingLog) -> Nuisances | None:
+        """Return where propensities come from, with the floor of the estimator; None if unused."""
         if not self.estimator.uses_propensity:
-            return np.ones(len(log))
-        floored = np.maximum(q, floor)
-        if not (floored > 0).all():
-            raise DataError(
-                f"The propensity is 0 in {int(np.sum(floored <= 0)):,} of {len(log):,} rows. "
-                "Give the estimator a `clip` > 0 or check the propensity model."
-            )
-        return floored
+            return None
+        floored = SelfNormalized(clip=floor_of(self.estimator, training.survey.spread))
+        return Nuisances.of(training.log, floored, training.propensity, training.survey)
 
-    def unit(self, sd: Array) -> Array:
+    def _unit(self, sd: Array) -> Array:
         """Return the units (d,) of the parameters: each dose's own, or one for all.
 
         One for all where the constraint ties parameters of several doses together.
         """
-        apart = type(self.constraint) in (Free, Box)
+        apart = ties_no_parameters(self.constraint)
         return sd if apart else np.full_like(sd, np.exp(np.mean(np.log(sd))))
 
-    def bandwidths(self, sd: Array, n: int) -> Array:
+    def _bandwidths(self, sd: Array, n: int) -> Array:
         """Return the bandwidth of each dose (d,)."""
         if self.bandwidth is None:
             return np.asarray(sd * n ** (-1.0 / (4 + len(sd))))
@@ -200,38 +189,61 @@ class CPO(Procedure):
             raise _check.invalid("bandwidth", "CPO", f"one number or {len(sd)}", self.bandwidth)
         return np.broadcast_to(h, sd.shape)
 
-    @property
-    def second(self) -> Second:
-        """Which second moments the penalties need."""
-        if self.se_weight:
-            return Second.ALL
-        return Second.WEIGHTS if self.ess_floor else Second.NONE
-
-    def _starts(self, problem: Problem) -> Array:
-        """Return the first start and random ones around it (restarts, P·d), in the units."""
-        phi, log = problem.phi, problem.log
-        policy = Constant(log.doses.mean(axis=0)) if self.start is None else as_policy(self.start)
-        start = doses(policy, log.context, log.dimension, log.names)
-        first: Array = np.asarray(np.linalg.lstsq(phi, start, rcond=None)[0])
-        return self.around(first, np.mean(phi**2, axis=0), problem.unit)
-
-    def around(self, first: Array, squares: Array, unit: Array) -> Array:
-        """Return a start (P, d) and random ones around it (restarts, P·d), in the units.
-
-        ``squares`` (P,) are the mean squares of the features.
-        """
-        size = np.sqrt(squares * len(squares))
-        noise = np.random.default_rng(self.seed).standard_normal((self.restarts, *first.shape))
+    def _starts(self, training: TrainingLog, search: PolicySearch) -> Array:
+        """Return the first start and random ones around it (restarts, K), in the units."""
+        unit, rng = search.unit, np.random.default_rng(self.seed)
+        noise = rng.standard_normal((self.restarts, len(search.units)))
         noise[0] = 0.0
-        around = self.spread * noise / np.where(size > 0, size, 1.0)[:, None]
-        return np.asarray(first / unit + around).reshape(self.restarts, -1)
+        if not search.fitted.affine:
+            first = self._own_start(search.fitted.searched(unit))
+            return np.asarray(first + self.spread * np.exp(np.mean(np.log(unit))) * noise)
+        near, squares = nearest(
+            search.fitted, self.start, training.survey.mean_dose, training.log, training.engine
+        )
+        size = np.repeat(np.sqrt(squares * len(squares)), len(unit))
+        around = self.spread * noise / np.where(size > 0, size, 1.0)
+        return np.asarray((near / unit).ravel() + around)
 
-    def report(self, ranges: Ranges, center: float, outcome_unit: float) -> dict[str, object]:
+    def _own_start(self, given: ParametricPolicy) -> Array:
+        """Return where the search for a policy of a user's own begins (P,)."""
+        if self.start is None:
+            return given.params
+        if not isinstance(self.start, ParametricPolicy) or type(self.start) is not type(given):
+            rule = f"None or a `{type(given).__name__}`, as the policy to learn"
+            raise _check.invalid("start", "CPO", rule, self.start)
+        return self.start.params
+
+    def _checkpoint(
+        self, training: TrainingLog, search: PolicySearch, starts: Array
+    ) -> Checkpoint | None:
+        """Return where the state of this search is kept, if it is, and what it is about.
+
+        Besides the starts titrant, the settings and every row determine it. Two functions of a
+        user's own may look the same when they are printed. So what the search computes from the
+        rows in memory at its starts belongs to it as well: it shows another density, outcome model
+        or estimator.
+        """
+        if training.checkpoint is None:
+            return None
+        survey, log = training.survey, training.log
+        sample, nuisances = survey.sample.log, search.nuisances
+        with pinned():
+            at_start = search(starts, sample)
+        numbers = (search.unit, search.h, search.low, search.high, search.ends, search.center)
+        content = sha256()
+        for array in (*numbers, at_start.z, at_start.dz, at_start.zz, at_start.dzz):
+            content.update(np.ascontiguousarray(array).tobytes())
+        rows = f"{survey.n} rows {survey.digest:016x} of {log.names!r}, reward {training.maximize}"
+        model = None if nuisances is None else nuisances.propensity
+        about = f"{installed()} {rows} {self!r} {search.fitted!r} {model!r} {content.hexdigest()}"
+        return Checkpoint(os.fspath(training.checkpoint), about)
+
+    def _report(self, search: PolicySearch, outcome_unit: float) -> dict[str, object]:
         """Return every choice as plain values."""
         return {
             "procedure": "continuous policy optimizer",
             "objective": repr(self.estimator),
-            "bandwidth": ranges.h.tolist() if len(ranges.h) > 1 else float(ranges.h[0]),
+            "bandwidth": search.h.tolist() if len(search.h) > 1 else float(search.h[0]),
             "se_weight": self.se_weight,
             "ridge": self.ridge,
             "ess_floor": self.ess_floor,
@@ -239,8 +251,15 @@ class CPO(Procedure):
             "restarts": self.restarts,
             "start": "mean dose" if self.start is None else repr(self.start),
             "seed": self.seed,
-            "dose_range": [ranges.low.tolist(), ranges.high.tolist()],
-            "dose_unit": ranges.unit.tolist(),
-            "outcome_center": center,
+            "dose_range": [search.low.tolist(), search.high.tolist()],
+            "dose_unit": search.unit.tolist(),
+            "outcome_center": search.center,
             "outcome_unit": outcome_unit,
         }
+
+    def _rows(self, training: TrainingLog) -> dict[str, object]:
+        """Return the number of rows, and on how many models were fitted if not on all."""
+        sample = training.survey.sample
+        modeled = self.estimator.uses_outcome_model or not training.log.has_propensity
+        fitted_on = {} if sample.whole or not modeled else {"models_fitted_on": len(sample.log)}
+        return {"rows": sample.of, **fitted_on}

@@ -2,122 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from titrant import _check, _text
 from titrant._text import between, brief
-from titrant.inference.base import StudentInterval, quantile
-from titrant.inference.diagnostics import Verdict
+from titrant.bandwidth import Bandwidth
+from titrant.inference.base import Inference, StudentInterval, quantile
+from titrant.inference.diagnostics import Check, Diagnostics, Verdict
+from titrant.inference.results import Comparison, Estimate
 from titrant.inference.rules import bears_on_confounding
-from titrant.learn.stacked import pooled_comparison, student
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from titrant._drawing import Axes
-    from titrant.data import LoggedData
-    from titrant.data.source import Partition, Source
-    from titrant.inference.diagnostics import Check
-    from titrant.inference.results import Comparison
+    from titrant._types import Array
+    from titrant.inference.base import Interval
     from titrant.policies import Policy
-
-# Half of the rows of a log that does not fit in memory, as a log of its own.
-
-
-def rows_before(row: int, half: int, seed: int) -> int:
-    """Return how many rows of a half come before a row of the whole log.
-
-    Of rows 2j and 2j + 1 one belongs to each half, so that counting them takes no pass.
-    """
-    from titrant.outcome import fold_of  # noqa: PLC0415
-
-    before = row // 2
-    if row % 2:
-        before += int(fold_of(row - 1, 1, 2, seed)[0] == half)
-    return before
-
-
-@dataclass(frozen=True, slots=True)
-class HalfPartition:
-    """The rows of one half in a partition, numbered as rows of that half."""
-
-    whole: Partition
-    half: int
-    seed: int
-
-    @property
-    def first_row(self) -> int:
-        """The number of its first row in the half."""
-        return rows_before(self.whole.first_row, self.half, self.seed)
-
-    def __len__(self) -> int:
-        """Return the number of its rows."""
-        end = self.whole.first_row + len(self.whole)
-        return rows_before(end, self.half, self.seed) - self.first_row
-
-    def of(self, whole: Partition) -> HalfPartition:
-        """Return the rows of the same half in the same rows in another place."""
-        return replace(self, whole=whole)
-
-    def batches(self, size: int) -> Iterator[LoggedData]:
-        """Yield the rows of the half, those of ``size`` rows of the whole at a time."""
-        from titrant.outcome import fold_of  # noqa: PLC0415
-
-        for batch in self.whole.batches(size):
-            mine = fold_of(batch.first_row, len(batch), 2, self.seed) == self.half
-            if mine.any():
-                first = rows_before(batch.first_row, self.half, self.seed)
-                yield batch.rows(mine).numbered(first)
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    """One half of a log, drawn by a hash of row numbers: the rows that it would be in memory."""
-
-    whole: Source
-    half: int
-    seed: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The context columns."""
-        return self.whole.names
-
-    @property
-    def dimension(self) -> int:
-        """The number of doses."""
-        return self.whole.dimension
-
-    @property
-    def bounded(self) -> bool:
-        """Whether any dose has a finite bound."""
-        return self.whole.bounded
-
-    @property
-    def has_propensity(self) -> bool:
-        """Whether the log has a column of propensities."""
-        return self.whole.has_propensity
-
-    @property
-    def sample_rows(self) -> int:
-        """On how many rows models are fitted."""
-        return self.whole.sample_rows
-
-    @property
-    def partitions(self) -> Sequence[Partition]:
-        """The partitions of the whole that have rows of this half."""
-        parts = [HalfPartition(part, self.half, self.seed) for part in self.whole.partitions]
-        return [part for part in parts if len(part)]
-
-    def of(self, whole: Source) -> Half:
-        """Return the same half of another source."""
-        return replace(self, whole=whole)
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return rows_before(len(self.whole), self.half, self.seed)
-
 
 # The honest value of a learned policy: learned on one half, graded on the other.
 #
@@ -285,3 +189,110 @@ class HonestValue:
         cells = [(what, brief(v, high - low), between(low, high)) for what, v, low, high in rows]
         headings = ["honest", "estimate", "95% CI"]
         return _text.table(headings, cells, f"verdict: {self.verdict.value}")
+
+
+# One comparison from several on rows that have nothing in common.
+
+
+def pooled(shares: Array, parts: Sequence[StudentInterval]) -> StudentInterval:
+    """Return the interval of Σ share·center over independent parts, Welch's degrees of freedom.
+
+    With vₖ = (shareₖ·seₖ)²: se² = Σvₖ, ν = (Σvₖ)²/Σ(vₖ²/νₖ).
+    """
+    variances = shares**2 * np.array([part.se**2 for part in parts])
+    degrees = np.array([part.degrees for part in parts])
+    total = float(variances.sum())
+    spread = float(np.sum(variances**2 / degrees))
+    return StudentInterval(
+        float(shares @ [part.center for part in parts]),
+        total**0.5,
+        total**2 / spread if spread > 0 else float(degrees.min()),
+        f"{parts[0].method}, two halves",
+        next((part.note for part in parts if part.note), None),
+    )
+
+
+def student(interval: Interval) -> StudentInterval:
+    """Return a t interval as it is; no other kind can be pooled."""
+    if not isinstance(interval, StudentInterval):
+        raise TypeError(f"halves are graded by t intervals, not by {type(interval).__name__}")
+    return interval
+
+
+def shares_of(parts: Sequence[Comparison]) -> Array:
+    """Return the share of all rows that each part has."""
+    rows = np.array([next(iter(part.estimates.values())).rows for part in parts], dtype=np.float64)
+    return np.asarray(rows / rows.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class PooledInference(Inference):
+    """The intervals of several parts, each pooled."""
+
+    parts: tuple[Inference, ...]
+    shares: Array
+
+    def interval(self, i: int) -> StudentInterval:
+        """Return the interval of estimate i."""
+        return pooled(self.shares, [student(part.interval(i)) for part in self.parts])
+
+    def contrast(self, a: int, b: int) -> StudentInterval:
+        """Return the interval of a − b, paired within each part."""
+        return pooled(self.shares, [student(part.contrast(a, b)) for part in self.parts])
+
+
+def pooled_comparison(parts: Sequence[Comparison]) -> Comparison:
+    """Return the mean of comparisons of like-named policies, weighted by their rows."""
+    shares = shares_of(parts)
+    inference = PooledInference(tuple(part.inference for part in parts), shares)
+    estimates = [
+        _estimate([part[name] for part in parts], shares, inference.interval(i))
+        for i, name in enumerate(parts[0].names)
+    ]
+    return Comparison(
+        estimates={e.policy: e for e in estimates},
+        covariance=np.tensordot(shares**2, np.stack([part.covariance for part in parts]), axes=1),
+        inference=inference,
+    )
+
+
+def _estimate(parts: Sequence[Estimate], shares: Array, interval: StudentInterval) -> Estimate:
+    return Estimate(
+        policy=parts[0].policy,
+        value=float(shares @ [part.value for part in parts]),
+        se=float(np.sqrt(np.sum((shares * [part.se for part in parts]) ** 2))),
+        rows=sum(part.rows for part in parts),
+        ess=float(sum(part.ess for part in parts)),
+        method=parts[0].method,
+        bandwidth=_bandwidth([part.bandwidth for part in parts]),
+        confidence=interval,
+        diagnostics=_worse([part.diagnostics for part in parts]),
+    )
+
+
+def _bandwidth(chosen: Sequence[Bandwidth | None]) -> Bandwidth | None:
+    """Return the mean bandwidth; each part is estimated at its own."""
+    known = [h for h in chosen if h is not None]
+    if not known:
+        return None
+    return Bandwidth(
+        h=np.mean([b.h for b in known], axis=0),
+        selector=known[0].selector,
+        reason="The mean of the halves' bandwidths. " + " ".join(b.reason for b in known),
+        kink=max(b.kink for b in known),
+        flag=next((b.flag for b in known if b.flag), None),
+    )
+
+
+def _worse(reports: Sequence[Diagnostics]) -> Diagnostics:
+    """Return each check as the part in which it is worse found it."""
+    order = list(Verdict)
+    names = dict.fromkeys(name for report in reports for name in report.names)
+    found: list[Check | str] = [
+        max(
+            (report[name] for report in reports if name in report.names),
+            key=lambda check: order.index(check.verdict),
+        )
+        for name in names
+    ]
+    return Diagnostics.of([*found, *dict.fromkeys(n for report in reports for n in report.notes)])

@@ -1,81 +1,56 @@
-"""What a search over policies needs of a log: propensities, and sums at any parameters."""
+"""The sums of an estimator's terms over the policies of a class, with every scale fixed.
+
+The one place that chooses how they are computed: policies τ = φ(x)'β of one dose, by an estimator
+with a compiled loop, go through that; all else by the estimator's own terms. Rows in memory are
+laid out once, others anew in each pass, which serves all restarts together.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.errors import InvalidArgument
-from titrant.estimators import DirectMethod, SelfNormalized
-from titrant.estimators.form import has_search_loop
-from titrant.evaluation.nuisance import Nuisances
-from titrant.kernels import Boundary, Epanechnikov
-from titrant.learn.setting import TAILS
-from titrant.learn.vector import VectorSearch
-from titrant.optimize import AffineSearch, Second
+from titrant.data import LoggedData
+from titrant.estimators import Rows
+from titrant.estimators.form import has_kernel_weight, has_search_loop
+from titrant.execute import BATCH, OverBatches, add_up
+from titrant.kernels import Scale
+from titrant.learn.setting import one_or_more
+from titrant.optimize import AffineSearch, TermSearch
+from titrant.policies import Clipped, as_policy, doses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from titrant._types import Array
-    from titrant.data import LoggedData
-    from titrant.estimators import Estimator, SmoothedEstimator
-    from titrant.optimize import SearchStatistics
-    from titrant.outcome import CrossFit, DoseTable
-    from titrant.propensity import PropensityModel
+    from titrant.data.source import Source
+    from titrant.estimators import DirectMethod, SmoothedEstimator
+    from titrant.evaluation.nuisance import Nuisances
+    from titrant.execute import Engine
+    from titrant.learn.classes import FittedClass
+    from titrant.optimize import SearchStatistics, Second
+    from titrant.outcome import CrossFit
+    from titrant.policies import Policy
 
-# The propensities that learning starts from.
+    Searched = SmoothedEstimator | DirectMethod
 
-
-def propensities(log: LoggedData, propensity: PropensityModel | None) -> Array:
-    """Return the propensities of the logged doses (n,), from the column or a fitted model.
-
-    They may be 0, where a model gives a dose no chance: what learns from them has a floor.
-    """
-    smallest = float(np.finfo(np.float64).tiny)
-    nuisances = Nuisances.of(log, SelfNormalized(clip=smallest), propensity)
-    q = nuisances.prepare(log).q
-    if q is None:
-        raise InvalidArgument("The log has no propensities and no model was given.")
-    return np.where(q > smallest, q, 0.0)
-
-
-# The sums that a search over policies τ = φ(x)'β, cut to a range, needs of a log.
-#
-# One dose and an estimator with a compiled loop go through that; all else through `vector`.
-
-
-class Ranges(Protocol):
-    """The scales of a search: units, bandwidths and range of each dose (d,)."""
-
-    @property
-    def unit(self) -> Array:
-        """Units of the parameters."""
-
-    @property
-    def h(self) -> Array:
-        """Bandwidths."""
-
-    @property
-    def low(self) -> Array:
-        """The smallest doses a policy may give."""
-
-    @property
-    def high(self) -> Array:
-        """The largest ones."""
+TABULATED = 4096
+"""Rows whose outcome curves are tabulated at a time: tables that stay in cache take half the time
+of those of a whole batch."""
+STEP = 0.02
+"""Of the central differences of an outcome model, in units of the dose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A log of n rows with d doses, and a class with P features, as a search sees them."""
+class PolicySearch:
+    """From any rows of a log with d doses to sums at any parameters of a class."""
 
-    log: LoggedData
-    q: Array
-    """Floored propensities (n,)."""
-    phi: Array
-    """Features (n, P)."""
+    fitted: FittedClass
+    estimator: Searched
+    second: Second
     unit: Array
     """Units of the parameters, one a dose (d,)."""
     h: Array
@@ -83,77 +58,166 @@ class Problem:
     low: Array
     """The smallest doses a policy may give (d,)."""
     high: Array
-    center: float = 0.0
-    """The mean outcome, if an estimator of a user's own is to see outcomes as they were logged."""
+    ends: Array
+    """The doses between which outcome models are tabulated (2, d)."""
+    model: CrossFit | None = None
+    nuisances: Nuisances | None = None
+    """Where the propensities come from, if the estimator uses any."""
     floor: float = 0.0
-    """The floor already applied to q."""
+    """The floor under them."""
+    sign: float = 1.0
+    """−1 if outcomes are shown to the estimator as losses and were logged as rewards."""
+    center: float = 0.0
+    """What outcomes are counted from."""
+    shown_center: float = 0.0
+    """The mean outcome as an estimator of a user's own sees it."""
+
+    @property
+    def units(self) -> Array:
+        """The unit of each parameter (K,): a policy of a user's own has its own."""
+        size = len(self.fitted.penalized)
+        return np.tile(self.unit, size) if self.fitted.affine else np.ones(size)
 
     @property
     def limits(self) -> tuple[float | Array, float | Array]:
         """The range of doses: numbers for one dose, (d,) for several."""
-        if len(self.unit) == 1:
-            return float(self.low[0]), float(self.high[0])
-        return self.low, self.high
+        return one_or_more(self.low), one_or_more(self.high)
 
     def params(self, found: Array) -> Array:
-        """Return the parameters of the class, (P,) or (P, d), from those of the search (P·d,)."""
-        matrix = found.reshape(-1, len(self.unit)) * self.unit
-        return matrix[:, 0] if len(self.unit) == 1 else matrix
+        """Return the parameters of the class, (P,) or (P, d), from those of the search (K,)."""
+        beta = found * self.units
+        several = self.fitted.affine and len(self.unit) > 1
+        return beta.reshape(-1, len(self.unit)) if several else beta
+
+    def over(self, log: Source, engine: Engine) -> Callable[[Array], SearchStatistics]:
+        """Return the sums over a log as a function of parameters (m, K): one pass each."""
+        return self.on(log) if isinstance(log, LoggedData) else Passes(self, log, engine)
+
+    def __call__(self, params: Array, log: LoggedData) -> SearchStatistics:
+        """Return the sums of a block at parameters (m, K)."""
+        blocks = [log] if self.model is None else log.batches(TABULATED)
+        return add_up(lambda block: self.on(block)(params), blocks)
+
+    def on(self, log: LoggedData) -> AffineSearch | TermSearch:
+        """Return the sums of a block as a function of parameters (m, K)."""
+        q = np.ones(len(log)) if self.nuisances is None else self.nuisances.prepare(log).q
+        losses = log.with_outcome(self.sign * log.outcome - self.center)
+        if log.dimension == 1 and self.fitted.affine and has_search_loop(self.estimator):
+            return self._compiled(losses, np.asarray(q))
+        return self._by_terms(losses, np.asarray(q))
+
+    def _compiled(self, log: LoggedData, q: Array) -> AffineSearch:
+        table, logged, smoothing = None, self._predict(log, log.doses[None]), dict[str, Any]()
+        if self.model is not None:
+            from titrant.outcome import DoseTable  # noqa: PLC0415
+
+            fold, ends = self.model.fold(log.first_row, len(log)), self.ends[:, 0].tolist()
+            table = DoseTable.of(self.model, fold, log.context, bounds=ends)
+        if has_kernel_weight(self.estimator):
+            smoothing = {"kernel": self.estimator.kernel, "boundary": self.estimator.boundary}
+        if smoothing and log.bounded:
+            smoothing |= {"lower": log.lower[:, 0].copy(), "upper": log.upper[:, 0].copy()}
+        return AffineSearch(
+            phi=self.fitted.features(log.context) * self.unit[0],
+            t=log.treatment,
+            e=log.outcome - logged[0],
+            q=q,
+            h=float(self.h[0]),
+            low=float(self.low[0]),
+            high=float(self.high[0]),
+            table=table,
+            second=self.second,
+            direct=not smoothing,
+            **smoothing,
+        )
+
+    def _by_terms(self, log: LoggedData, q: Array) -> TermSearch:
+        modeled = self.model is not None
+        rows = Rows(
+            tau=log.doses,  # not read
+            t=log.doses,
+            y=log.outcome,
+            x=log.context,
+            center=self.shown_center,
+            q=q,
+            lower=log.lower if log.bounded else None,
+            upper=log.upper if log.bounded else None,
+            r_logged=self._predict(log, log.doses[None])[0] if modeled else None,
+            first_row=log.first_row,
+            floor=self.floor,
+        )
+        return TermSearch(
+            rows=rows,
+            features=self.fitted.features(log.context),
+            policy=Clipped(self.fitted.searched(self.unit), *self.limits),
+            estimator=self.estimator,
+            scale=Scale.of(self.h, log.dimension),
+            outcome=partial(self._predict, log) if modeled else None,
+            step=STEP * self.unit,
+        )
+
+    def _predict(self, log: LoggedData, tau: Array) -> Array:
+        """Return r̂ (k, n) at k doses (k, n, d) of each row, by the model that has not seen it."""
+        k, n, d = tau.shape
+        if self.model is None:
+            return np.zeros((k, n))
+        # All at once: the models are quick, and calling them is not.
+        fold = np.tile(self.model.fold(log.first_row, n), k)
+        at = tau.reshape(k * n, d) if d > 1 else tau.ravel()
+        return self.model.predict(fold, np.tile(log.context, (k, 1)), at).reshape(k, n)
 
 
-def statistics_of(
-    problem: Problem, estimator: SmoothedEstimator | DirectMethod, second: Second
-) -> Callable[[Array], SearchStatistics]:
-    """Return the function from parameters (m, P·d) to the sums of the estimator's terms."""
-    ends = np.quantile(problem.log.doses, TAILS, axis=0)[:, 0]
-    return search_of(problem, estimator, second, _model(problem.log, estimator), ends)
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The sums over a log that is not in memory as a function of parameters: one pass each."""
+
+    search: PolicySearch
+    log: Source
+    engine: Engine
+
+    def __call__(self, params: Array) -> SearchStatistics:
+        """Return the sums at parameters (m, K)."""
+        task = OverBatches(partial(self.search, params.copy()), BATCH)
+        return self.engine.add_up(task, self.log.partitions)
 
 
-def search_of(
-    problem: Problem,
-    estimator: SmoothedEstimator | DirectMethod,
-    second: Second,
-    model: CrossFit | None,
-    ends: Array,
-) -> AffineSearch | VectorSearch:
-    """Return the same by a fitted model, tabulated between the doses ``ends`` (2,)."""
-    if problem.log.dimension > 1 or not has_search_loop(estimator):
-        return VectorSearch.of(problem, estimator, model)
-    direct = isinstance(estimator, DirectMethod)
-    log, bounded = problem.log, problem.log.bounded and not direct
-    table, logged = (
-        (None, np.zeros(len(log))) if model is None else _tabulated(problem, model, ends)
-    )
-    return AffineSearch(
-        phi=problem.phi * problem.unit[0],
-        t=log.treatment,
-        e=log.outcome - logged,
-        q=problem.q,
-        kernel=Epanechnikov() if isinstance(estimator, DirectMethod) else estimator.kernel,
-        h=float(problem.h[0]),
-        boundary=Boundary.NONE if isinstance(estimator, DirectMethod) else estimator.boundary,
-        lower=log.lower[:, 0].copy() if bounded else None,
-        upper=log.upper[:, 0].copy() if bounded else None,
-        low=float(problem.low[0]),
-        high=float(problem.high[0]),
-        table=table,
-        second=second,
-        direct=direct,
-    )
+# The policy of a class that is nearest to another one, by least squares over all rows.
 
 
-def _model(log: LoggedData, estimator: Estimator) -> CrossFit | None:
-    from titrant.evaluation.nuisance import fitted_outcome  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """R of the QR decomposition of features and doses side by side (n, P + d)."""
 
-    return fitted_outcome(log, estimator)
+    n: int
+    r: Array
+
+    @classmethod
+    def of(cls, n: int, columns: Array) -> Triangle:
+        """Return that of n rows, from their columns or from what is left of them."""
+        return cls(n, np.asarray(np.linalg.qr(columns, mode="r")))
+
+    def __add__(self, other: Triangle) -> Triangle:
+        """Return that of both sets of rows."""
+        return Triangle.of(self.n + other.n, np.vstack([self.r, other.r]))
 
 
-def _tabulated(problem: Problem, model: CrossFit, ends: Array) -> tuple[DoseTable, Array]:
-    """Return r̂(·, x) of each row over the logged range of doses, and r̂(t, x) (n,)."""
-    from titrant.outcome import DoseTable  # noqa: PLC0415
+def nearest(
+    fitted: FittedClass, policy: Policy | None, mean: Array, log: Source, engine: Engine
+) -> tuple[Array, Array]:
+    """Return the parameters (P, d) nearest to a policy, and the mean squares of features (P,).
 
-    log = problem.log
-    low, high = ends.tolist()
-    fold = model.fold(log.first_row, len(log))
-    table = DoseTable.of(model, fold, log.context, bounds=(low, high))
-    return table, model.predict(fold, log.context, log.treatment)
+    Without a policy nearest to the mean dose (d,).
+    """
+    task = OverBatches(partial(_triangle, fitted, policy, mean), BATCH)
+    found: Triangle = engine.add_up(task, log.partitions)
+    phi, tau = np.split(found.r, [found.r.shape[1] - len(mean)], axis=1)
+    first = np.linalg.lstsq(phi, tau, rcond=None)[0]
+    return np.asarray(first, dtype=np.float64), np.sum(phi**2, axis=0) / found.n
+
+
+def _triangle(fitted: FittedClass, policy: Policy | None, mean: Array, log: LoggedData) -> Triangle:
+    tau = np.broadcast_to(mean, log.doses.shape)
+    if policy is not None:
+        tau = doses(as_policy(policy), log.context, log.dimension, log.names)
+    both = np.hstack([fitted.features(log.context), tau])
+    return Triangle.of(len(log), both)

@@ -1,30 +1,99 @@
-"""What a learning procedure is, and the units of a learning problem."""
+"""What learning starts from and ends with: rows with what is known of them, units, a policy."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from titrant.errors import DataError
+from titrant.errors import DataError, InvalidArgument
+from titrant.estimators import SelfNormalized
+from titrant.evaluation.nuisance import Nuisances, contexts, linear_sums
+from titrant.evaluation.survey import quantiles, survey_of
+from titrant.execute import as_engine
+from titrant.learn.halves import half_of
 from titrant.policies import Clipped, Constant
 from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
+    from concurrent.futures import Executor
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.learn.classes import FittedClass, Limits, PolicyClass
+    from titrant.data.source import Source
+    from titrant.evaluation.survey import Survey
+    from titrant.execute import Engine
+    from titrant.learn.classes import DoseLimits, FittedClass, PolicyClass
     from titrant.optimize import Solution
     from titrant.policies import Policy
+    from titrant.propensity import PropensityModel
+    from titrant.propensity.gaussian import Affine
 
     Progress = Callable[[str, int, int], None]
     """Called with the stage, steps done and steps in all."""
 
-# What a learning procedure is: from a log to a policy, with the reasons for it.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingLog:
+    """A log to learn from, in memory or not: what is known of it, and where it is worked on."""
+
+    log: Source
+    survey: Survey
+    engine: Engine
+    propensity: PropensityModel | None = None
+    """The model of f(t | x), unless the log's own column or the default one is used."""
+    maximize: bool = False
+    """Whether the outcome is a reward."""
+    checkpoint: str | os.PathLike[str] | None = None
+    """The folder that keeps the state of a search."""
+
+    @classmethod
+    def of(
+        cls,
+        log: Source,
+        *,
+        propensity: PropensityModel | None = None,
+        maximize: bool = False,
+        executor: Executor | Engine | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Return a log with its survey."""
+        engine = as_engine(executor, log)
+        return cls(
+            log=log,
+            survey=survey_of(log, engine),
+            engine=engine,
+            propensity=propensity,
+            maximize=maximize,
+            checkpoint=checkpoint,
+        )
+
+    def halves(self, seed: int) -> tuple[Self, Self]:
+        """Return two halves of the rows, drawn by a hash of their numbers."""
+        return self._part(half_of(self.log, 0, seed)), self._part(half_of(self.log, 1, seed))
+
+    def _part(self, log: Source) -> Self:
+        return replace(self, log=log, survey=survey_of(log, self.engine))
+
+    def losses(self) -> LoggedData:
+        """Return the rows that are in memory, all or a sample, rewards as losses."""
+        rows = self.survey.sample.log
+        return rows.with_outcome(-rows.outcome) if self.maximize else rows
+
+    def propensities(self) -> Array:
+        """Return the propensities of the rows in memory (n,), from the column or a fitted model.
+
+        They may be 0, where a model gives a dose no chance: what learns from them has a floor.
+        """
+        rows, smallest = self.survey.sample.log, float(np.finfo(np.float64).tiny)
+        q = Nuisances.of(rows, SelfNormalized(clip=smallest), self.propensity).prepare(rows).q
+        if q is None:
+            raise InvalidArgument("The log has no propensities and no model was given.")
+        return np.where(q > smallest, q, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +116,13 @@ class Learned:
 
 
 class Procedure(ABC):
-    """A way from a log of losses to a policy."""
+    """A way from a log to a policy."""
 
     @abstractmethod
     def learn(
-        self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
+        self, training: TrainingLog, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
-        """Return the policy of the class with the least estimated loss.
-
-        ``q`` (n,) are the propensities of the logged doses, not floored.
-        """
+        """Return the policy of the class with the best estimated value."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -86,7 +152,9 @@ class Units:
     high: float
 
     @classmethod
-    def of(cls, log: LoggedData, limits: Limits = (-np.inf, np.inf), *, tails: bool = True) -> Self:
+    def of(
+        cls, log: LoggedData, limits: DoseLimits = (-np.inf, np.inf), *, tails: bool = True
+    ) -> Self:
         """Return the units of a log with one treatment, for a class with these limits."""
         low, high = dose_range(log, limits, tails=tails)
         s = float(dose_sd(log)[0])
@@ -97,7 +165,7 @@ class Units:
         return cut(fitted.policy(params * self.dose_sd), self.low, self.high)
 
 
-def dose_range(log: LoggedData, limits: Limits, *, tails: bool) -> tuple[Array, Array]:
+def dose_range(log: LoggedData, limits: DoseLimits, *, tails: bool) -> tuple[Array, Array]:
     """Return the smallest and largest doses (d,) that a learned policy may give.
 
     They are within the limits of the class, possible in every row, and with ``tails`` between the
@@ -108,7 +176,7 @@ def dose_range(log: LoggedData, limits: Limits, *, tails: bool) -> tuple[Array, 
 
 
 def range_between(
-    possible: tuple[Array, Array], limits: Limits, ends: Array | None
+    possible: tuple[Array, Array], limits: DoseLimits, ends: Array | None
 ) -> tuple[Array, Array]:
     """Return the same from the doses possible in every row (d,) and quantiles of them (2, d)."""
     low, high = np.maximum(possible[0], limits[0]), np.minimum(possible[1], limits[1])
@@ -129,17 +197,66 @@ def range_between(
     return low, high
 
 
+def dose_scales(training: TrainingLog) -> tuple[Array, Array]:
+    """Return s (d,), the sd of doses given contexts, and quantiles of the doses (2, d).
+
+    Of more rows than are in memory by sums over all of them and exact quantiles.
+    """
+    from titrant.outcome.standard import MIDDLE, without_strays  # noqa: PLC0415
+
+    survey, d = training.survey, training.log.dimension
+    if survey.sample.whole:
+        rows = survey.sample.log
+        return dose_sd(rows), np.quantile(rows.doses, TAILS, axis=0)
+    _check_rows(survey.n, len(training.log.names))
+    mean, sd = _regression(survey, d)
+    levels = sorted({*TAILS, *MIDDLE})
+    column = DosesAndResiduals(mean)
+    found = quantiles(training.log, survey.sample, training.engine, column, levels)
+    at = dict(zip(levels, found, strict=True))
+    s = without_strays(sd, np.stack([at[level][d:] for level in MIDDLE]))
+    _check_varied(s, survey.dose_ends[1] - survey.dose_ends[0])
+    return s, np.stack([at[level][:d] for level in TAILS])
+
+
+@dataclass(frozen=True, slots=True)
+class DosesAndResiduals:
+    """The doses (n, d) and beside them what least squares leaves of them."""
+
+    mean: Affine
+
+    def __call__(self, log: LoggedData) -> Array:
+        """Return the columns (n, 2d)."""
+        fit = self.mean.predict(contexts(log)).reshape(log.doses.shape)
+        return np.hstack([log.doses, log.doses - fit])
+
+
+def _regression(survey: Survey, d: int) -> tuple[Affine, Array]:
+    """Return the least squares of d doses on the contexts, and the sd (d,) of what is left.
+
+    By sums over all rows; by the rows drawn, where values of contexts are held.
+    """
+    if survey.as_they_are:
+        mean, squares = linear_sums(survey.sums, d).regression()
+        return mean, np.sqrt(np.maximum(np.diagonal(squares), 0.0) / survey.n)
+    from titrant.propensity.gaussian import Affine  # noqa: PLC0415
+
+    log = survey.sample.log
+    fit = Affine.least_squares(log.context, log.doses)
+    return fit, (log.doses - fit.predict(log.context)).std(axis=0)
+
+
 def dose_sd(log: LoggedData) -> Array:
     """Return s (d,), the sd of each dose after least squares on the context."""
     from titrant.outcome.standard import residual_sd  # noqa: PLC0415
 
-    check_rows(*log.context.shape)
+    _check_rows(*log.context.shape)
     s = residual_sd(log.context, log.doses)
-    check_varied(s, np.ptp(log.doses, axis=0))
+    _check_varied(s, np.ptp(log.doses, axis=0))
     return s
 
 
-def check_rows(n: int, p: int) -> None:
+def _check_rows(n: int, p: int) -> None:
     """Refuse n rows with p contexts that leave nothing to learn from."""
     if n <= p + 1:
         raise DataError(
@@ -148,7 +265,7 @@ def check_rows(n: int, p: int) -> None:
         )
 
 
-def check_varied(s: Array, extent: Array) -> None:
+def _check_varied(s: Array, extent: Array) -> None:
     """Refuse doses of which the context leaves an sd of s (d,), next to nothing of their range."""
     if np.any(s <= NEGLIGIBLE * extent):
         raise DataError(
@@ -169,6 +286,11 @@ def cut(policy: Policy, low: float | Array, high: float | Array) -> Policy:
     if np.all(np.isinf(low)) and np.all(np.isinf(high)):
         return policy
     return Clipped(policy, low, high)
+
+
+def one_or_more(doses: Array) -> float | Array:
+    """Return a number for one dose, and (d,) for several."""
+    return float(doses[0]) if len(doses) == 1 else doses
 
 
 def _listed(doses: Array) -> str:

@@ -8,141 +8,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.bandwidth import Bandwidth
 from titrant.errors import DataError, InvalidArgument
-from titrant.inference.base import Inference, StudentInterval
-from titrant.inference.diagnostics import Check, Diagnostics, Verdict
-from titrant.inference.results import Comparison, Estimate
 from titrant.learn.candidates import (
     CANDIDATES,
     Candidate,
-    HeldOut,
+    HeldOutScores,
+    LearningRows,
     learn_candidates,
     scores,
     weights_of,
 )
-from titrant.learn.rows import LearningRows
 from titrant.learn.setting import Learned, Procedure, Units
 from titrant.learn.tables import DOSES, CrossTables
 from titrant.optimize import Constraint, Free
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.inference.base import Interval
     from titrant.learn.classes import PolicyClass
-    from titrant.learn.setting import Progress
+    from titrant.learn.setting import Progress, TrainingLog
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
-
-# One comparison from several on rows that have nothing in common.
-
-
-def pooled(shares: Array, parts: Sequence[StudentInterval]) -> StudentInterval:
-    """Return the interval of Σ share·center over independent parts, Welch's degrees of freedom.
-
-    With vₖ = (shareₖ·seₖ)²: se² = Σvₖ, ν = (Σvₖ)²/Σ(vₖ²/νₖ).
-    """
-    variances = shares**2 * np.array([part.se**2 for part in parts])
-    degrees = np.array([part.degrees for part in parts])
-    total = float(variances.sum())
-    spread = float(np.sum(variances**2 / degrees))
-    return StudentInterval(
-        float(shares @ [part.center for part in parts]),
-        total**0.5,
-        total**2 / spread if spread > 0 else float(degrees.min()),
-        f"{parts[0].method}, two halves",
-        next((part.note for part in parts if part.note), None),
-    )
-
-
-def student(interval: Interval) -> StudentInterval:
-    """Return a t interval as it is; no other kind can be pooled."""
-    if not isinstance(interval, StudentInterval):
-        raise TypeError(f"halves are graded by t intervals, not by {type(interval).__name__}")
-    return interval
-
-
-def shares_of(parts: Sequence[Comparison]) -> Array:
-    """Return the share of all rows that each part has."""
-    rows = np.array([next(iter(part.estimates.values())).rows for part in parts], dtype=np.float64)
-    return np.asarray(rows / rows.sum())
-
-
-@dataclass(frozen=True, slots=True)
-class PooledInference(Inference):
-    """The intervals of several parts, each pooled."""
-
-    parts: tuple[Inference, ...]
-    shares: Array
-
-    def interval(self, i: int) -> StudentInterval:
-        """Return the interval of estimate i."""
-        return pooled(self.shares, [student(part.interval(i)) for part in self.parts])
-
-    def contrast(self, a: int, b: int) -> StudentInterval:
-        """Return the interval of a − b, paired within each part."""
-        return pooled(self.shares, [student(part.contrast(a, b)) for part in self.parts])
-
-
-def pooled_comparison(parts: Sequence[Comparison]) -> Comparison:
-    """Return the mean of comparisons of like-named policies, weighted by their rows."""
-    shares = shares_of(parts)
-    inference = PooledInference(tuple(part.inference for part in parts), shares)
-    estimates = [
-        _estimate([part[name] for part in parts], shares, inference.interval(i))
-        for i, name in enumerate(parts[0].names)
-    ]
-    return Comparison(
-        estimates={e.policy: e for e in estimates},
-        covariance=np.tensordot(shares**2, np.stack([part.covariance for part in parts]), axes=1),
-        inference=inference,
-    )
-
-
-def _estimate(parts: Sequence[Estimate], shares: Array, interval: StudentInterval) -> Estimate:
-    return Estimate(
-        policy=parts[0].policy,
-        value=float(shares @ [part.value for part in parts]),
-        se=float(np.sqrt(np.sum((shares * [part.se for part in parts]) ** 2))),
-        rows=sum(part.rows for part in parts),
-        ess=float(sum(part.ess for part in parts)),
-        method=parts[0].method,
-        bandwidth=_bandwidth([part.bandwidth for part in parts]),
-        confidence=interval,
-        diagnostics=_worse([part.diagnostics for part in parts]),
-    )
-
-
-def _bandwidth(chosen: Sequence[Bandwidth | None]) -> Bandwidth | None:
-    """Return the mean bandwidth; each part is estimated at its own."""
-    known = [h for h in chosen if h is not None]
-    if not known:
-        return None
-    return Bandwidth(
-        h=np.mean([b.h for b in known], axis=0),
-        selector=known[0].selector,
-        reason="The mean of the halves' bandwidths. " + " ".join(b.reason for b in known),
-        kink=max(b.kink for b in known),
-        flag=next((b.flag for b in known if b.flag), None),
-    )
-
-
-def _worse(reports: Sequence[Diagnostics]) -> Diagnostics:
-    """Return each check as the part in which it is worse found it."""
-    order = list(Verdict)
-    names = dict.fromkeys(name for report in reports for name in report.names)
-    found: list[Check | str] = [
-        max(
-            (report[name] for report in reports if name in report.names),
-            key=lambda check: order.index(check.verdict),
-        )
-        for name in names
-    ]
-    return Diagnostics.of([*found, *dict.fromkeys(n for report in reports for n in report.notes)])
-
 
 # The default procedure, stacked DR: every choice is made from the log.
 #
@@ -189,17 +76,26 @@ class StackedDR(Procedure):
             raise _check.invalid("candidates", "StackedDR", "at least one", self.candidates)
 
     def learn(
-        self, log: LoggedData, q: Array, policy_class: PolicyClass, progress: Progress
+        self, training: TrainingLog, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
-        """Return the averaged candidates, or the best alone where the average scores worse."""
+        """Return the averaged candidates, or the best alone where the average scores worse.
+
+        Of a log that is not in memory they are learned from the sample of its rows.
+        """
+        log = training.losses()
         if log.dimension > 1:
             raise InvalidArgument(
                 f"`StackedDR` learns one dose; the log has {log.dimension}. "
                 "Use `PolicyLearner(procedure=CPO(...))` for vector doses."
             )
-        n = len(log)
-        if n > self.most_rows:
-            drawn = np.random.default_rng(self.seed).choice(n, self.most_rows, replace=False)
+        if not policy_class.on(log).affine:
+            raise InvalidArgument(
+                "`StackedDR` averages policies by their parameters, which takes a class that is "
+                f"linear in them; got {policy_class!r}. Use `PolicyLearner(procedure=CPO(...))`."
+            )
+        q = training.propensities()
+        if len(log) > self.most_rows:
+            drawn = np.random.default_rng(self.seed).choice(len(log), self.most_rows, replace=False)
             drawn.sort()
             log, q = log.rows(drawn), q[drawn]
         self._check_rows(len(log))
@@ -212,7 +108,7 @@ class StackedDR(Procedure):
         models = self._models()
         tables = self._tables(models, losses, units, progress)
         held_out = self._held_out(tables, rows, units, progress)
-        stack = tables.without_own.weights(rows.y)
+        stack = tables.without_own.weights(losses.outcome)
         learned = rows.with_curves(tables.without_own.stacked(stack))
         params, solutions = learn_candidates(self.candidates, learned, units, self.constraint)
         progress("candidates", self.folds + 1, self.folds + 1)
@@ -228,7 +124,7 @@ class StackedDR(Procedure):
                 "folds": self.folds,
                 "seed": self.seed,
                 "learned_on": len(log),
-                "rows": n,
+                "rows": training.survey.n,
             },
         )
 
@@ -257,25 +153,25 @@ class StackedDR(Procedure):
 
     def _held_out(
         self, tables: CrossTables, rows: LearningRows, units: Units, progress: Progress
-    ) -> HeldOut:
+    ) -> HeldOutScores:
         """Learn all candidates without each fold and score them on it."""
-        score = np.empty((len(self.candidates), len(rows.t)))
+        score = np.empty((len(self.candidates), len(rows.phi)))
         parts = []
         for k, without in enumerate(tables.without_both):
             train, test = np.flatnonzero(tables.fold != k), np.flatnonzero(tables.fold == k)
             seen = without.only(train)
-            stack = seen.weights(rows.y[train])
-            learned = rows.only(train).with_curves(seen.stacked(stack))
+            stack = seen.weights(rows.rows.y[train])
+            learned = rows.only(train, seen.stacked(stack))
             params, _ = learn_candidates(self.candidates, learned, units, self.constraint)
-            graded = rows.only(test).with_curves(tables.without_own.only(test).stacked(stack))
+            graded = rows.only(test, tables.without_own.only(test).stacked(stack))
             score[:, test] = scores(params, graded, units)
             parts.append((test, params, graded))
             progress("candidates", k + 1, self.folds + 1)
         weights = weights_of(score)
-        average = np.empty(len(rows.t))
+        average = np.empty(len(rows.phi))
         for test, params, graded in parts:
             average[test] = scores((weights @ params)[None], graded, units)[0]
-        return HeldOut(score, weights, average)
+        return HeldOutScores(score, weights, average)
 
     def _models(self) -> dict[str, OutcomeModel]:
         from titrant.outcome import as_outcome_model, library  # noqa: PLC0415

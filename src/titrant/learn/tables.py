@@ -99,7 +99,7 @@ class CrossTables:
         for done, left_out in enumerate(tasks):
             out = np.isin(fold, left_out)
             rows = np.flatnonzero(out)
-            part = predict(models, log, np.flatnonzero(~out), rows, grid)
+            part = fit_and_predict(models, log, np.flatnonzero(~out), rows, grid)
             progress("outcome models", done + 1, len(tasks))
             if len(left_out) == 1:
                 _store(own, part, rows, np.ones(len(rows), dtype=bool))
@@ -109,7 +109,7 @@ class CrossTables:
         return cls(fold, own, tuple(both))
 
 
-def predict(
+def fit_and_predict(
     models: Mapping[str, OutcomeModel],
     log: LoggedData,
     train: NDArray[np.intp],

@@ -1,10 +1,11 @@
 """Room 9, optimize: the best policy of a class, by an objective made of the same terms."""
 
+from titrant.optimize.affine import AffineSearch
 from titrant.optimize.constraints import Ball, Box, Constraint, Free, Scaled, paper_box
 from titrant.optimize.exact_line import exact_line
 from titrant.optimize.lbfgs import LBFGS, Checkpoint, Solution, Status
 from titrant.optimize.objective import Objective, PolicyObjective
-from titrant.optimize.sums import AffineSearch, SearchStatistics, Second, search_statistics, stacked
+from titrant.optimize.sums import SearchStatistics, Second, TermSearch, search_statistics, stacked
 
 __all__ = [
     "LBFGS",
@@ -21,6 +22,7 @@ __all__ = [
     "Second",
     "Solution",
     "Status",
+    "TermSearch",
     "exact_line",
     "paper_box",
     "search_statistics",

@@ -120,6 +120,14 @@ def limits_of(constraint: Constraint, size: int) -> Limits | None:
     return None
 
 
+def ties_no_parameters(constraint: Constraint) -> bool:
+    """Whether each parameter is constrained by itself, so that each may have a unit of its own.
+
+    Of a set known by its projection nobody knows.
+    """
+    return type(constraint) in (Free, Box)
+
+
 def _rescaled(inside: Limits, scale: float | Array) -> Limits:
     limits, radius = inside
     limits[:2] /= scale

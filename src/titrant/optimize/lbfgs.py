@@ -15,7 +15,7 @@ from titrant import _check
 from titrant._writing import draft
 from titrant.errors import DataError, ExecutionError
 from titrant.optimize.constraints import Constraint, Free, limits_of
-from titrant.optimize.projected import ProjectedRuns, check_members
+from titrant.optimize.projected import ProjectedRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from titrant.optimize.objective import Objective
 
     Arrays = Sequence[NDArray[Any]]
-    State = tuple[Array, Array, Array, NDArray[np.int64], Array, float]
-    """That of the runs, see `compiled.steps`; the limits of the set, and its radius."""
+    Tolerances = tuple[float, float, int]
+    """Of the gradient and of the value, and the number of steps."""
 
 # What a search returns: the best point found, and a status that is a value, not an exception.
 
@@ -189,116 +189,112 @@ class LBFGS:
     def minimize(self, objective: Objective, starts: Array) -> Solution:
         """Return the best end over all starts (m, P)."""
         known = limits_of(self.constraint, starts.shape[1])
+        runs: CompiledRuns | ProjectedRuns
         if known is None:
-            return self._project(objective, starts)
-        runs = Runs.at(starts, self.memory)
-        state = (*runs.state, known[0], float(known[1]))
-        told = self.progress is not None or self.checkpoint is not None
-        rows = None if told else objective.in_memory
-        if rows is None:
-            evaluations = self._by_rounds(objective, starts, runs, state)
+            runs = ProjectedRuns.at(starts, self.constraint)
         else:
-            evaluations = self._descend(rows, runs, state)
-        return runs.solution(starts, evaluations)
+            runs = CompiledRuns.at(starts, self.memory, known)
+            told = self.progress is not None or self.checkpoint is not None
+            if not told and objective.in_memory is not None:
+                evaluations = runs.descend(self._tolerances, *objective.in_memory)
+                return _best_of(runs, starts, evaluations)
+        return _best_of(runs, starts, self._by_rounds(objective, starts, runs))
 
-    def _descend(self, rows: tuple[Any, ...], runs: Runs, state: State) -> int:
-        """Take all runs to their ends in compiled code; return the number of evaluations."""
-        from titrant.optimize.compiled.search import descend  # noqa: PLC0415  (numba)
+    def _by_rounds(
+        self, objective: Objective, starts: Array, runs: CompiledRuns | ProjectedRuns
+    ) -> int:
+        """Take all runs to their ends, one call of the objective a round; return the evaluations.
 
-        _, evaluations = descend(state, self._tolerances, runs.points, runs.index, *rows)
-        return int(evaluations)
-
-    def _by_rounds(self, objective: Objective, starts: Array, runs: Runs, state: State) -> int:
-        """Do the same with one call of the objective a round, and tell about each."""
-        from titrant.optimize.compiled.steps import propose, receive  # noqa: PLC0415  (numba)
-
+        The state is kept and the user told after each round.
+        """
         done = np.zeros(2, dtype=np.int64)  # rounds and evaluations
-        file = self._resume(starts, f"{state[5]} {state[4].tolist()}", (*runs.state, done))
-        while active := propose(*state, runs.points, runs.index):
-            f, g = map(np.ascontiguousarray, objective(runs.points[:active]))
-            best = receive(*state, runs.index[:active], f, g, self._tolerances)
-            self._tell(done, active, best, file, runs.state)
+        state, file = (*runs.state, done), None
+        if self.checkpoint is not None:
+            numbers = (self.steps, self.memory, self.gradient_tolerance, self.value_tolerance)
+            file = self.checkpoint.file(starts, f"{numbers} {runs.within}")
+            Checkpoint.load(file, state)
+        while active := len(points := runs.propose()):
+            best = runs.receive(*objective(points), self._tolerances)
+            done += 1, active
+            if file is not None:
+                Checkpoint.save(file, state)
+            if self.progress is not None:
+                self.progress(int(done[0]), float(best))
         return int(done[1])
 
-    def _project(self, objective: Objective, starts: Array) -> Solution:
-        """Return the best end inside a set that is known by its projection alone."""
-        runs = ProjectedRuns.at(starts, self.constraint)
-        done = np.zeros(2, dtype=np.int64)
-        file = self._resume(starts, repr(self.constraint), (*runs.state, done))
-        while active := len(trials := runs.trials()):
-            best = runs.receive(*objective(trials), self._tolerances)
-            self._tell(done, active, best, file, runs.state)
-        ends = runs.vectors[:, 0]
-        check_members(self.constraint, ends)
-        return best_of(ends, runs.numbers[:, 0], runs.counts[:, 0], starts, int(done[1]))
-
-    def _tell(
-        self,
-        done: NDArray[np.int64],
-        active: int,
-        best: float,
-        file: Path | None,
-        state: tuple[NDArray[Any], ...],
-    ) -> None:
-        """Count a round, keep the state and tell about it."""
-        done += 1, active
-        if file is not None:
-            Checkpoint.save(file, (*state, done))
-        if self.progress is not None:
-            self.progress(int(done[0]), float(best))
-
     @property
-    def _tolerances(self) -> tuple[float, float, int]:
+    def _tolerances(self) -> Tolerances:
         return float(self.gradient_tolerance), float(self.value_tolerance), self.steps
-
-    def _resume(self, starts: Array, limits: str, state: tuple[NDArray[Any], ...]) -> Path | None:
-        """Fill the state with what was kept of this search, and return where it is kept."""
-        if self.checkpoint is None:
-            return None
-        numbers = (self.steps, self.memory, self.gradient_tolerance, self.value_tolerance)
-        file = self.checkpoint.file(starts, f"{numbers} {limits}")
-        Checkpoint.load(file, state)
-        return file
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """The state of m runs with P parameters, and room for one round's trials."""
+class CompiledRuns:
+    """The state of m runs with P parameters inside a box or a ball, and room for their trials."""
 
     state: tuple[Array, Array, Array, NDArray[np.int64]]
     """See `compiled.steps`."""
+    limits: tuple[Array, float]
     points: Array
     """Trial points (m, P), those of running runs first."""
     index: NDArray[np.int64]
     """Their runs (m,)."""
+    active: NDArray[np.int64]
+    """How many there are (1,)."""
 
     @classmethod
-    def at(cls, starts: Array, memory: int) -> Runs:
+    def at(cls, starts: Array, memory: int, limits: tuple[Array, float]) -> CompiledRuns:
         """Return runs that are about to begin at starts (m, P)."""
         m, p = starts.shape
         vectors, numbers = np.zeros((m, 6, p)), np.zeros((m, 10))
         vectors[:, 0] = starts
         numbers[:, 0] = np.inf
         pairs, counts = np.zeros((m, 2, memory, p)), np.zeros((m, 6), dtype=np.int64)
-        return cls((vectors, pairs, numbers, counts), np.zeros((m, p)), np.zeros(m, dtype=np.int64))
+        index, active = np.zeros(m, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return cls((vectors, pairs, numbers, counts), limits, np.zeros((m, p)), index, active)
 
-    def solution(self, starts: Array, evaluations: int) -> Solution:
-        """Return the best of all runs; the first start if the objective is finite at none."""
+    @property
+    def within(self) -> str:
+        """The set, as it belongs to what a search is about."""
+        return f"{self.limits[1]} {self.limits[0].tolist()}"
+
+    def propose(self) -> Array:
+        """Return the next point (a, P) of each running run."""
+        from titrant.optimize.compiled.steps import propose  # noqa: PLC0415  (numba)
+
+        self.active[0] = propose(self.state, self.limits, self.points, self.index)
+        return self.points[: self.active[0]]
+
+    def receive(self, f: Array, g: Array, tolerances: Tolerances) -> float:
+        """Take in values (a,) and gradients (a, P) at the trials; return the best value so far."""
+        from titrant.optimize.compiled.steps import receive  # noqa: PLC0415  (numba)
+
+        index = self.index[: self.active[0]]
+        f, g = np.ascontiguousarray(f), np.ascontiguousarray(g)
+        return float(receive(self.state, self.limits, index, f, g, tolerances))
+
+    def descend(self, tolerances: Tolerances, *rows: Any) -> int:  # noqa: ANN401
+        """Take all runs to their ends in compiled code; return the number of evaluations."""
+        from titrant.optimize.compiled.search import descend  # noqa: PLC0415  (numba)
+
+        room = (self.points, self.index)
+        return int(descend(self.state, self.limits, tolerances, *room, *rows))
+
+    def ends(self) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Return where the runs ended (m, P), the values there (m,) and how they ended (m,)."""
         vectors, _, numbers, counts = self.state
-        return best_of(vectors[:, 0], numbers[:, 0], counts[:, 0], starts, evaluations)
+        return vectors[:, 0].copy(), numbers[:, 0].copy(), counts[:, 0]
 
 
-def best_of(
-    ends: Array, values: Array, statuses: NDArray[np.int64], starts: Array, evaluations: int
-) -> Solution:
-    """Return the best of m runs that ended at points (m, P) with values (m,)."""
+def _best_of(runs: CompiledRuns | ProjectedRuns, starts: Array, evaluations: int) -> Solution:
+    """Return the best of all runs; the first start if the objective is finite at none."""
+    ends, values, statuses = runs.ends()
     best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
     return Solution(
         params=ends[best].copy(),
         value=float(values[best]),
         status=_STATUS[statuses[best]],
         starts=starts,
-        ends=ends.copy(),
-        values=values.copy(),
+        ends=ends,
+        values=values,
         evaluations=evaluations,
     )

@@ -3,13 +3,13 @@
     ±v̂(β) + λ·SE(β) + Σⱼ ridgeⱼ·(βⱼ − center_j)² + strength·max(0, floor/ESS(β) − 1)²
 
 Everything is a function of the sums in `SearchStatistics`, for any number of candidates at once.
+`titrant.optimize.compiled.search` is its compiled twin.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from titrant.estimators.form import (
     is_ratio,
     values_of,
 )
-from titrant.optimize.sums import AffineSearch, Second
+from titrant.optimize.affine import AffineSearch
+from titrant.optimize.sums import Second
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,23 +32,7 @@ if TYPE_CHECKING:
     from titrant.estimators import Estimator
     from titrant.optimize.sums import SearchStatistics
 
-_NONE = np.zeros((0, 0, 0))
-
-
-@cache
-def compiled_chain() -> Callable[..., tuple[Array, Array, Array]]:
-    """Return the compiled chain rule, which loads numba; looked up once."""
-    from titrant.optimize.compiled.search import penalized  # noqa: PLC0415
-
-    return penalized
-
-
-@cache
-def compiled_evaluate() -> Callable[..., tuple[Array, Array]]:
-    """Return the compiled objective of rows in memory, which loads numba; looked up once."""
-    from titrant.optimize.compiled.search import evaluate  # noqa: PLC0415
-
-    return evaluate
+    Factors = tuple[float, float, float, float]
 
 
 class Objective(ABC):
@@ -107,15 +92,12 @@ class PolicyObjective(Objective):
         Where no row is near a policy, an estimate may not exist: its value is then not finite.
         """
         if self._in_memory is not None:
-            return compiled_evaluate()(np.ascontiguousarray(params), *self._in_memory)
+            from titrant.optimize.compiled.search import objective  # noqa: PLC0415  (numba)
+
+            return objective(np.ascontiguousarray(params), *self._in_memory)
         sums = self.statistics(params)
-        mean = sums.mean
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            values, slopes = values_of(self.estimator, mean), self.estimator.gradient(mean)
-            hessian = self.estimator.hessian(mean) if self.se_weight else _NONE
-            value, by_z, by_zz = compiled_chain()(
-                sums.n, values, slopes, hessian, sums.z, sums.zz, self._factors
-            )
+            value, by_z, by_zz = penalized(sums, self.estimator, self._factors)
             gradient = sums.pull(by_z, by_zz)
         if np.any(self.ridge):
             away = params - self.ridge_center
@@ -129,7 +111,7 @@ class PolicyObjective(Objective):
         return self._in_memory
 
     @property
-    def _factors(self) -> tuple[float, float, float, float]:
+    def _factors(self) -> Factors:
         """The sign, λ, the floor and its strength."""
         sign = -1.0 if self.maximize else 1.0
         weight = self.se_weight / self.scale
@@ -141,7 +123,39 @@ class PolicyObjective(Objective):
         if not (known and isinstance(search, AffineSearch) and search.fits_in_memory):
             return None
         n, size = search.phi.shape
-        normalized = is_ratio(estimator)
-        terms = (n, normalized, estimator.size, float(search.center))
+        shape = (n, is_ratio(estimator), float(search.center))
         ridge = [np.array(np.broadcast_to(a, size)) for a in (self.ridge, self.ridge_center)]
-        return search.packed, (terms, self._factors, *ridge)
+        return search.packed, (shape, self._factors, *ridge)
+
+
+def penalized(
+    sums: SearchStatistics, estimator: Estimator, factors: Factors
+) -> tuple[Array, Array, Array]:
+    """Return sign·v + λ·SE + strength·max(0, floor/ESS − 1)² and its slopes in Σz and Σzz'.
+
+    With g and H the gradient and the Hessian of v in the mean terms, o = z/n and C = zz/n − oo':
+    SE² = g'Cg/n, whose slopes are 2(HCg − (g'o)g)/n² in z and gg'/n² in zz. ESS = (Σw)²/Σw², w the
+    last term. factors are the sign, λ, the floor and its strength; returns (m,), (m, k), (m, k, k).
+    """
+    sign, weight, floor, strength = factors
+    n, mean = sums.n, sums.mean
+    g = estimator.gradient(mean)
+    value, by_z, by_zz = sign * values_of(estimator, mean), sign * g / n, np.zeros_like(sums.zz)
+    if weight:
+        o = sums.z / n
+        cg = np.sum((sums.zz / n - o[:, :, None] * o[:, None]) * g[:, None], axis=2)
+        se = np.sqrt(np.maximum(np.sum(g * cg, axis=1), 0.0) / n)
+        scale = (weight / (2.0 * n * n * np.maximum(se, 1e-300)))[:, None]
+        hcg = np.sum(estimator.hessian(mean) * cg[:, None], axis=2)
+        value = value + weight * se
+        by_z = by_z + 2.0 * scale * (hcg - np.sum(g * o, axis=1, keepdims=True) * g)
+        by_zz = scale[:, :, None] * g[:, :, None] * g[:, None]
+    if floor:
+        w, w2 = sums.z[:, -1], sums.zz[:, -1, -1]
+        # Without any weight the effective sample size is 0.
+        short = np.where(w == 0.0, np.inf, np.maximum(floor * w2 / w**2 - 1.0, 0.0))
+        scale = np.where(w == 0.0, 0.0, 2.0 * strength * short * floor / w**2)
+        value = value + np.where(w == 0.0, np.inf, strength * short**2)
+        by_zz[:, -1, -1] += scale
+        by_z[:, -1] -= np.where(w == 0.0, 0.0, 2.0 * scale * w2 / w)
+    return value, by_z, by_zz

@@ -78,11 +78,21 @@ class ProjectedRuns:
         return self.vectors, self.hessians, self.numbers, self.counts
 
     @property
+    def within(self) -> str:
+        """The set, as it belongs to what a search is about."""
+        return repr(self.constraint)
+
+    def ends(self) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Return where the runs ended (m, P), the values there (m,) and how they ended (m,)."""
+        check_members(self.constraint, self.vectors[:, X])
+        return self.vectors[:, X].copy(), self.numbers[:, F].copy(), self.counts[:, STATUS]
+
+    @property
     def running(self) -> NDArray[np.intp]:
         """The runs that have not ended."""
         return np.flatnonzero(self.counts[:, STATUS] == RUNNING)
 
-    def trials(self) -> Array:
+    def propose(self) -> Array:
         """Return the next point (a, P) of each running run."""
         run = self.running
         step = self.numbers[run, STEP, None]
@@ -90,7 +100,7 @@ class ProjectedRuns:
 
     def receive(self, f: Array, g: Array, tolerances: tuple[float, float, int]) -> float:
         """Take in values (a,) and gradients (a, P) at the trials; return the best value so far."""
-        for j, point, value, slope in zip(self.running, self.trials(), f, g, strict=True):
+        for j, point, value, slope in zip(self.running, self.propose(), f, g, strict=True):
             before = float(self.numbers[j, F])
             if self._accepts(j, point, value, slope):
                 self._move(j, point, value, slope)

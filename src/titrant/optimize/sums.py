@@ -2,32 +2,36 @@
 
 The slope of a term in β is its slope in the dose times ∂τ/∂β, summed by the policy's
 vector-Jacobian product. These sums add up over blocks of rows like all else, so a search runs
-wherever an evaluation runs.
+wherever an evaluation runs. Here they are defined, by the estimator's own terms and for any policy
+with parameters; `titrant.optimize.affine` has the compiled twin.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant import _check
-from titrant.kernels import Boundary
-from titrant.kernels.polynomial import polynomial
+from titrant.policies import ParametricPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Sequence
 
     from titrant._types import Array
     from titrant.estimators import Estimator, Rows
-    from titrant.kernels import Kernel, Scale
-    from titrant.outcome.table import DoseTable
-    from titrant.policies import ParametricPolicy
+    from titrant.kernels import Scale
+
+
+class Second(IntEnum):
+    """Which second moments a search asks for."""
+
+    NONE = 0
+    WEIGHTS = 1
+    """Σw², for an ESS floor."""
+    ALL = 2
+    """All products of terms, for a penalty on the standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,9 @@ class SearchStatistics:
 
     def pull(self, by_z: Array, by_zz: Array) -> Array:
         """Return the gradients (m, P) of functions of the sums with slopes (m, k) and (m, k, k)."""
+        m, k = by_z.shape
         gradient = _dot(by_z, self.dz)
         if by_zz.size:
-            m, k = by_z.shape
             gradient = gradient + _dot(by_zz.reshape(m, k * k), self.dzz.reshape(m, k * k, -1))
         return gradient
 
@@ -127,172 +131,71 @@ def stacked(parts: Sequence[SearchStatistics]) -> SearchStatistics:
     )
 
 
-# Rows laid out for the compiled loops: blocks that stay in cache, column by column inside.
-
-_CACHE = 32_768
-"""Numbers of a block of features: 256 KiB stay in a core's cache while all candidates pass."""
-_FEWEST, _MOST = 64, 1024
-"""Rows of a block."""
-_LINE = 8
-"""Numbers of a cache line; the rows of a block are a multiple."""
-
-
-def block_shape(n: int, width: int) -> tuple[int, int]:
-    """Return how many blocks n rows of `width` features make, and their rows."""
-    most = min(max(_CACHE // max(width, 1), _FEWEST), _MOST)
-    count = max(-(-n // most), 1)
-    return count, _LINE * -(-n // (count * _LINE))
-
-
-def in_blocks(columns: Array, shape: tuple[int, int]) -> Array:
-    """Return columns (n, K) as blocks (count, K, B); rows that fill the last one are 0."""
-    count, size = shape
-    filled = np.zeros((count * size, columns.shape[1]))
-    filled[: len(columns)] = columns
-    blocks = _aligned((count, columns.shape[1], size))
-    blocks[...] = filled.reshape(count, size, -1).transpose(0, 2, 1)
-    return blocks
-
-
-def _aligned(shape: tuple[int, ...]) -> Array:
-    """Return an array that begins on a cache line, where vectors load fastest."""
-    size = math.prod(shape)
-    room = np.empty(size + _LINE)
-    start = -(room.ctypes.data // room.itemsize) % _LINE
-    return room[start : start + size].reshape(shape)
-
-
-def hermite(table: DoseTable | None, center: float) -> tuple[Array, tuple[float, float]]:
-    """Return r̂ − center and its slope a step (n, G, 2), and the grid's first dose and step."""
-    if table is None:
-        return np.zeros((0, 0, 2)), (0.0, 1.0)
-    cells = table.values.shape[1] - 1
-    pairs = np.stack([table.values - center, table.slopes], axis=2)
-    return pairs, (float(table.lower), float((table.upper - table.lower) / cells))
-
-
-# Search statistics of an affine policy by compiled loops: every class of one dose is affine.
-#
-# A constant, a linear rule and a sum of RBFs are all τ = φ(x)'β, clipped; they differ in φ alone.
-
-_TERMS = 3
-"""b, w·e, w."""
-_TAPED = 32_768
-"""Rows up to which sums are recorded; beyond, the tape of many candidates would leave the cache."""
-
-
-@cache
-def compiled_sums() -> ModuleType:
-    """Return the compiled loops, which load numba; looked up once, as a search calls them often."""
-    from titrant.optimize.compiled import sums  # noqa: PLC0415
-
-    return sums
-
-
-class Second(IntEnum):
-    """Which second moments a search asks for."""
-
-    NONE = 0
-    WEIGHTS = 1
-    """Σw², for an ESS floor."""
-    ALL = 2
-    """All products of terms, for a penalty on the standard error."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AffineSearch:
-    """The sums of terms (b, w·e, w) for policies τ = φ'β cut to [low, high], on n rows."""
+class TermSearch:
+    """The sums of an estimator's own terms for any policy with parameters, on n rows, in numpy."""
 
-    phi: Array
-    """Features of each row (n, P)."""
-    t: Array
-    """Logged doses (n,)."""
-    e: Array
-    """Residuals y − r̂(t, x), or y − c (n,)."""
-    q: Array
-    """Floored propensities (n,)."""
-    kernel: Kernel
-    h: float
-    boundary: Boundary = Boundary.NONE
-    lower: Array | None = None
-    """Bounds of the dose (n,), for the boundary kernel."""
-    upper: Array | None = None
-    low: float = -np.inf
-    """The policy's own limits."""
-    high: float = np.inf
-    table: DoseTable | None = None
-    """r̂(·, xᵢ), the baseline b of each row; without it the baseline is `center`."""
-    center: float = 0.0
-    """c, taken off the baseline in the sums and added back to their mean."""
-    second: Second = Second.NONE
-    weight_slopes: bool = True
-    """Whether ∂Σw/∂β is wanted (else 0): not without self-normalization or an ESS floor."""
-    direct: bool = False
-    """Whether b is the only term, as for the direct method."""
-    packed: tuple[Any, ...] = field(init=False, repr=False)
-    """The rows as the compiled loops take them after the parameters."""
-
-    def __post_init__(self) -> None:
-        owner = "AffineSearch"
-        _check.positive(self.h, "h", owner)
-        if polynomial(self.kernel) is None:
-            rule = "compact, such as Epanechnikov(): a polynomial of degree four at most"
-            raise _check.invalid("kernel", owner, rule, self.kernel)
-        if self.boundary > Boundary.LINEAR:
-            raise _check.invalid("boundary", owner, "at most Boundary.LINEAR", self.boundary)
-        if self.direct and self.table is None:
-            raise _check.invalid("table", owner, "given for the direct method", self.table)
-        object.__setattr__(self, "packed", self._packed())
+    rows: Rows
+    """The rows; the policy doses that they carry are not read."""
+    features: Array
+    """What the policy is a function of (n, …)."""
+    policy: ParametricPolicy
+    """Any policy of the class."""
+    estimator: Estimator
+    scale: Scale
+    outcome: Callable[[Array], Array] | None = None
+    """r̂ (k, n) at k doses (k, n, d) of each row, if the estimator has a model."""
+    step: Array | float = 1.0
+    """Of the central differences of r̂ in each dose (d,)."""
 
     def __call__(self, params: Array) -> SearchStatistics:
         """Return the sums at parameters (m, P)."""
-        loop = compiled_sums().fused_sums
-        z, dz, squares, slopes = loop(np.ascontiguousarray(params), *self.packed)
-        zz, dzz = self._matrix(squares), self._matrix(slopes)
-        if self.direct:
-            z, dz = z[:, :1].copy(), dz[:, :1].copy()
-        return SearchStatistics(len(self.t), z, dz, zz, dzz, self.center)
+        policies = [self.policy.with_params(p) for p in params]
+        shape = self.rows.t.shape
+        tau = np.stack([np.reshape(policy(self.features), shape) for policy in policies])
+        rows = [replace(self.rows, tau=one) for one in tau]
+        if self.outcome is not None:
+            found = zip(rows, *self._model_at(self.outcome, tau), strict=True)
+            rows = [replace(one, r_tau=value, r_slope=slope) for one, value, slope in found]
+        return stacked(
+            [
+                search_statistics(self.estimator, policy, self.scale, one, self.features)
+                for policy, one in zip(policies, rows, strict=True)
+            ]
+        )
+
+    def _model_at(self, outcome: Callable[[Array], Array], tau: Array) -> tuple[Array, Array]:
+        """Return r̂ (m, n) at doses (m, n, d), and ∂r̂/∂t (m, n, d) by central differences."""
+        d = tau.shape[2]
+        steps = np.diag(np.broadcast_to(self.step, d))
+        moves = np.concatenate([np.zeros((1, d)), steps, -steps])
+        asked = (tau[:, None] + moves[:, None, :]).reshape(-1, *tau.shape[1:])
+        found = outcome(asked).reshape(len(tau), len(moves), -1)
+        rise = found[:, 1 : d + 1] - found[:, d + 1 :]
+        return found[:, 0], np.moveaxis(rise, 1, 2) / (2.0 * self.step)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FeaturePolicy(ParametricPolicy):
+    """τ = φ·(B·unit): a policy of features φ (n, P), B (P,) for one dose and (P, d) for several."""
+
+    matrix: Array
+    unit: Array
+    """(1,) or (d,)."""
+
+    def __call__(self, X: Array) -> Array:
+        """Return the doses (n,) or (n, d) of features X (n, P)."""
+        return X @ (self.matrix * self.unit)
 
     @property
-    def fits_in_memory(self) -> bool:
-        """Whether a tape of all rows is small enough to be faster than a second slope a row."""
-        return len(self.t) <= _TAPED
+    def params(self) -> Array:
+        """B, row by row."""
+        return self.matrix.ravel()
 
-    def _matrix(self, products: Array) -> Array:
-        """Return (m, S, …) sums over pairs of terms as symmetric (m, k, k, …); k = 0 for none."""
-        k = (1 if self.direct else _TERMS) if self.second else 0
-        matrix = np.zeros((len(products), k, k, *products.shape[2:]))
-        for s, (a, b) in enumerate(self._pairs()):
-            matrix[:, a, b] = matrix[:, b, a] = products[:, s]
-        return matrix
+    def with_params(self, params: Array) -> FeaturePolicy:
+        """Return the policy with another B."""
+        return FeaturePolicy(params.reshape(self.matrix.shape), self.unit)
 
-    def _pairs(self) -> list[tuple[int, int]]:
-        """Return the pairs of terms whose products are summed; a constant b needs none."""
-        if self.second is Second.WEIGHTS:
-            return [] if self.direct else [(2, 2)]
-        terms = range(0 if self.table is not None else 1, 1 if self.direct else _TERMS)
-        return [(a, b) for a in terms for b in terms if a <= b] if self.second else []
-
-    def _slopes(self) -> int:
-        """Return how many sums need slopes, in the order b, w·e, w and the pairs."""
-        if self.second:
-            return _TERMS + len(self._pairs())
-        return 1 if self.direct else 2 + int(self.weight_slopes)
-
-    def _packed(self) -> tuple[Any, ...]:
-        """Return the arguments of the compiled loop after the parameters."""
-        shape = block_shape(*self.phi.shape)
-        bounds = np.zeros((len(self.t), 0))
-        if self.lower is not None and self.upper is not None:
-            bounds = np.stack([self.lower, self.upper], axis=1)
-        # 1/q = 0 in the rows that fill the last block: they have no weight.
-        rows = np.stack([self.t, self.e, 1.0 / (self.h * self.q)], axis=1)
-        degree = int(self.boundary if bounds.size else Boundary.NONE)
-        ends = float(self.low), float(self.high)
-        table, grid = hermite(self.table, self.center)
-        return (
-            (*(in_blocks(a, shape) for a in (self.phi, rows, bounds)), table),
-            np.array(self._pairs(), dtype=np.int64).reshape(-1, 2),
-            self._slopes(),
-            (polynomial(self.kernel), float(self.h), degree, *ends, grid),
-        )
+    def vjp(self, X: Array, g: Array) -> Array:
+        """Return Σᵢ gᵢ·∂τ(φᵢ)/∂B, row by row."""
+        return np.asarray((X.T @ (g * self.unit)).ravel())

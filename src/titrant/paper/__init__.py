@@ -1,14 +1,14 @@
 """The paper's experiments, one file each, written with the public names of titrant alone.
 
-A study is made of independent pieces of work (`study`), which are measured side by side and kept
-as they come (`running`, `notebook`), and ends as a table with verdicts (`result`) and a figure
-(`figures`). ``titrant reproduce figure-1 --quick`` runs one.
+A study is made of independent pieces of work, which are measured side by side and kept as they
+come (`study`), and ends as a table with verdicts (`result`) and a figure (`figures`).
+``titrant reproduce figure-1 --quick`` runs one.
 """
 
 from __future__ import annotations
 
-from titrant.paper import figure_1, figure_2, figure_4, figure_5, table_1, theory
-from titrant.paper.result import Result, Row, Verdict
+from titrant.paper import figure_1, figure_2, figure_4, ten_contexts, theory, warfarin
+from titrant.paper.result import BandVerdict, Result, Row
 from titrant.paper.study import Findings, Piece, Settings, Study, Task
 
 STUDIES: dict[str, Study] = {
@@ -19,9 +19,9 @@ STUDIES: dict[str, Study] = {
         figure_2.UNIFORM,
         figure_2.NORMAL,
         figure_4.STUDY,
-        figure_5.STUDY,
-        table_1.FIGURE_6,
-        table_1.TABLE_1,
+        ten_contexts.STUDY,
+        warfarin.FIGURE_6,
+        warfarin.TABLE_1,
         theory.STUDY,
     )
 }
@@ -29,6 +29,7 @@ STUDIES: dict[str, Study] = {
 
 __all__ = [
     "STUDIES",
+    "BandVerdict",
     "Findings",
     "Piece",
     "Result",
@@ -36,5 +37,4 @@ __all__ = [
     "Settings",
     "Study",
     "Task",
-    "Verdict",
 ]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, mean_row, rmse_row, standard_error, where
+from titrant.paper.result import Row, mean_row, rmse_row, where, with_halves
 from titrant.paper.study import Findings, Study
-from titrant.paper.synthetic import METHODS, ORACLE, SHOWN, estimates, line
+from titrant.paper.synthetic import METHODS, ORACLE, SHOWN, estimates, line, log_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +67,7 @@ COMPARED = ("kernel, h = 0.1", "kernel, plug-in as printed, half pilot")
 
 def tasks(logging: str, settings: Settings) -> list[Task]:
     """Return one task for each log."""
-    return [
-        {"logging": logging, "n": n, "replication": k, "seed": settings.seed}
-        for n in (QUICK_ROWS if settings.quick else ROWS)
-        for k in range(settings.replications)
-    ]
+    return log_tasks(settings, [logging], QUICK_ROWS if settings.quick else ROWS)
 
 
 def measure(task: Task) -> Measurement:
@@ -137,9 +133,9 @@ def _spread(pieces: Sequence[Piece], kernel: str) -> Row:
         / answers(pieces, kernel, JUDGED, "value").std()
     )
     return Row(
-        label=f"discretized ÷ {kernel}",
-        quantity="ratio of sd",
-        ours=ratio,
+        f"discretized ÷ {kernel}",
+        "ratio of sd",
+        ratio,
         # An sd of R values is known to 1/√(2R) of itself, and there are two.
         se=ratio / float(np.sqrt(len(where(pieces, {"n": JUDGED})))),
         note=(
@@ -157,8 +153,7 @@ def _curve(pieces: Sequence[Piece], method: str) -> dict[str, list[float]]:
     kept = [(n, values) for n, values in points if len(values) > 1]
     return {
         "n": [n for n, _ in kept],
-        "mean": [float(values.mean()) for _, values in kept],
-        "half": [1.96 * standard_error(values) for _, values in kept],
+        **with_halves([values for _, values in kept]),
         "rmse": [float(np.sqrt(np.mean(values**2))) for _, values in kept],
         "answered": [len(values) / logs[n] for n, values in kept],
     }

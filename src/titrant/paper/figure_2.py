@@ -9,9 +9,9 @@ import numpy as np
 
 from titrant.data.simulate import Synthetic
 from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, rmse_row, standard_error
+from titrant.paper.result import Row, mean_of, rmse_row, standard_error
 from titrant.paper.study import Findings, Study
-from titrant.paper.synthetic import METHODS, SHOWN, estimates, line
+from titrant.paper.synthetic import METHODS, SHOWN, estimates, line, log_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,10 +33,7 @@ NEAR = (0.9, 1.1)
 
 def tasks(logging: str, settings: Settings) -> list[Task]:
     """Return one task for each log."""
-    return [
-        {"logging": logging, "n": N, "replication": k, "seed": settings.seed}
-        for k in range(settings.replications)
-    ]
+    return log_tasks(settings, [logging], [N])
 
 
 def measure(task: Task) -> Measurement:
@@ -80,20 +77,13 @@ def _least(method: str, errors: Array) -> Row:
     """Return the slope at which the mean evaluation is least."""
     best = BETAS[int(np.argmin(errors.mean(axis=0) + TRUTH))]
     kernel = method.startswith("kernel")
-    return Row(
-        label=method, quantity="least at β", ours=best, se=0.1, band=NEAR if kernel else None
-    )
+    return Row(method, "least at β", best, se=0.1, band=NEAR if kernel else None)
 
 
 def _regret(method: str, errors: Array) -> Row:
     """Return the mean value of the slope that looks best on each log; the least value is 0."""
     chosen = TRUTH[np.argmin(errors + TRUTH, axis=1)]
-    return Row(
-        label=method,
-        quantity="regret of the best-looking β",
-        ours=float(chosen.mean()),
-        se=standard_error(chosen),
-    )
+    return mean_of(method, "regret of the best-looking β", chosen)
 
 
 def draw(figure: Figure, series: dict[str, Any]) -> None:

@@ -12,12 +12,19 @@ import numpy as np
 
 import titrant as tt
 from titrant.data.simulate import Synthetic
-from titrant.estimators import Rows
 from titrant.optimize.exact_line import exact_line
 from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, standard_error, where
+from titrant.paper.result import Row, around, mean_of, where, with_halves
 from titrant.paper.study import Findings, Study
-from titrant.paper.synthetic import LOGGING, METHODS, drawn, estimates, line
+from titrant.paper.synthetic import (
+    LOGGING,
+    METHODS,
+    drawn,
+    estimates,
+    line,
+    log_tasks,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,12 +67,7 @@ RARE = (
 
 def tasks(settings: Settings) -> list[Task]:
     """Return one task for each log."""
-    return [
-        {"logging": logging, "n": n, "replication": k, "seed": settings.seed}
-        for logging in LOGGING
-        for n in (QUICK_SIZES if settings.quick else SIZES)
-        for k in range(settings.replications)
-    ]
+    return log_tasks(settings, LOGGING, QUICK_SIZES if settings.quick else SIZES)
 
 
 def measure(task: Task) -> Measurement:
@@ -83,19 +85,12 @@ def measure(task: Task) -> Measurement:
 
 def learned_slope(log: tt.LoggedData, h: float, greatest: float) -> float:
     """Return the β in [0, greatest] whose τ(x) = βx has the least self-normalized estimate."""
-    if log.propensity is None:
-        raise tt.DataError("The study needs the propensity of every row; the log has none.")
     estimator = tt.SelfNormalized(kernel=tt.Epanechnikov(), clip=0.1)
-    rows = Rows(
-        tau=log.doses,  # not read
-        t=log.doses,
-        y=log.outcome,
-        center=float(log.outcome.mean()),
-        q=np.maximum(log.propensity, 0.1),
-    )
     slope = log.context[:, 0]
     # The paper sets no floor under the effective sample size.
-    best = exact_line(estimator, rows, h, slope=slope, low=0.0, high=greatest, ess_floor=0.0)
+    best = exact_line(
+        estimator, rows_of(log), h, slope=slope, low=0.0, high=greatest, ess_floor=0.0
+    )
     return float(best.params[0])
 
 
@@ -118,13 +113,7 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     series: dict[str, Any] = {"n": sizes}
     for logging in LOGGING:
         each = {m: [regrets(pieces, m, logging, n) for n in sizes] for m in methods}
-        series[logging] = {
-            method: {
-                "mean": [float(values.mean()) for values in over_n],
-                "half": [1.96 * standard_error(values) for values in over_n],
-            }
-            for method, over_n in each.items()
-        }
+        series[logging] = {method: with_halves(over_n) for method, over_n in each.items()}
     return Findings(rows=tuple(rows), series=series, sample=_sample(pieces))
 
 
@@ -134,15 +123,9 @@ def _row(logging: str, method: str, n: int, regret: Array) -> Row:
     if method == "kernel, h = 0.3":
         known, sd = KNOWN[logging, n]
         half = 2.0 * sd / float(np.sqrt(_REFERENCE_REPLICATIONS))
-        band, note = (known - half, known + half), RARE if (logging, n) == ("normal", 30) else ""
-    return Row(
-        label=f"{logging}, {method}",
-        quantity=f"regret at n = {n}",
-        ours=float(regret.mean()),
-        se=standard_error(regret),
-        band=band,
-        note=note,
-    )
+        band, note = around(known, half), RARE if (logging, n) == ("normal", 30) else ""
+    label, quantity = f"{logging}, {method}", f"regret at n = {n}"
+    return mean_of(label, quantity, regret, band=band, note=note)
 
 
 def _sample(pieces: Sequence[Piece]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from titrant._writing import write_text
 from titrant.paper.figures import saved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -50,15 +50,8 @@ def mean_row(
     if known is not None:
         mean, rmse = known
         half = 2.0 * np.sqrt(max(rmse**2 - mean**2, 0.0) / _REFERENCE_REPLICATIONS)
-        band = (mean - float(half), mean + float(half))
-    return Row(
-        label=label,
-        quantity="mean error",
-        ours=float(errors.mean()),
-        se=standard_error(errors),
-        band=band,
-        note=note,
-    )
+        band = around(mean, float(half))
+    return mean_of(label, "mean error", errors, band=band, note=note)
 
 
 def rmse_row(
@@ -66,14 +59,36 @@ def rmse_row(
 ) -> Row:
     """Return the root of the mean of squared errors, in a band of a fifth around the known one."""
     rmse = float(np.sqrt(squares.mean()))
-    return Row(
-        label=label,
-        quantity=quantity,
-        ours=rmse,
-        se=standard_error(squares) / (2.0 * rmse) if rmse else 0.0,
-        band=None if known is None else ((1 - _RMSE_SHARE) * known, (1 + _RMSE_SHARE) * known),
-        note=note,
-    )
+    se = standard_error(squares) / (2.0 * rmse) if rmse else 0.0
+    band = None if known is None else ((1 - _RMSE_SHARE) * known, (1 + _RMSE_SHARE) * known)
+    return Row(label, quantity, rmse, se=se, band=band, note=note)
+
+
+def mean_of(
+    label: str,
+    quantity: str,
+    values: Array,
+    *,
+    paper: float | None = None,
+    band: tuple[float, float] | None = None,
+    note: str = "",
+) -> Row:
+    """Return the mean of values over replications, with its standard error."""
+    mean, se = float(values.mean()), standard_error(values)
+    return Row(label, quantity, mean, se=se, paper=paper, band=band, note=note)
+
+
+def around(center: float, half: float) -> tuple[float, float]:
+    """Return the band that reaches so far to both sides of its center."""
+    return center - half, center + half
+
+
+def with_halves(columns: Sequence[Array]) -> dict[str, list[float]]:
+    """Return the mean of each column over replications and half of its 95 % interval."""
+    return {
+        "mean": [float(values.mean()) for values in columns],
+        "half": [1.96 * standard_error(values) for values in columns],
+    }
 
 
 def standard_error(values: Array) -> float:
@@ -88,7 +103,7 @@ _DIGITS = 6
 _DASH = "–"
 
 
-class Verdict(Enum):
+class BandVerdict(Enum):
     """What a band says about a number."""
 
     INSIDE = "inside"
@@ -98,13 +113,14 @@ class Verdict(Enum):
     REPORTED = "reported"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One number of a study beside the paper's and the band in which it should land."""
 
     label: str
     quantity: str
     ours: float
+    _: KW_ONLY
     se: float | None = None
     """How far `ours` moves from one set of replications to another."""
     paper: float | None = None
@@ -113,17 +129,17 @@ class Row:
     """Why the number is where it is, where that needs an explanation."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> BandVerdict:
         """Whether the number is in its band, perhaps but for its own error."""
         if self.band is None:
-            return Verdict.REPORTED
+            return BandVerdict.REPORTED
         low, high = self.band
         if low <= self.ours <= high:
-            return Verdict.INSIDE
+            return BandVerdict.INSIDE
         noise = 2.0 * (self.se or 0.0)
         if low - noise <= self.ours <= high + noise:
-            return Verdict.NEAR
-        return Verdict.EXPLAINED if self.note else Verdict.OUTSIDE
+            return BandVerdict.NEAR
+        return BandVerdict.EXPLAINED if self.note else BandVerdict.OUTSIDE
 
     def cells(self) -> tuple[str, ...]:
         """Return the row as texts: label, quantity, paper, ours, band, verdict."""
@@ -170,7 +186,7 @@ class Result:
     @property
     def ok(self) -> bool:
         """Whether every number is in its band or explained."""
-        return all(row.verdict is not Verdict.OUTSIDE for row in self.rows)
+        return all(row.verdict is not BandVerdict.OUTSIDE for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, numbers to six digits."""

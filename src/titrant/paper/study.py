@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from titrant._writing import append_text, write_text
 from titrant.paper.result import Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from matplotlib.figure import Figure
@@ -29,6 +30,15 @@ Task = dict[str, Any]
 
 Measurement = dict[str, Any]
 """What was found, as plain values."""
+
+
+def crossed(values: Mapping[str, Iterable[object]]) -> list[Task]:
+    """Return a task for each combination of values, the last name going round first.
+
+    >>> crossed({"n": [10, 20], "seed": [0]})
+    [{'n': 10, 'seed': 0}, {'n': 20, 'seed': 0}]
+    """
+    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
 
 
 @dataclass(frozen=True, slots=True)

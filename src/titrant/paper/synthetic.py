@@ -8,21 +8,24 @@ correction (the log's bounds are taken off). Only the rows named titrant's keep 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import titrant as tt
 from titrant.bandwidth import PlugIn
 from titrant.data.simulate import Synthetic, UniformDose
+from titrant.estimators import Rows
+from titrant.paper.study import crossed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from titrant.data.simulate import Design
-    from titrant.paper.study import Measurement, Task
+    from titrant.paper.study import Measurement, Settings, Task
 
-    Method = Callable[[Design, tt.LoggedData, Mapping[str, tt.Linear]], tt.Comparison]
+    Method = Callable[[Task], dict[str, Any]]
+    """From a task to how its log is evaluated, in the words of `compare`."""
 
 
 LOGGING: dict[str, Design] = {
@@ -43,6 +46,12 @@ def line(beta: float) -> tt.Linear:
     return tt.Linear(coef=[beta], intercept=0.0)
 
 
+def log_tasks(settings: Settings, logging: Iterable[str], sizes: Iterable[int]) -> list[Task]:
+    """Return one task for each log."""
+    replications, seed = range(settings.replications), [settings.seed]
+    return crossed({"logging": logging, "n": sizes, "replication": replications, "seed": seed})
+
+
 def drawn(task: Task) -> tt.LoggedData:
     """Return the log of a task: logging, n, replication and seed."""
     place = list(LOGGING).index(task["logging"])
@@ -52,8 +61,13 @@ def drawn(task: Task) -> tt.LoggedData:
 
 def estimates(method: Method, task: Task, policies: Mapping[str, tt.Linear]) -> Measurement:
     """Return value and bandwidth of each policy; nothing if no dose was logged near one of them."""
+    how = method(task)
+    log = drawn(task)
+    if not how.pop("bounded", True):
+        log = log.with_bounds(None)
     try:
-        answer = method(LOGGING[task["logging"]], drawn(task), policies)
+        # The paper shows estimates from 10 rows.
+        answer = tt.compare(log, policies, allow_untrusted=True, **how)
     except tt.NoOverlap:
         return {}
     if answer.refused:
@@ -67,75 +81,55 @@ def estimates(method: Method, task: Task, policies: Mapping[str, tt.Linear]) -> 
     }
 
 
+def rows_of(log: tt.LoggedData) -> Rows:
+    """Return the rows of a log that has propensities, floored at 0.1 as in the paper."""
+    if log.propensity is None:
+        raise tt.DataError("The study needs the propensity of every row; the log has none.")
+    return Rows(
+        tau=log.doses,  # not read
+        t=log.doses,
+        y=log.outcome,
+        x=log.context,
+        center=float(log.outcome.mean()),
+        q=np.maximum(log.propensity, 0.1),
+    )
+
+
 def _kernel(bandwidth: PlugIn | float) -> Method:
     """Return the paper's estimate at a bandwidth."""
-    return lambda _, log, policies: tt.compare(
-        log.with_bounds(None),
-        policies,
-        estimator=tt.SelfNormalized(kernel=tt.Epanechnikov(), clip=0.1),
-        bandwidth=bandwidth,
-        allow_untrusted=True,  # the paper shows estimates from 10 rows
-    )
+    estimator = tt.SelfNormalized(kernel=tt.Epanechnikov(), clip=0.1)
+    return lambda _: {"estimator": estimator, "bandwidth": bandwidth, "bounded": False}
 
 
-def _titrants_bandwidth(
-    _: Design, log: tt.LoggedData, policies: Mapping[str, tt.Linear]
-) -> tt.Comparison:
-    """Return the self-normalized estimate with the bandwidth that titrant chooses by itself."""
-    estimator = tt.SelfNormalized(clip=0.1)
-    return tt.compare(log, policies, estimator=estimator, allow_untrusted=True)
-
-
-def _titrants_default(
-    _: Design, log: tt.LoggedData, policies: Mapping[str, tt.Linear]
-) -> tt.Comparison:
-    """Return what titrant does when nothing is asked: cross-fitted, doubly robust."""
-    return tt.compare(log, policies, allow_untrusted=True)
-
-
-def _oracle(design: Design, log: tt.LoggedData, policies: Mapping[str, tt.Linear]) -> tt.Comparison:
+def _oracle(task: Task) -> dict[str, Any]:
     """Return IPW at the bandwidth that only the truth can tell."""
-    logging = next(name for name, known in LOGGING.items() if known is design)
-    return tt.compare(
-        log.with_bounds(None),
-        policies,
-        estimator=tt.IPW(),
-        bandwidth=ORACLE[logging, len(log)],
-        allow_untrusted=True,
-    )
+    best = ORACLE[task["logging"], task["n"]]
+    return {"estimator": tt.IPW(), "bandwidth": best, "bounded": False}
 
 
-def _discretized(
-    design: Design, log: tt.LoggedData, policies: Mapping[str, tt.Linear]
-) -> tt.Comparison:
+def _discretized(task: Task) -> dict[str, Any]:
     """Return the estimate that calls ten bins of doses actions."""
-    return tt.compare(
-        log,
-        policies,
-        estimator=tt.Discretized(bins=10, clip=0.1),
-        propensity=tt.Known(design.density, design.cdf),
-        allow_untrusted=True,
-    )
+    design = LOGGING[task["logging"]]
+    known = tt.Known(design.density, design.cdf)
+    return {"estimator": tt.Discretized(bins=10, clip=0.1), "propensity": known}
 
 
-def _forest(_: Design, log: tt.LoggedData, policies: Mapping[str, tt.Linear]) -> tt.Comparison:
+def _forest(_: Task) -> dict[str, Any]:
     """Return the direct method with ten trees, fitted and asked on the same rows as in 2018."""
     from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415
 
     trees = RandomForestRegressor(n_estimators=10, random_state=0)
-    direct = tt.DirectMethod(outcome=trees, folds=1)
-    return tt.compare(log, policies, estimator=direct, allow_untrusted=True)
+    return {"estimator": tt.DirectMethod(outcome=trees, folds=1)}
 
 
-def _cubic(_: Design, log: tt.LoggedData, policies: Mapping[str, tt.Linear]) -> tt.Comparison:
+def _cubic(_: Task) -> dict[str, Any]:
     """Return the direct method with all products of x and t up to the third degree."""
     from sklearn.linear_model import LinearRegression  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import PolynomialFeatures  # noqa: PLC0415
 
     cubic = make_pipeline(PolynomialFeatures(3), LinearRegression())
-    direct = tt.DirectMethod(outcome=cubic, folds=1)
-    return tt.compare(log, policies, estimator=direct, allow_untrusted=True)
+    return {"estimator": tt.DirectMethod(outcome=cubic, folds=1)}
 
 
 METHODS: dict[str, Method] = {
@@ -143,8 +137,8 @@ METHODS: dict[str, Method] = {
     "kernel, plug-in as printed": _kernel(PlugIn(as_printed=True)),
     "kernel, plug-in as printed, half pilot": _kernel(PlugIn(as_printed=True, pilot=0.5)),
     "kernel, plug-in corrected": _kernel(PlugIn()),
-    "kernel, titrant's bandwidth": _titrants_bandwidth,
-    "titrant's default": _titrants_default,
+    "kernel, titrant's bandwidth": lambda _: {"estimator": tt.SelfNormalized(clip=0.1)},
+    "titrant's default": lambda _: {},
     "IPW, oracle bandwidth": _oracle,
     "discretized, 10 bins": _discretized,
     "direct, forest": _forest,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.data import wording
 from titrant.data.columns import check_present
 from titrant.data.logged import LoggedData
+from titrant.data.phrases import unreadable
 from titrant.data.validate import frozen
 from titrant.errors import DataError
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Record = dict[str, str]
     Feature = tuple[str, Callable[[Record], float]]
-    Texts = NDArray[np.str_]
-    Rows = NDArray[np.intp]
+    Cells = NDArray[np.str_]
+    PatientNumbers = NDArray[np.intp]
 
 # From the consortium's table to the study's features: 87 columns, of which 81 vary.
 #
@@ -229,7 +229,7 @@ class _Patients:
     height: Array
     weight: Array
     low: NDArray[np.intp]
-    cells: dict[str, Texts]
+    cells: dict[str, Cells]
 
 
 def simulated_records(n: int, seed: int) -> list[Record]:
@@ -286,7 +286,7 @@ def _root_dose(patients: _Patients) -> Array:
     return np.asarray(5.6044 + body + genes + _RACE_EFFECTS[patients.race] + drugs)
 
 
-def _genotype(rng: np.random.Generator, site: str, low: NDArray[np.bool_]) -> Texts:
+def _genotype(rng: np.random.Generator, site: str, low: NDArray[np.bool_]) -> Cells:
     """Return texts such as A/G (n,) from the haplotypes (n, 2), some missing."""
     first, second, share, missing = _SITES[site]
     carries = rng.random(low.shape) < share
@@ -295,7 +295,7 @@ def _genotype(rng: np.random.Generator, site: str, low: NDArray[np.bool_]) -> Te
     return _with_missing(rng, _joined(alleles), missing)
 
 
-def _cyp2c9(rng: np.random.Generator, race: NDArray[np.intp]) -> Texts:
+def _cyp2c9(rng: np.random.Generator, race: NDArray[np.intp]) -> Cells:
     u = rng.random((len(race), 2))
     two, three = _STAR_2[race][:, None], _STAR_3[race][:, None]
     alleles = np.where(u < two, "*2", np.where(u < two + three, "*3", "*1"))
@@ -303,21 +303,21 @@ def _cyp2c9(rng: np.random.Generator, race: NDArray[np.intp]) -> Texts:
     return _with_missing(rng, _joined(alleles), 0.02)
 
 
-def _indications(rng: np.random.Generator, n: int) -> Texts:
+def _indications(rng: np.random.Generator, n: int) -> Cells:
     main = rng.choice(list("12345678"), n, p=(0.09, 0.07, 0.4, 0.21, 0.03, 0.05, 0.03, 0.12))
     also = np.where(rng.random(n) < 0.1, "; 8", "")  # noqa: PLR2004
     return np.char.add(main, also)
 
 
-def _joined(alleles: Texts) -> Texts:
+def _joined(alleles: Cells) -> Cells:
     return np.char.add(np.char.add(alleles[:, 0], "/"), alleles[:, 1])
 
 
-def _with_missing(rng: np.random.Generator, cells: Texts, share: float) -> Texts:
+def _with_missing(rng: np.random.Generator, cells: Cells, share: float) -> Cells:
     return np.where(rng.random(len(cells)) < share, "NA", cells)
 
 
-def _texts(numbers: Array) -> Texts:
+def _texts(numbers: Array) -> Cells:
     return np.array([f"{number:.2f}" for number in numbers])
 
 
@@ -408,13 +408,13 @@ class Cohort:
         inside = ndtr((t - m) / s) - ndtr((-t - m) / s)
         return np.where(t >= 0.0, np.clip(inside, 0.0, 1.0), 0.0)
 
-    def split(self, seed: int) -> tuple[Rows, Rows]:
+    def split(self, seed: int) -> tuple[PatientNumbers, PatientNumbers]:
         """Return the patients to learn from, four in five, and those to judge by."""
         order = _stream(seed, "split").permutation(len(self))
         cut = int(_TRAIN_SHARE * len(self))
         return order[:cut], order[cut:]
 
-    def log(self, rows: Rows, seed: int) -> LoggedData:
+    def log(self, rows: PatientNumbers, seed: int) -> LoggedData:
         """Return simulated doses and their losses for some patients.
 
         A seed gives each patient of the cohort one dose, whichever `rows` are asked for.
@@ -431,11 +431,11 @@ class Cohort:
             names=self.names,
         )
 
-    def plain(self, doses: Array, rows: Rows) -> Array:
+    def plain(self, doses: Array, rows: PatientNumbers) -> Array:
         """Return |τ − T*| (m,) for the doses (m,) of some patients: the loss of the table."""
         return np.abs(doses - self.therapeutic_dose[rows])
 
-    def thresholded(self, doses: Array, rows: Rows) -> Array:
+    def thresholded(self, doses: Array, rows: PatientNumbers) -> Array:
         """Return max(|τ − T*| − 0.1·T*, 0) (m,): the loss that is logged and learned from."""
         slack = _TOLERANCE * self.therapeutic_dose[rows]
         return np.maximum(self.plain(doses, rows) - slack, 0.0)
@@ -461,7 +461,7 @@ def load_warfarin(path: str | PathLike[str]) -> Cohort:
     except (ValueError, csv.Error) as reason:  # also cells that are no numbers, and bad encodings
         if isinstance(reason, DataError):
             raise
-        raise wording.unreadable(str(file), "the warfarin table", reason) from None
+        raise unreadable(str(file), "the warfarin table", reason) from None
 
 
 def simulated_cohort(n: int = _PATIENTS, seed: int = 0) -> Cohort:

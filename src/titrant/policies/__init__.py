@@ -1,13 +1,19 @@
-"""Room 4, policies: a rule that turns a context into a dose, τ(x)."""
+"""Policies: a rule that turns a context into a dose, τ(x)."""
 
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import doses
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
 from titrant.policies.linear import Linear
-from titrant.policies.loading import POLICIES, load_policy, policy_from_dict
+from titrant.policies.loading import (
+    POLICIES,
+    TrainingRange,
+    load_policy,
+    load_training,
+    policy_from_dict,
+    save_learned,
+)
 from titrant.policies.rbf import RBF
-from titrant.policies.training import TrainingRange, load_training, save_learned
 
 __all__ = [
     "POLICIES",

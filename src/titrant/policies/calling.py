@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.data import wording
 from titrant.data.columns import is_table, named_table, places, select
 from titrant.data.validate import floats
 from titrant.errors import DataError
@@ -35,7 +34,11 @@ def contexts_for(
     table = named_table(X)
     if table is None:
         if features and is_table(X):
-            raise wording.nameless_table(owner, features)
+            raise DataError(
+                f"The {owner} finds its contexts by name ({', '.join(features)}); the columns of "
+                "this table are numbered or named in several levels. Name them by texts, or pass "
+                "an array with the contexts in this order."
+            )
         return floats(X, f"context of the {owner}")
     if features is None:
         return table.read(table.names)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 LOGGED = "logged"
 """How the doses of the log are called beside those of the policies."""
+DOSES = 3
+"""Treatments that are drawn, if there are several."""
+CONTEXTS = 3
+"""Contexts that doses are drawn against, and that subgroups are made by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,14 @@ import numpy as np
 from titrant.errors import TitrantError, UntrustedEstimate
 from titrant.estimators import SmoothedEstimator, ask
 from titrant.evaluation.curves import curve_on, path_search_on
+from titrant.evaluation.schedule import served
 from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_checks
 from titrant.inference import Diagnostics
 from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.evidence import tail_index
 from titrant.policies import Constant, Function, StatusQuo, doses
 from titrant.policies.base import is_exactly
-from titrant.report.content import Balance, Weights
-from titrant.report.log import DOSES, doses_of
+from titrant.report.content import DOSES, Balance, Weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
+    from titrant.data import LoggedData
     from titrant.estimators import Question, Rows
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Comparison, Evaluation
@@ -121,6 +122,13 @@ class Partly:
         return kept[:, 0] if len(self.mean) == 1 else kept
 
 
+def doses_of(policy: Policy, log: LoggedData) -> Array:
+    """Return the doses of a policy (n, d); those of the status quo are in the log."""
+    if is_exactly(policy, StatusQuo):
+        return log.doses
+    return doses(policy, log.context, log.dimension, log.names)
+
+
 def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
     """Return the estimate of each drawn policy over bandwidths, if the estimator has one."""
     estimator = whole.estimator
@@ -128,7 +136,8 @@ def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
         return {}
 
     places = [whole.names.index(name) for name in drawn]
-    found = whole.together([path_search_on(whole, i, whole.problem(i, estimator)) for i in places])
+    searches = [path_search_on(whole, i, whole.problem(i, estimator)) for i in places]
+    found = served(searches, whole.over_rows)
     pairs = zip(drawn, found, strict=True)
     return {name: one for name, one in pairs if not isinstance(one, UntrustedEstimate)}
 

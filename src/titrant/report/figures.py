@@ -9,11 +9,12 @@ import numpy as np
 from titrant import _drawing
 from titrant.inference.base import quantile
 from titrant.report.content import LOGGED
-from titrant.report.svg import INK, SERIES, canvas, styled, svg, upright
-from titrant.report.typeset import number, percent, share, span
+from titrant.report.numbers import percent, share
+from titrant.report.svg import INK, SERIES, canvas, svg, upright
+from titrant.report.words import number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from matplotlib.axes import Axes
 
@@ -35,10 +36,10 @@ def histogram(report: Report, counts: DoseCounts, treatment: str, name: str) -> 
     """Return one strip for each policy: its doses in color over the logged ones in gray."""
     drawn = list(report.drawn) or [LOGGED]
     logged = _shares(counts, LOGGED)
-    with styled():
-        figure = canvas(0.6 + 0.85 * len(drawn))
-        strips = figure.subplots(len(drawn), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, policy, color in zip(strips, drawn, colors(report, drawn), strict=True):
+    with canvas(0.6 + 0.85 * len(drawn), len(drawn)) as (figure, found):
+        strips = np.ravel(found)
+        for axes, policy in zip(strips, drawn, strict=True):
+            color = color_of(report, policy)
             axes.stairs(logged, counts.edges, fill=True, color=INK, alpha=0.25, lw=0)
             shares = _shares(counts, policy)
             if policy != LOGGED:
@@ -60,16 +61,11 @@ def histogram(report: Report, counts: DoseCounts, treatment: str, name: str) -> 
 def profile(report: Report, found: Profile, name: str) -> str:
     """Return a dose against a context: logged mean and middle 80 %, and the policies."""
     x = found.centers
-    with styled():
-        figure = canvas(2.5)
-        axes = figure.subplots()
+    with canvas(2.5) as (figure, axes):
         axes.fill_between(x, found.logged[:, 0], found.logged[:, 2], color=INK, alpha=0.16, lw=0)
         axes.plot(x, found.logged[:, 1], color=INK, lw=1.6, marker="o", ms=3)
-        for k, (policy, color) in enumerate(
-            zip(found.means, colors(report, list(found.means)), strict=True)
-        ):
-            style = _drawing.LINE_STYLES[k % len(_drawing.LINE_STYLES)]
-            axes.plot(x, found.means[policy], color=color, lw=1.8, ls=style)
+        for k, (policy, doses) in enumerate(found.means.items()):
+            axes.plot(x, doses, color=color_of(report, policy), lw=1.8, ls=line_style(k))
         if len(x) <= FEW:
             axes.set_xticks(x, [f"{value:.4g}" for value in x])
             axes.margins(x=0.25)
@@ -97,10 +93,8 @@ SENSITIVE_SD = 0.1
 
 def overlap(report: Report, found: OverlapMap, name: str) -> str:
     """Return where rows lie by logged dose and policy's dose; near the diagonal they speak."""
-    with styled():
-        figure = canvas(3.1)
-        axes = figure.subplots()
-        color = colors(report, [found.policy])[0]
+    with canvas(3.1) as (figure, axes):
+        color = color_of(report, found.policy)
         _cells(axes, found.edges, found.counts, color)
         _diagonal(axes, found)
         axes.set_title(_drawing.shown(found.policy), color=color)
@@ -118,19 +112,17 @@ def overlap(report: Report, found: OverlapMap, name: str) -> str:
 
 def weights(report: Report) -> str:
     """Return the share of all weight that the largest weights hold."""
-    with styled():
-        drawn = [w for w in report.weights if w.policy in report.drawn and w.largest]
-        figure = canvas(2.3 + 0.25 * len(drawn))  # the axes and a line of the legend for each
-        axes = figure.subplots()
-        tones = colors(report, [w.policy for w in drawn])
-        for k, (w, color) in enumerate(zip(drawn, tones, strict=True)):
+    drawn = [w for w in report.weights if w.policy in report.drawn and w.largest]
+    # The axes and a line of the legend for each.
+    with canvas(2.3 + 0.25 * len(drawn)) as (figure, axes):
+        for k, w in enumerate(drawn):
             axes.plot(
                 w.largest,
                 100 * np.array(w.share),
-                color=color,
+                color=color_of(report, w.policy),
                 marker="o",
                 ms=4,
-                ls=_drawing.LINE_STYLES[k % len(_drawing.LINE_STYLES)],
+                ls=line_style(k),
                 label=_drawing.shown(w.policy),
             )
         axes.set_xscale("log")
@@ -156,10 +148,8 @@ def path(report: Report, policy: str, name: str) -> str:
     h = (found.bandwidths if scalar else found.factors)[seen]
     values, half = found.values[seen], z * found.se[seen]
     chosen = _chosen(report, policy, scalar=scalar)
-    color = colors(report, [policy])[0]
-    with styled():
-        figure = canvas(2.5)
-        axes = figure.subplots()
+    color = color_of(report, policy)
+    with canvas(2.5) as (figure, axes):
         _drawing.path(axes, h, values, half, chosen=chosen, color=color)
         _within_sight(axes, values, half, found.ess[seen])
         axes.set_title(_drawing.shown(policy), color=color)
@@ -174,9 +164,7 @@ def path(report: Report, policy: str, name: str) -> str:
 def calibration(found: Calibration) -> str:
     """Return how evenly held-out doses fall over the tenths of their predicted distributions."""
     parts = 100 * np.array(found.pit_histogram)
-    with styled():
-        figure = canvas(2.3)
-        axes = figure.subplots()
+    with canvas(2.3) as (figure, axes):
         axes.bar(np.arange(1, 11), parts, width=0.84, color=SERIES[0], alpha=0.75, lw=0)
         axes.axhline(10, color=INK, lw=1.2, ls=(0, (2, 2)))
         axes.set_xticks(range(1, 11))
@@ -193,10 +181,8 @@ def balance(report: Report, found: Balance) -> str:
     """Return how far the rows near a policy differ from all rows, before and after weighting."""
     count = len(found.contexts)
     places = np.arange(count)
-    with styled():
-        figure = canvas(0.95 + 0.34 * count)
-        axes = figure.subplots()
-        color = colors(report, [found.policy])[0]
+    with canvas(0.95 + 0.34 * count) as (figure, axes):
+        color = color_of(report, found.policy)
         axes.axvline(SENSITIVE_SD, color=INK, lw=1.2, ls=(0, (2, 2)), alpha=0.7)
         axes.plot(found.near, places, "o", mfc="none", color=INK, ms=6, label="near the policy")
         axes.plot(found.weighted, places, "o", color=color, ms=6, label="weighted")
@@ -278,10 +264,14 @@ MOST_ROWS = 12
 """Of a forest; beyond, it shows the drawn policies only."""
 
 
-def colors(report: Report, names: Sequence[str]) -> list[str]:
-    """Return the color of each policy on this page; those not drawn have the text's."""
-    known = dict(zip(report.drawn, SERIES, strict=False))
-    return [known.get(name, INK) for name in names]
+def color_of(report: Report, policy: str) -> str:
+    """Return the color of a policy on this page; one that is not drawn has the text's."""
+    return dict(zip(report.drawn, SERIES, strict=False)).get(policy, INK)
+
+
+def line_style(place: int) -> Any:  # noqa: ANN401  (whatever matplotlib takes)
+    """Return how the line at a place is dashed."""
+    return _drawing.LINE_STYLES[place % len(_drawing.LINE_STYLES)]
 
 
 def legend(report: Report) -> list[tuple[str, str, str]]:
@@ -296,26 +286,11 @@ def legend(report: Report) -> list[tuple[str, str, str]]:
 def forest(report: Report) -> str:
     """Return the value of each policy with its interval, and the truth where it is known."""
     names, truth = [n for n in report.comparison.names if _fits(report, n)], report.truth
-    values = [report.comparison[name].value for name in names]
-    ends = [report.interval(name) for name in names]
-    with styled():
-        figure = canvas(0.62 + _drawing.ROW * 1.25 * len(names))
-        axes = figure.subplots()
-        _drawing.forest(
-            axes,
-            names,
-            values,
-            ends,
-            marks=None if truth is None else [truth.get(name) for name in names],
-            colors=colors(report, names),
-        )
-        axes.set_xlabel(_drawing.shown(f"mean {report.log.outcome}"))
-        described = "; ".join(
-            f"{n}: {number(v)}, from {span(*e)}"
-            for n, v, e in zip(names, values, ends, strict=True)
-        )
-        title = f"Estimated mean {report.log.outcome} of each policy"
-        return svg(figure, "forest", title, f"{described}.")
+    found = {name: (report.comparison[name].value, report.interval(name)) for name in names}
+    marks = None if truth is None else [truth.get(name) for name in names]
+    outcome = f"mean {report.log.outcome}"
+    title = f"Estimated {outcome} of each policy"
+    return _forest(report, found, ("forest", title, _drawing.shown(outcome)), marks=marks)
 
 
 def differences(report: Report) -> str:
@@ -323,20 +298,29 @@ def differences(report: Report) -> str:
     others = [name for name in report.comparison.names if name != report.status_quo]
     names = [name for name in others if _fits(report, name)]
     pairs = [report.comparison.contrast(name, report.status_quo) for name in names]
-    ends = [pair.interval(report.level) for pair in pairs]
-    with styled():
-        figure = canvas(0.62 + _drawing.ROW * 1.25 * len(names))
-        axes = figure.subplots()
-        values = [pair.difference for pair in pairs]
-        _drawing.forest(axes, names, values, ends, line=0.0, colors=colors(report, names))
-        side = "right" if report.maximize else "left"
-        axes.set_xlabel(f"difference; {side} of the line is better")
-        described = "; ".join(
-            f"{n}: {number(v)}, from {span(*e)}"
-            for n, v, e in zip(names, values, ends, strict=True)
-        )
-        title = "Differences to the status quo, on the same rows"
-        return svg(figure, "differences", title, f"{described}.")
+    found = {pair.a: (pair.difference, pair.interval(report.level)) for pair in pairs}
+    title = "Differences to the status quo, on the same rows"
+    label = f"difference; {'right' if report.maximize else 'left'} of the line is better"
+    return _forest(report, found, ("differences", title, label), line=0.0)
+
+
+def _forest(
+    report: Report,
+    found: dict[str, tuple[float, tuple[float, float]]],
+    words: tuple[str, str, str],
+    *,
+    marks: list[float | None] | None = None,
+    line: float | None = None,
+) -> str:
+    """Return numbers with their intervals, one row for each policy."""
+    name, title, label = words
+    values, ends = zip(*found.values(), strict=True)
+    tones = [color_of(report, policy) for policy in found]
+    with canvas(0.62 + _drawing.ROW * 1.25 * len(found)) as (figure, axes):
+        _drawing.forest(axes, list(found), values, ends, marks=marks, line=line, colors=tones)
+        axes.set_xlabel(label)
+        described = "; ".join(f"{n}: {number(v)}, from {span(*e)}" for n, (v, e) in found.items())
+        return svg(figure, name, title, f"{described}.")
 
 
 def curve(report: Report, treatment: str, name: str) -> str:
@@ -357,18 +341,15 @@ def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
     """Return a curve with both bands beside what the status quo and the focus reach."""
     name, title, label = words
     bands = [found.band(report.level, simultaneous=both) for both in (True, False)]
-    lines = dict.fromkeys([report.status_quo, report.focus])
-    with styled():
-        figure = canvas(2.9)
-        axes = figure.subplots()
+    values = {name: report.comparison[name].value for name in (report.status_quo, report.focus)}
+    with canvas(2.9) as (figure, axes):
         _drawing.band(axes, found.parameters, found.values, bands, color=INK)
-        for k, policy in enumerate(lines):
-            value = report.comparison[policy].value
-            color = colors(report, [policy])[0]
-            style = _drawing.LINE_STYLES[k + 1]
-            axes.axhline(value, color=color, lw=1.4, ls=style, label=_drawing.shown(policy))
-        lines_at = [report.comparison[policy].value for policy in lines]
-        axes.set_ylim(*_in_sight(np.append(found.values, lines_at), bands[0]))
+        for k, policy in enumerate(values):
+            color, style = color_of(report, policy), line_style(k + 1)
+            label_of = _drawing.shown(policy)
+            axes.axhline(values[policy], color=color, lw=1.4, ls=style, label=label_of)
+        seen = np.append(found.values, list(values.values()))
+        axes.set_ylim(*_in_sight(seen, bands[0]))
         axes.set_xlabel(_drawing.shown(label))
         axes.set_ylabel(upright(f"mean {report.log.outcome}"))
         figure.legend(loc="outside upper left", ncols=1)

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
-from titrant.report.content import Report
-from titrant.report.estimates import balance, calibration, curves, paths, strengths, weights
-from titrant.report.log import (
-    dose_counts,
-    dose_summaries,
+from titrant.errors import InvalidArgument
+from titrant.policies import StatusQuo
+from titrant.policies.base import is_exactly
+from titrant.report import counting
+from titrant.report.content import (
+    CONTEXTS,
+    DOSES,
+    LOGGED,
+    DoseCounts,
+    DoseSummary,
+    LogSummary,
+    OverlapMap,
+    Profile,
+    Report,
+)
+from titrant.report.estimates import (
+    balance,
+    calibration,
+    curves,
     doses_of,
-    drawn,
-    focus,
-    overlap,
-    profiles,
-    reference,
-    summary,
-    treatment_names,
-    with_status_quo,
+    paths,
+    strengths,
+    weights,
 )
 from titrant.report.rules import rule
 from titrant.report.subgroups import subgroups
@@ -30,7 +40,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from titrant._types import Array
     from titrant.bandwidth import BandwidthSelector
+    from titrant.data import LoggedData
     from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.inference import IntervalMethod
     from titrant.policies import Policy
@@ -89,11 +101,11 @@ def gather(
     progress : called with what is at work, the share of the time that is over, and 100
     """
     say = _silent if progress is None else progress
-    both, whole = with_status_quo(comparison, evaluation, interval)
-    log, base = whole.log, reference(whole)
-    named = treatment_names(treatments, log.dimension)
-    first = focus(both, base, learned, maximize=maximize)
-    chosen = drawn(both, base, first, maximize=maximize)
+    both, whole = _with_status_quo(comparison, evaluation, interval)
+    log, base = whole.log, _reference(whole)
+    named = _treatment_names(treatments, log.dimension)
+    first = _focus(both, base, learned, maximize=maximize)
+    chosen = _drawn(both, base, first, maximize=maximize)
     tau = {n: doses_of(p, log) for n, p in zip(whole.names, whole.policies, strict=True)}
     seen = {name: tau[name] for name in chosen}
     say("value over dose", *CURVES_BEGIN)
@@ -108,17 +120,17 @@ def gather(
         status_quo=base,
         focus=first,
         drawn=chosen,
-        log=summary(whole, named, outcome, maximize=maximize),
+        log=_summary(whole, named, outcome, maximize=maximize),
         level=level,
         maximize=maximize,
-        doses=dose_counts(log, seen),
-        dose_summaries=dose_summaries(log, tau, named, base),
+        doses=_dose_counts(log, seen),
+        dose_summaries=_dose_summaries(log, tau, named, base),
         curves=found_curves,
         curve_notes=curve_notes,
         strengths=found_strengths,
-        profiles=profiles(log, seen, named, first),
+        profiles=_profiles(log, seen, named, first),
         subgroups=subgroups(whole, both, (first, base), tau[first], level),
-        overlap=overlap(both, log, seen, named),
+        overlap=_overlap(both, log, seen, named),
         weights=weights(whole, both, base),
         paths=paths(whole, chosen),
         calibration=calibrated,
@@ -155,3 +167,159 @@ def _versions() -> dict[str, str]:
     packages = ("numpy", "scipy", "scikit-learn")
     found = {name: version(name) for name in packages}
     return {"titrant": __version__, "Python": python_version(), **found}
+
+
+# The log and the doses of policies beside it, counted.
+
+
+def _summary(
+    whole: Evaluation, treatments: Sequence[str], outcome: str | None, *, maximize: bool
+) -> LogSummary:
+    """Return the log in a few words."""
+    survey = whole.survey
+    return LogSummary(
+        rows=survey.n,
+        text=repr(whole.source)
+        .partition("(")[2]
+        .removesuffix(")")
+        .replace("; no propensity", "; no propensity column"),
+        contexts=len(whole.source.names),
+        treatments=tuple(treatments),
+        outcome=outcome or ("reward" if maximize else "loss"),
+        sample=None if survey.sample.whole else len(survey.sample.log),
+    )
+
+
+def _treatment_names(given: Sequence[str] | None, dimension: int) -> list[str]:
+    """Return what the doses are called."""
+    if given is None:
+        return ["dose"] if dimension == 1 else [f"dose {j + 1}" for j in range(dimension)]
+    if len(given) != dimension:
+        raise InvalidArgument(
+            f"The log has {dimension} treatment(s), but {len(given)} name(s) for them were given."
+        )
+    return list(given)
+
+
+def _dose_counts(log: LoggedData, tau: Mapping[str, Array]) -> tuple[DoseCounts, ...]:
+    """Return how often each dose was logged and would be given, for each treatment."""
+    return tuple(
+        counting.dose_counts(log.doses[:, j], {name: t[:, j] for name, t in tau.items()})
+        for j in range(min(DOSES, log.dimension))
+    )
+
+
+def _dose_summaries(
+    log: LoggedData, tau: Mapping[str, Array], treatments: Sequence[str], reference: str
+) -> tuple[DoseSummary, ...]:
+    """Return mean and spread of each dose as logged and under each policy."""
+    rows = {LOGGED: log.doses} | {name: t for name, t in tau.items() if name != reference}
+    return tuple(
+        counting.dose_summary(name, treatment, t[:, j], log.doses[:, j])
+        for j, treatment in enumerate(treatments)
+        for name, t in rows.items()
+    )
+
+
+def _profiles(
+    log: LoggedData, tau: Mapping[str, Array], treatments: Sequence[str], focus: str
+) -> tuple[Profile, ...]:
+    """Return each dose against the contexts that the focus, or else the log, goes with most."""
+    if focus not in tau:
+        return ()
+    found = []
+    for j, treatment in enumerate(treatments[:DOSES]):
+        logged = log.doses[:, j]
+        chosen = counting.main_contexts(log.context, [tau[focus][:, j], logged], CONTEXTS)
+        by_policy = {name: t[:, j] for name, t in tau.items()}
+        found += [
+            counting.profile(log.names[c], treatment, log.context[:, c], logged, by_policy)
+            for c in chosen
+        ]
+    return tuple(found)
+
+
+def _overlap(
+    comparison: Comparison,
+    log: LoggedData,
+    tau: Mapping[str, Array],
+    treatments: Sequence[str],
+) -> tuple[OverlapMap, ...]:
+    """Return where the policies' doses lie beside the logged ones."""
+    return tuple(
+        counting.overlap_map(
+            name, treatment, log.doses[:, j], t[:, j], _bandwidth_of(comparison, name, j)
+        )
+        for name, t in tau.items()
+        for j, treatment in enumerate(treatments[:DOSES])
+    )
+
+
+def _bandwidth_of(comparison: Comparison, name: str, j: int) -> float | None:
+    """Return the bandwidth of dose j; None where there is none, or a matrix."""
+    chosen = comparison[name].bandwidth
+    if chosen is None or chosen.h.ndim > 1:
+        return None
+    return float(chosen.h if chosen.h.ndim == 0 else chosen.h[j])
+
+
+# Which policies a report shows, and what they give.
+
+STATUS_QUO = "status quo"
+DRAWN = 4
+"""Policies in figures, the status quo not counted: more lines than that cannot be told apart."""
+
+
+def _with_status_quo(
+    comparison: Comparison, evaluation: Evaluation, interval: IntervalMethod | None
+) -> tuple[Comparison, Evaluation]:
+    """Return the comparison and its evaluation with the status quo among the policies.
+
+    The other estimates stay what they are: they keep their bandwidths, or stay refused.
+    """
+    if any(is_exactly(policy, StatusQuo) for policy in evaluation.policies):
+        return comparison, evaluation
+    name = STATUS_QUO if STATUS_QUO not in evaluation.names else "as logged"
+    known = dict(zip(evaluation.names, evaluation.policies, strict=True))
+    whole = evaluation.with_policies({name: StatusQuo(), **known})
+    chosen = {0: None} | {
+        whole.names.index(n): e.bandwidth for n, e in comparison.estimates.items()
+    }
+    return replace(whole.comparison(chosen, interval), refused=comparison.refused), whole
+
+
+def _reference(whole: Evaluation) -> str:
+    """Return the name of the status quo."""
+    pairs = zip(whole.names, whole.policies, strict=True)
+    return next(name for name, policy in pairs if is_exactly(policy, StatusQuo))
+
+
+def _focus(
+    comparison: Comparison,
+    reference: str,
+    learned: Mapping[str, Any] | None,
+    *,
+    maximize: bool,
+) -> str:
+    """Return the learned policy, or the best one that is not refused, other than the status quo."""
+    if learned is not None:
+        name = str(learned["name"])
+        return comparison[name].policy
+    ranked = _ranked(comparison, reference, maximize=maximize)
+    trusted = [name for name in ranked if comparison[name].trusted]
+    return next(iter(trusted or ranked), reference)
+
+
+def _drawn(
+    comparison: Comparison, reference: str, focus: str, *, maximize: bool
+) -> tuple[str, ...]:
+    """Return the focus and the best others, in the order of the comparison."""
+    ranked = _ranked(comparison, reference, maximize=maximize)
+    chosen = sorted(ranked, key=lambda name: name != focus)[:DRAWN]
+    return tuple(name for name in comparison.names if name in chosen)
+
+
+def _ranked(comparison: Comparison, reference: str, *, maximize: bool) -> list[str]:
+    sign = -1.0 if maximize else 1.0
+    others = [name for name in comparison.names if name != reference]
+    return sorted(others, key=lambda name: sign * comparison[name].value)

@@ -44,7 +44,7 @@ def span(low: float, high: float) -> str:
     return f"{number(low, high - low)} … {number(high, high - low)}"
 
 
-def told(value: float, ends: tuple[float, float]) -> tuple[str, str]:
+def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
     """Return a value and its interval, in as many digits as the interval gives meaning to."""
     return number(value, ends[1] - ends[0]), span(*ends)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import contextmanager
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from titrant._drawing import escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.figure import Figure
 
 
@@ -55,19 +58,19 @@ _STYLE: Any = {
 }
 
 
-def styled() -> Any:  # noqa: ANN401  (matplotlib's context manager)
-    """Return the context in which figures of a page are drawn."""
+@contextmanager
+def canvas(height: float, strips: int = 1) -> Iterator[tuple[Figure, Any]]:
+    """Lend a figure of the page's width and its axes, of several ``strips`` an array of them.
+
+    It is drawn, and turned into text, in the style of the page.
+    """
     from cycler import cycler  # noqa: PLC0415
     from matplotlib import rc_context  # noqa: PLC0415
-
-    return rc_context({**_STYLE, "axes.prop_cycle": cycler(color=SERIES)})
-
-
-def canvas(height: float) -> Figure:
-    """Return an empty figure of the page's width."""
     from matplotlib.figure import Figure  # noqa: PLC0415  (no pyplot: no global state)
 
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+    with rc_context({**_STYLE, "axes.prop_cycle": cycler(color=SERIES)}):
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        yield figure, figure.subplots(strips, 1, sharex=True, squeeze=strips == 1)
 
 
 def upright(text: str) -> str:

@@ -6,15 +6,26 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from titrant.report.typeset import count, number, percent, share, signed, span, told
-from titrant.report.words import UNCLEAR, better
+from titrant.report.content import LOGGED
+from titrant.report.numbers import count, percent, share
+from titrant.report.words import UNCLEAR, better, number, signed, span, value_and_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
-    from titrant.report.content import Balance, LogSummary, Profile, Report, Rule
+    from titrant.propensity import Calibration
+    from titrant.report.content import (
+        Balance,
+        LogSummary,
+        OverlapMap,
+        Profile,
+        Report,
+        Rule,
+        Subgroup,
+        Weights,
+    )
 
 NONE = "–"
 VERDICTS = ("ok", "warn", "refuse")
@@ -30,15 +41,30 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = field(default=(0,))
 
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        things: Iterable[Any],
+        columns: Mapping[str, Callable[[Any], str]],
+        words: tuple[int, ...] = (0,),
+    ) -> Table:
+        """Return a row for each thing, and for each heading a column of what is told of it."""
+        rows = tuple(tuple(cell(thing) for cell in columns.values()) for thing in things)
+        return cls(caption, tuple(columns), rows, words)
+
 
 def values(report: Report) -> Table:
     """Return the value of each policy with its interval and verdict; no number if refused."""
     truth = report.truth
     known = ("truth",) if truth else ()
-    found = {name: _value(report, e) for name, e in report.comparison.estimates.items()}
-    found |= {name: (name, NONE, NONE, REFUSED) for name in report.comparison.refused}
+    found = {
+        name: (*value_and_interval(e.value, report.interval(name)), e.diagnostics.verdict.value)
+        for name, e in report.comparison.estimates.items()
+    } | dict.fromkeys(report.comparison.refused, (NONE, NONE, REFUSED))
     rows = tuple(
-        (*cells, *((_number(truth.get(name)),) if truth else ())) for name, cells in found.items()
+        (name, *cells, *([_number(truth.get(name))] if truth else []))
+        for name, cells in found.items()
     )
     headings = ("policy", "value", f"{percent(report.level)} interval", "verdict")
     what = f"Estimated mean {report.log.outcome}"
@@ -92,29 +118,32 @@ def _headings(report: Report, parameter: str) -> tuple[str, ...]:
 def _points(report: Report, found: Curve) -> tuple[tuple[str, ...], ...]:
     bands = found.band(report.level, simultaneous=False), found.band(report.level)
     return tuple(
-        (number(p), *told(v, alone), span(*together))
+        (number(p), *value_and_interval(v, alone), span(*together))
         for p, v, alone, together in zip(found.parameters, found.values, *bands, strict=True)
     )
 
 
 def doses(report: Report, treatment: str) -> Table:
     """Return the doses as logged and under each policy."""
-    rows = tuple(
-        (
-            d.policy,
-            number(d.mean),
-            span(d.low, d.high),
-            number(d.median),
-            NONE if i == 0 else number(d.change),
-        )
-        for i, d in enumerate(d for d in report.dose_summaries if d.treatment == treatment)
+    return Table.of(
+        f"{treatment}, as logged and under each policy",
+        [d for d in report.dose_summaries if d.treatment == treatment],
+        {
+            "policy": lambda d: d.policy,
+            "mean": lambda d: number(d.mean),
+            "middle 80%": lambda d: span(d.low, d.high),
+            "median": lambda d: number(d.median),
+            "mean change": lambda d: NONE if d.policy == LOGGED else number(d.change),
+        },
     )
-    headings = ("policy", "mean", "middle 80%", "median", "mean change")
-    return Table(f"{treatment}, as logged and under each policy", headings, rows)
 
 
-def profile(found: Profile) -> Table:
-    """Return the mean doses over parts of a context."""
+def profiles(report: Report) -> list[Table]:
+    """Return the mean doses over parts of each context."""
+    return [_profile(found) for found in report.profiles]
+
+
+def _profile(found: Profile) -> Table:
     names = tuple(found.means)
     rows = tuple(
         (
@@ -131,31 +160,18 @@ def profile(found: Profile) -> Table:
 
 def subgroups(report: Report) -> Table:
     """Return what the focus changes for whom."""
-    rows = tuple(
-        (
-            s.label,
-            count(s.rows),
-            _several(s.logged_dose),
-            _several(s.policy_dose),
-            number(s.outcome),
-            NONE if s.difference is None else signed(s.difference),
-            NONE if s.interval is None else span(*s.interval),
-            count(s.ess),
-        )
-        for s in report.subgroups
-    )
     dose = report.log.treatments[0] if len(report.log.treatments) == 1 else "doses"
-    headings = (
-        "who",
-        "rows",
-        f"logged {dose}",
-        f"{dose} by policy",
-        f"{report.log.outcome} as logged",
-        "difference",
-        f"{percent(report.level)} interval",
-        "effective rows",
-    )
-    return Table(f"{report.focus} less the status quo", headings, rows)
+    columns: dict[str, Callable[[Subgroup], str]] = {
+        "who": lambda s: s.label,
+        "rows": lambda s: count(s.rows),
+        f"logged {dose}": lambda s: _several(s.logged_dose),
+        f"{dose} by policy": lambda s: _several(s.policy_dose),
+        f"{report.log.outcome} as logged": lambda s: number(s.outcome),
+        "difference": lambda s: NONE if s.difference is None else signed(s.difference),
+        f"{percent(report.level)} interval": lambda s: _interval(s.interval),
+        "effective rows": lambda s: count(s.ess),
+    }
+    return Table.of(f"{report.focus} less the status quo", report.subgroups, columns)
 
 
 def checks(report: Report) -> Table:
@@ -170,47 +186,33 @@ def checks(report: Report) -> Table:
 
 def weights(report: Report) -> Table:
     """Return how unevenly rows carry each estimate."""
-    rows = tuple(
-        (
-            w.policy,
-            count(w.reached),
-            count(w.ess),
-            share(w.share[0]) if w.share else NONE,
-            NONE if w.tail is None else number(w.tail),
-            f"{number(w.mean)} ± {number(w.mean_se)}",
-        )
-        for w in report.weights
-    )
-    headings = (
-        "policy",
-        "rows in reach",
-        "effective rows",
-        "largest weight",
-        "tail index",
-        "mean weight",
-    )
-    return Table(f"Weights of {count(report.log.rows)} rows", headings, rows)
+    columns: dict[str, Callable[[Weights], str]] = {
+        "policy": lambda w: w.policy,
+        "rows in reach": lambda w: count(w.reached),
+        "effective rows": lambda w: count(w.ess),
+        "largest weight": lambda w: share(w.share[0]) if w.share else NONE,
+        "tail index": lambda w: _number(w.tail),
+        "mean weight": lambda w: f"{number(w.mean)} ± {number(w.mean_se)}",
+    }
+    return Table.of(f"Weights of {count(report.log.rows)} rows", report.weights, columns)
 
 
 def overlap(report: Report) -> Table:
     """Return the share of rows whose logged dose lies near the policy's."""
-    rows = tuple(
-        (
-            o.policy,
-            o.treatment,
-            _number(o.bandwidth),
-            NONE if o.within is None else share(o.within),
-        )
-        for o in report.overlap
-    )
-    headings = ("policy", "treatment", "bandwidth", "rows within it")
-    return Table("Rows whose logged dose is near the policy's", headings, rows, (0, 1))
+    columns: dict[str, Callable[[OverlapMap], str]] = {
+        "policy": lambda o: o.policy,
+        "treatment": lambda o: o.treatment,
+        "bandwidth": lambda o: _number(o.bandwidth),
+        "rows within it": lambda o: NONE if o.within is None else share(o.within),
+    }
+    caption = "Rows whose logged dose is near the policy's"
+    return Table.of(caption, report.overlap, columns, (0, 1))
 
 
 def bandwidths(report: Report) -> list[tuple[str, str, str]]:
     """Return name, bandwidth and the reason for it, of each policy that has one."""
     return [
-        (name, _bandwidth(e), f"{e.bandwidth.reason} ({e.bandwidth.selector})")
+        (name, _several(e.bandwidth.h), f"{e.bandwidth.reason} ({e.bandwidth.selector})")
         for name, e in report.comparison.estimates.items()
         if e.bandwidth is not None
     ]
@@ -229,11 +231,9 @@ def path(report: Report, name: str) -> Table:
     return Table(f"{name} over bandwidths", headings, rows, ())
 
 
-def calibration(report: Report) -> Table:
+def calibration(found: Calibration) -> Table:
     """Return the share of held-out doses in each tenth of their predicted distribution."""
-    found = report.calibration
-    tenths = () if found is None or found.pit_histogram is None else found.pit_histogram
-    rows = tuple((f"{k + 1}", share(part)) for k, part in enumerate(tenths))
+    rows = tuple((f"{k + 1}", share(part)) for k, part in enumerate(found.pit_histogram or ()))
     return Table("Held-out doses by predicted tenth", ("tenth", "share of rows"), rows, (0,))
 
 
@@ -245,6 +245,11 @@ def balance(found: Balance) -> Table:
     )
     headings = ("context", "rows near the policy", "weighted")
     return Table(f"{found.policy}: distance from all rows, in sd", headings, rows)
+
+
+def other_balances(report: Report) -> list[Table]:
+    """Return the balance of all policies but the focus."""
+    return [balance(found) for found in report.balance if found.policy != report.focus]
 
 
 def coefficients(found: Rule, log: LogSummary) -> Table | None:
@@ -267,9 +272,9 @@ def coefficients(found: Rule, log: LogSummary) -> Table | None:
 def honest(report: Report, learned: Mapping[str, Any]) -> Table:
     """Return the honest value of the learned policy and its differences."""
     found = learned["honest"]
-    value = (str(learned["name"]), *told(found["value"], found["interval"]))
+    value = (str(learned["name"]), *value_and_interval(found["value"], found["interval"]))
     rows = [
-        (f"{learned['name']} − {name}", *told(d["difference"], d["interval"]))
+        (f"{learned['name']} − {name}", *value_and_interval(d["difference"], d["interval"]))
         for name, d in found["against"].items()
     ]
     headings = ("on rows not learned from", "value", f"{percent(report.level)} interval")
@@ -278,19 +283,14 @@ def honest(report: Report, learned: Mapping[str, Any]) -> Table:
 
 def candidates(learned: Mapping[str, Any]) -> Table | None:
     """Return what the learned policy was chosen from."""
-    if not learned.get("candidates"):
-        return None
-    rows = tuple(
-        (
-            str(c["name"]),
-            number(c["loss"]),
-            f"{number(c['behind'])} ± {number(c['behind_se'])}",
-            share(c["weight"]),
-        )
-        for c in learned["candidates"]
-    )
-    headings = ("candidate", "held-out loss", "behind the best", "weight")
-    return Table("Candidates", headings, rows)
+    columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "candidate": lambda c: str(c["name"]),
+        "held-out loss": lambda c: number(c["loss"]),
+        "behind the best": lambda c: f"{number(c['behind'])} ± {number(c['behind_se'])}",
+        "weight": lambda c: share(c["weight"]),
+    }
+    found = learned.get("candidates")
+    return Table.of("Candidates", found, columns) if found else None
 
 
 def outcome_models(learned: Mapping[str, Any]) -> Table | None:
@@ -300,18 +300,19 @@ def outcome_models(learned: Mapping[str, Any]) -> Table | None:
     return Table("Outcome models", ("model", "weight"), rows) if rows else None
 
 
+def method(report: Report) -> Table:
+    """Return how values were estimated, if they were: the status quo's is a mean."""
+    estimates = report.comparison.estimates
+    weighted = [e for name, e in estimates.items() if name != report.status_quo]
+    first = (weighted or list(estimates.values()))[0]
+    how = {k.replace("_", " "): v for k, v in first.method.items()}
+    return mapping("Method", {**how, "interval": first.confidence.method})
+
+
 def mapping(caption: str, values: Mapping[str, object]) -> Table:
     """Return names and values that say something."""
     rows = tuple((str(k), _text(v)) for k, v in values.items() if v not in (None, (), []))
     return Table(caption, ("name", "value"), rows, (0, 1))
-
-
-def _value(report: Report, estimate: Estimate) -> tuple[str, ...]:
-    return (
-        estimate.policy,
-        *told(estimate.value, report.interval(estimate.policy)),
-        estimate.diagnostics.verdict.value,
-    )
 
 
 def _contrast(report: Report, contrast: Contrast) -> tuple[str, str]:
@@ -332,13 +333,13 @@ def _check(estimate: Estimate, name: str) -> str:
     return number(found.value) if verdict == VERDICTS[0] else f"{number(found.value)} {verdict}"
 
 
-def _bandwidth(estimate: Estimate) -> str:
-    return NONE if estimate.bandwidth is None else _several(estimate.bandwidth.h)
-
-
 def _several(values: Any) -> str:  # noqa: ANN401  (a number, an array of them, or nested)
     flat = values.ravel().tolist() if values.ndim else [float(values)]
     return ", ".join(map(number, flat))
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return NONE if ends is None else span(*ends)
 
 
 def _number(value: float | None) -> str:

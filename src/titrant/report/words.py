@@ -1,16 +1,22 @@
-"""The sentences of a page: what the numbers say, in the order a reader decides."""
+"""The sentences of a page: what the numbers say, in the order a reader decides.
+
+Numbers stand on a page as those of `titrant.report.numbers`, with a true minus sign: on a terminal
+a plain hyphen is safer, on a page it would break lines and read as a dash.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report.typeset import number, percent, span, told
+from titrant.report import numbers
+from titrant.report.numbers import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.report.content import Report
 
@@ -100,6 +106,18 @@ def drawn_note(report: Report) -> str | None:
     return f"Figures show {drawn}; {left} more are in this table."
 
 
+def refused_at(curve: Curve) -> list[str]:
+    """Return the doses at which the log cannot answer."""
+    return list(dict.fromkeys(f"{dose:.4g}" for dose in curve.refused))
+
+
+def remarks(estimate: Estimate) -> list[str]:
+    """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
+    flag = None if estimate.bandwidth is None else estimate.bandwidth.flag
+    said = (flag, estimate.confidence.note, *estimate.diagnostics.notes)
+    return [remark for remark in said if remark]
+
+
 def sentence(text: str | None) -> str | None:
     """Return a text with a capital at its beginning and a full stop at its end.
 
@@ -117,30 +135,30 @@ def quoted(name: str) -> str:
 
 
 def _best(report: Report, name: str) -> str:
-    found = report.comparison[name]
-    value = _with_interval(report, found.value, _ends(report, name))
     extreme = "highest" if report.maximize else "lowest"
-    return f"{quoted(name)} has the {extreme} estimated mean {report.log.outcome}: {value}."
+    mean = f"estimated mean {report.log.outcome}"
+    return f"{quoted(name)} has the {extreme} {mean}: {_value(report, name)}."
 
 
 def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> str:
-    written, interval = told(value, ends)
+    written, interval = value_and_interval(value, ends)
     return f"{written} ({percent(report.level)} interval {interval})"
+
+
+def _value(report: Report, name: str) -> str:
+    return _with_interval(report, report.comparison[name].value, report.interval(name))
 
 
 def _nothing_better(report: Report) -> str:
     extreme = "higher" if report.maximize else "lower"
-    found = report.comparison[report.status_quo].value
-    value = _with_interval(report, found, _ends(report, report.status_quo))
     return (
         f"No policy has a {extreme} estimated mean {report.log.outcome} than the status quo, "
-        f"{value}."
+        f"{_value(report, report.status_quo)}."
     )
 
 
 def _only_status_quo(report: Report) -> str:
-    found = report.comparison[report.status_quo].value
-    value = _with_interval(report, found, _ends(report, report.status_quo))
+    value = _value(report, report.status_quo)
     return f"The status quo has a mean {report.log.outcome} of {value}."
 
 
@@ -188,10 +206,38 @@ def _learned_name(learned: Mapping[str, Any]) -> str:
     return "the learned policy" if learned["name"] == "learned" else quoted(learned["name"])
 
 
-def _ends(report: Report, name: str) -> tuple[float, float]:
-    return report.interval(name)
-
-
 def _listed(names: list[str]) -> str:
     quotes = [quoted(name) for name in names]
     return " or ".join([", ".join(quotes[:-1]), quotes[-1]] if len(quotes) > 1 else quotes)
+
+
+# Numbers as they stand on a page.
+
+
+def number(value: float, width: float = 0.0) -> str:
+    """Return a number to four significant digits, or to two of the width of its interval.
+
+    >>> number(-0.5)
+    '−0.5000'
+    """
+    return numbers.number(value, width).replace("-", "−")
+
+
+def signed(value: float, width: float = 0.0) -> str:
+    """Return a number with its sign.
+
+    >>> signed(0.5)
+    '+0.5000'
+    """
+    return f"+{number(value, width)}" if value > 0 else number(value, width)
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval that no line break divides."""
+    ends = number(low, high - low), number(high, high - low)
+    return "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}".join(ends)
+
+
+def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
+    """Return a value and its interval, in as many digits as the interval gives meaning to."""
+    return number(value, ends[1] - ends[0]), span(*ends)

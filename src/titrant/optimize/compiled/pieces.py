@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,11 @@ from titrant.compiled.decorators import compiled, inlined
 
 if TYPE_CHECKING:
     from titrant._types import Array
+
+    Row = tuple[float, float, float]
+    """κ, g and e of a row, see below."""
+    Line = tuple[Array, Array]
+    """Rows and kinds."""
 
 # Polynomials c₀ + c₁x + … as arrays (degree + 1,), constant first.
 
@@ -122,23 +126,15 @@ def ends(kappa: float, kinds: Array, p: int) -> tuple[float, float]:
 
 @inlined
 def add_inlined(
-    sums: Array,
-    to: int,
-    sign: float,
-    degree: int,
-    kinds: Array,
-    p: int,
-    u: float,
-    kappa: float,
-    g: float,
-    e: float,
+    sums: Array, to: int, sign: float, degree: int, kinds: Array, p: int, u: float, row: Row
 ) -> float:
     """Add sign × the polynomials of one row in x to sums[to], x counted from where its u is.
 
     Returns the weight g·K(u).
     """
     if degree == 2:  # noqa: PLR2004  (the default kernel, written out for speed)
-        return _add_quadratic(sums, to, sign, kinds, p, u, kappa, g, e)
+        return _add_quadratic(sums, to, sign, kinds, p, u, row)
+    kappa, g, e = row
     k = kinds[p, 2 : degree + 3].copy()
     shift(k, u)
     power = g
@@ -157,34 +153,18 @@ def add_inlined(
 
 @compiled
 def add_piece(
-    sums: Array,
-    to: int,
-    sign: float,
-    degree: int,
-    kinds: Array,
-    p: int,
-    u: float,
-    kappa: float,
-    g: float,
-    e: float,
+    sums: Array, to: int, sign: float, degree: int, kinds: Array, p: int, u: float, row: Row
 ) -> float:
     """Do the same as `add_inlined`, where it is not the whole work."""
-    return add_inlined(sums, to, sign, degree, kinds, p, u, kappa, g, e)
+    return add_inlined(sums, to, sign, degree, kinds, p, u, row)
 
 
 @inlined
 def _add_quadratic(
-    sums: Array,
-    to: int,
-    sign: float,
-    kinds: Array,
-    p: int,
-    u: float,
-    kappa: float,
-    g: float,
-    e: float,
+    sums: Array, to: int, sign: float, kinds: Array, p: int, u: float, row: Row
 ) -> float:
     """Add the polynomials of a row whose kernel is quadratic."""
+    kappa, g, e = row
     k0: float = g * (kinds[p, 2] + u * (kinds[p, 3] + u * kinds[p, 4]))
     k1 = g * kappa * (kinds[p, 3] + 2.0 * u * kinds[p, 4])
     k2 = g * kappa * kappa * kinds[p, 4]
@@ -205,17 +185,16 @@ def _add_quadratic(
 
 
 @compiled
-def sum_active(
-    sums: Array, to: int, degree: int, rows: Array, kinds: Array, beta: float, left: bool
-) -> None:
+def sum_active(sums: Array, to: int, degree: int, line: Line, beta: float, left: bool) -> None:
     """Set sums[to] to that of all pieces that carry weight just left or right of β."""
+    rows, kinds = line
     sums[to] = 0.0
     for i in range(rows.shape[1]):
         v, kappa, g, e = rows[0, i], rows[1, i], rows[2, i], rows[3, i]
         for p in range(len(kinds)):
             start, end = span(v, kappa, kinds, p)
             if start < beta < end or (beta == end if left else beta == start):
-                add_piece(sums, to, 1.0, degree, kinds, p, v + kappa * beta, kappa, g, e)
+                add_piece(sums, to, 1.0, degree, kinds, p, v + kappa * beta, (kappa, g, e))
 
 
 @compiled
@@ -255,53 +234,3 @@ def least_excess(sums: Array, to: int, degree: int, width: float, best: float, n
             bound -= power * (abs(total) if k % 2 == 1 else max(-total, 0.0))
         power *= half
     return bound
-
-
-# The step of a line search: where a cubic through two ends with their slopes is least.
-
-_NEAR, _FAR = 0.1, 0.9
-"""A new step keeps this share of the bracket away from both of its ends."""
-_LEAST, _MOST = 2.0, 5.0
-"""Factors by which a step grows that was too short."""
-
-
-@compiled
-def between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Return a step between a, which descends (da < 0), and b > a, which is too far.
-
-    The minimizer of the cubic through values f and slopes d; of the quadratic through fa, da, fb
-    when that is nearer to a; the middle when f or d is not finite at b.
-    """
-    width = b - a
-    step = a + 0.5 * width
-    if abs(fb) < float("inf"):
-        curvature = (fb - fa) / width - da
-        if curvature > 0.0:
-            step = a - 0.5 * da * width / curvature
-        cubic = _cubic(a, fa, da, b, fb, db)
-        if a < cubic < b:
-            step = cubic if (curvature <= 0.0 or cubic < step) else 0.5 * (cubic + step)
-    return min(max(step, a + _NEAR * width), a + _FAR * width)
-
-
-@compiled
-def beyond(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Return a step beyond b > a, where the function still descends steeply."""
-    step = _cubic(a, fa, da, b, fb, db)
-    if not step > b:
-        step = a + _MOST * (b - a)
-    return min(max(step, a + _LEAST * (b - a)), a + _MOST * (b - a))
-
-
-@compiled
-def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Return where the cubic interpolant is least (Nocedal & Wright, 3.59), or nan."""
-    d1 = da + db - 3.0 * (fa - fb) / (a - b)
-    square: float = d1 * d1 - da * db
-    if not square >= 0.0:
-        return float("nan")
-    d2 = math.sqrt(square)
-    below = db - da + 2.0 * d2
-    if below == 0.0:
-        return float("nan")
-    return b - (b - a) * (db + d2 - d1) / below

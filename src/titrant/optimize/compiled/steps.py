@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.compiled.decorators import compiled, fast
-from titrant.optimize.compiled.pieces import between, beyond
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,83 +15,89 @@ if TYPE_CHECKING:
     from titrant._types import Array
 
     Index = NDArray[np.int64]
+    Limits = tuple[Array, float]
+    State = tuple[Array, Array, Array, Index]
+    Tolerances = tuple[float, float, int]
 
 # The sets that parameters stay in, as numbers: bounds, and a ball over the counted parameters.
 #
-# limits (3, P) holds the lower and the upper bounds, and 1 where a parameter counts for the norm;
-# without a ball the radius is infinite. Bounds and a ball do not come together.
-
+# `limits` are an array (3, P), the lower and the upper bounds and 1 where a parameter counts for
+# the norm, and the radius of the ball, infinite without one. Bounds and balls are not combined.
 
 _ON_SPHERE = 1.0 - 1e-12
 """Share of the radius from which a point is on the sphere: projection rounds."""
 
 
 @compiled
-def project(x: Array, limits: Array, radius: float) -> None:
+def project(x: Array, limits: Limits) -> None:
     """Move x (P,) to the nearest point of the set."""
+    low, high, counted, radius = limits[0][0], limits[0][1], limits[0][2], limits[1]
     norm = 0.0
     for k in range(len(x)):
-        x[k] = min(max(x[k], limits[0, k]), limits[1, k])
-        norm += limits[2, k] * x[k] ** 2
+        x[k] = min(max(x[k], low[k]), high[k])
+        norm += counted[k] * x[k] ** 2
     norm = math.sqrt(norm)
     if norm > radius:
         for k in range(len(x)):
-            if limits[2, k] > 0.0:
+            if counted[k] > 0.0:
                 x[k] *= radius / norm
 
 
 @compiled
-def multiplier(x: Array, g: Array, limits: Array, radius: float) -> float:
+def multiplier(x: Array, g: Array, limits: Limits) -> float:
     """Return μ ≥ 0 for which g + μx (over the counted) is tangent to the ball; 0 inside it."""
+    counted, radius = limits[0][2], limits[1]
     if radius == math.inf:
         return 0.0
     square = inner = 0.0
     for k in range(len(x)):
-        square += limits[2, k] * x[k] ** 2
-        inner += limits[2, k] * g[k] * x[k]
+        square += counted[k] * x[k] ** 2
+        inner += counted[k] * g[k] * x[k]
     if inner >= 0.0 or square < (_ON_SPHERE * radius) ** 2:
         return 0.0
     return -inner / square
 
 
 @compiled
-def reduce_gradient(
-    x: Array, g: Array, limits: Array, radius: float, r: Array, free: Array
-) -> None:
+def reduce_gradient(x: Array, g: Array, limits: Limits, r: Array, free: Array) -> None:
     """Set r (P,) to the gradient without what the set holds back, free (P,) to 0 at held bounds."""
-    mu = multiplier(x, g, limits, radius)
+    low, high, counted = limits[0][0], limits[0][1], limits[0][2]
+    mu = multiplier(x, g, limits)
     for k in range(len(x)):
-        held = (x[k] <= limits[0, k] and g[k] > 0.0) or (x[k] >= limits[1, k] and g[k] < 0.0)
+        held = (x[k] <= low[k] and g[k] > 0.0) or (x[k] >= high[k] and g[k] < 0.0)
         free[k] = 0.0 if held else 1.0
-        r[k] = free[k] * (g[k] + mu * limits[2, k] * x[k])
+        r[k] = free[k] * (g[k] + mu * counted[k] * x[k])
 
 
 @compiled
-def stay_tangent(x: Array, g: Array, limits: Array, radius: float, d: Array) -> None:
+def stay_tangent(x: Array, g: Array, limits: Limits, d: Array) -> None:
     """Take off d (P,) what leads out of the sphere that holds x back."""
-    if multiplier(x, g, limits, radius) == 0.0:
+    if multiplier(x, g, limits) == 0.0:
         return
+    counted = limits[0][2]
     square = inner = 0.0
     for k in range(len(x)):
-        square += limits[2, k] * x[k] ** 2
-        inner += limits[2, k] * d[k] * x[k]
+        square += counted[k] * x[k] ** 2
+        inner += counted[k] * d[k] * x[k]
     for k in range(len(x)):
-        d[k] -= limits[2, k] * x[k] * inner / square
+        d[k] -= counted[k] * x[k] * inner / square
 
 
 @compiled
-def largest_move(x: Array, r: Array, limits: Array) -> float:
+def largest_move(x: Array, r: Array, limits: Limits) -> float:
     """Return max |P(x − r) − x|, P the projection onto the bounds: 0 at a solution."""
+    low, high = limits[0][0], limits[0][1]
     largest = 0.0
     for k in range(len(x)):
-        move = min(max(x[k] - r[k], limits[0, k]), limits[1, k]) - x[k]
+        move = min(max(x[k] - r[k], low[k]), high[k]) - x[k]
         largest = max(largest, abs(move))
     return largest
 
 
 # The two halves of a round of L-BFGS: propose points to evaluate, receive their values.
 #
-# The state of m runs with P parameters and a memory of M steps is four arrays, changed in place:
+# The state of m runs with P parameters and a memory of M steps is four arrays, changed in place,
+# and the state of one run the same four without the first axis:
 #
 #     vectors (m, 6, P)    x, gradient g, reduced gradient r, direction d, trial, 1 where free
 #     pairs   (m, 2, M, P) recent steps s and changes y of the gradient, each a ring
@@ -125,26 +130,20 @@ _TRIALS = 20
 
 
 @compiled
-def propose(
-    vectors: Array,
-    pairs: Array,
-    numbers: Array,
-    counts: Index,
-    limits: Array,
-    radius: float,
-    points: Array,
-    index: Index,
-) -> int:
+def propose(state: State, limits: Limits, points: Array, index: Index) -> int:
     """Fill points (m, P) and index (m,) with the trials of all running runs; return how many."""
+    vectors, pairs, numbers, counts = state
     active = 0
     for j in range(len(counts)):
         if counts[j, STATUS] != RUNNING:
             continue
         if counts[j, PHASE] == AIMLESS:
-            aim(vectors[j], pairs[j], numbers[j], counts[j], limits, radius)
-        set_trial(vectors[j], numbers[j, STEP])
-        project(vectors[j, TRIAL], limits, radius)
-        copy(vectors[j, TRIAL], points[active])
+            aim((vectors[j], pairs[j], numbers[j], counts[j]), limits)
+        v = vectors[j]
+        for k in range(v.shape[1]):
+            v[TRIAL, k] = v[X, k] + numbers[j, STEP] * v[D, k]
+        project(v[TRIAL], limits)
+        copy(v[TRIAL], 1.0, points[active])
         index[active] = j
         active += 1
     return active
@@ -152,30 +151,26 @@ def propose(
 
 @compiled
 def receive(
-    vectors: Array,
-    pairs: Array,
-    numbers: Array,
-    counts: Index,
-    limits: Array,
-    radius: float,
+    state: State,
+    limits: Limits,
     index: Index,
     values: Array,
     gradients: Array,
-    tolerances: tuple[float, float, int],
+    tolerances: Tolerances,
 ) -> float:
     """Take in values (a,) and gradients (a, P) at the trials of runs `index`; return the best.
 
     tolerances are those of the gradient and of the value, and the number of steps.
     """
+    vectors, pairs, numbers, counts = state
     for i in range(len(values)):
         j, f, g = index[i], values[i], gradients[i]
-        if counts[j, PHASE] == NEW or judge(vectors[j], numbers[j], counts[j], f, g):
+        run = (vectors[j], pairs[j], numbers[j], counts[j])
+        if counts[j, PHASE] == NEW or judge(run, f, g):
             before = numbers[j, F]
-            move(vectors[j], pairs[j], numbers[j], counts[j], limits, radius, f, g)
-            end(vectors[j], numbers[j], counts[j], limits, before, tolerances)
-    best = np.inf
-    for j in range(len(numbers)):
-        best = min(best, numbers[j, F])
+            move(run, limits, f, g)
+            end(run, limits, before, tolerances)
+    best: float = numbers[:, F].min()
     return best
 
 
@@ -189,41 +184,24 @@ def dot(a: Array, b: Array) -> float:
 
 
 @compiled
-def copy(a: Array, out: Array) -> None:
-    """Set out to a; a loop compiles faster than an assignment of arrays."""
+def copy(a: Array, times: float, out: Array) -> None:
+    """Set out to a times a number; a loop compiles faster than an assignment of arrays."""
     for k in range(len(a)):
-        out[k] = a[k]
+        out[k] = times * a[k]
 
 
 @compiled
-def scale(a: Array, by: float) -> None:
-    """Multiply a by a number."""
-    for k in range(len(a)):
-        a[k] *= by
-
-
-@compiled
-def set_trial(v: Array, step: float) -> None:
-    """Set the trial to x + step·d."""
-    for k in range(v.shape[1]):
-        v[TRIAL, k] = v[X, k] + step * v[D, k]
-
-
-@compiled
-def aim(
-    v: Array, pairs: Array, numbers: Array, counts: Index, limits: Array, radius: float
-) -> None:
+def aim(run: State, limits: Limits) -> None:
     """Begin a line search: quasi-Newton where that descends, else against the gradient."""
-    copy(v[R], v[D])
+    v, pairs, numbers, counts = run
+    copy(v[R], -1.0, v[D])
     inverse_hessian(v[D], v[FREE], pairs, counts[KEPT], counts[NEXT])
-    scale(v[D], -1.0)
-    stay_tangent(v[X], v[G], limits, radius, v[D])
+    stay_tangent(v[X], v[G], limits, v[D])
     steep = dot(v[R], v[R])
     slope = dot(v[D], v[R])
     if not slope < -_DESCENDS * math.sqrt(dot(v[D], v[D]) * steep):
         counts[KEPT] = 0
-        copy(v[R], v[D])
-        scale(v[D], -1.0)
+        copy(v[R], -1.0, v[D])
         slope = -steep
     size = math.sqrt(dot(v[D], v[D]))
     # Without memory the length of a step is unknown: one unit, as L-BFGS-B does.
@@ -272,11 +250,12 @@ def inverse_hessian(q: Array, free: Array, pairs: Array, kept: int, following: i
 
 
 @compiled
-def judge(v: Array, numbers: Array, counts: Index, f: float, g: Array) -> bool:
+def judge(run: State, f: float, g: Array) -> bool:
     """Return whether the trial is good enough to move to; if not, choose the next step.
 
     It must be low enough (Armijo) and, unless the set bent its path, not too steep (Wolfe).
     """
+    v, _, numbers, counts = run
     step = numbers[STEP]
     predicted = slope = 0.0
     bent = False
@@ -330,23 +309,15 @@ def give_up(numbers: Array, counts: Index) -> None:
 
 
 @compiled
-def move(
-    v: Array,
-    pairs: Array,
-    numbers: Array,
-    counts: Index,
-    limits: Array,
-    radius: float,
-    f: float,
-    g: Array,
-) -> None:
+def move(run: State, limits: Limits, f: float, g: Array) -> None:
     """Make the trial the point x, and remember the step if it was one."""
+    v, pairs, numbers, counts = run
     if counts[PHASE] != NEW:
-        old, new = multiplier(v[X], v[G], limits, radius), multiplier(v[TRIAL], g, limits, radius)
+        old, new = multiplier(v[X], v[G], limits), multiplier(v[TRIAL], g, limits)
         s, y = pairs[0, counts[NEXT]], pairs[1, counts[NEXT]]
         for k in range(len(g)):
             s[k] = v[TRIAL, k] - v[X, k]
-            held = limits[2, k] * (new * v[TRIAL, k] - old * v[X, k])
+            held = limits[0][2, k] * (new * v[TRIAL, k] - old * v[X, k])
             y[k] = g[k] - v[G, k] + held
         if dot(s, y) > _CURVED * math.sqrt(dot(s, s) * dot(y, y)):
             counts[NEXT] = (counts[NEXT] + 1) % pairs.shape[1]
@@ -354,21 +325,15 @@ def move(
         counts[ACCEPTED] += 1
     counts[PHASE] = AIMLESS
     numbers[F] = f
-    copy(v[TRIAL], v[X])
-    copy(g, v[G])
-    reduce_gradient(v[X], v[G], limits, radius, v[R], v[FREE])
+    copy(v[TRIAL], 1.0, v[X])
+    copy(g, 1.0, v[G])
+    reduce_gradient(v[X], v[G], limits, v[R], v[FREE])
 
 
 @compiled
-def end(
-    v: Array,
-    numbers: Array,
-    counts: Index,
-    limits: Array,
-    before: float,
-    tolerances: tuple[float, float, int],
-) -> None:
+def end(run: State, limits: Limits, before: float, tolerances: Tolerances) -> None:
     """Set the status of a run that need not or cannot go on from x."""
+    v, _, numbers, counts = run
     f = numbers[F]
     if not math.isfinite(before):
         numbers[FIRST] = f
@@ -382,3 +347,53 @@ def end(
         counts[STATUS] = CONVERGED
     elif counts[ACCEPTED] >= tolerances[2]:
         counts[STATUS] = OUT_OF_STEPS
+
+
+# The step of a line search: where a cubic through two ends with their slopes is least.
+
+_NEAR, _FAR = 0.1, 0.9
+"""A new step keeps this share of the bracket away from both of its ends."""
+_LEAST, _MOST = 2.0, 5.0
+"""Factors by which a step grows that was too short."""
+
+
+@compiled
+def between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return a step between a, which descends (da < 0), and b > a, which is too far.
+
+    The minimizer of the cubic through values f and slopes d; of the quadratic through fa, da, fb
+    when that is nearer to a; the middle when f or d is not finite at b.
+    """
+    width = b - a
+    step = a + 0.5 * width
+    if abs(fb) < float("inf"):
+        curvature = (fb - fa) / width - da
+        if curvature > 0.0:
+            step = a - 0.5 * da * width / curvature
+        cubic = _cubic(a, fa, da, b, fb, db)
+        if a < cubic < b:
+            step = cubic if (curvature <= 0.0 or cubic < step) else 0.5 * (cubic + step)
+    return min(max(step, a + _NEAR * width), a + _FAR * width)
+
+
+@compiled
+def beyond(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return a step beyond b > a, where the function still descends steeply."""
+    step = _cubic(a, fa, da, b, fb, db)
+    if not step > b:
+        step = a + _MOST * (b - a)
+    return min(max(step, a + _LEAST * (b - a)), a + _MOST * (b - a))
+
+
+@compiled
+def _cubic(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
+    """Return where the cubic interpolant is least (Nocedal & Wright, 3.59), or nan."""
+    d1 = da + db - 3.0 * (fa - fb) / (a - b)
+    square: float = d1 * d1 - da * db
+    if not square >= 0.0:
+        return float("nan")
+    d2 = math.sqrt(square)
+    below = db - da + 2.0 * d2
+    if below == 0.0:
+        return float("nan")
+    return b - (b - a) * (db + d2 - d1) / below

@@ -1,4 +1,21 @@
-"""Sums of terms and slopes over rows for many candidate policies."""
+"""Sums of terms and slopes over rows for many candidate policies τ = φ'β.
+
+Features stand column by column in blocks of rows that stay in cache while all candidates pass
+over them, so every inner loop runs along rows. Two candidates share each reading of the features;
+an odd one out is its own partner, so that all go through the same code: a candidate's sums are
+the same, bit for bit, in any company.
+
+`record` takes the sums. `replay` gives the gradient of a function of them, once it is known how
+that depends on each: one slope a row in place of one for each sum. Between the two a tape
+(T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a table b and ∂b: T
+is 2 or 4. Where rows are too many for a tape, or their sums are to be added to others,
+`added_sums` takes the slopes of every sum in the same pass.
+
+Arguments: params (m, P); blocks: phi (blocks, P, B), rows (blocks, 3, B) of t, e and 1/(h·q),
+bounds (blocks, 2, B) of the dose, table (n, G, 2) of r̂ and its slope a step, or none (0, 0, 2);
+pairs (S, 2) of terms (0 b, 1 w·e, 2 w) to multiply; how: kernel (5,), h, degree (bounds are read
+when it is ≥ 0), the policy's limits low and high, and the grid of the table (first dose, step).
+"""
 
 from __future__ import annotations
 
@@ -7,18 +24,133 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.compiled.decorators import compiled, fast
-from titrant.optimize.compiled.weights import baselines, correct_near_bounds, weights
+from titrant.optimize.compiled.weights import set_baselines, set_weights, set_weights_near_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
 
-    Columns = tuple[Array, Array, Array, Array]
+    Blocks = tuple[Array, Array, Array, Array]
     How = tuple[Array, float, int, float, float, tuple[float, float]]
     Index = NDArray[np.int64]
 
-# The doses of two candidates on a block of rows, and the terms of one.
+
+@compiled
+def added_sums(
+    params: Array, blocks: Blocks, pairs: Index, slopes: int, how: How
+) -> tuple[Array, Array]:
+    """Return Σ of b, w·e, w and of products (m, 3 + S), and their slopes (m, 3 + S, P).
+
+    Only the first ``slopes`` of them are asked for; the others' are 0.
+    """
+    phi, rows, _, table = blocks
+    m, size, count, first = len(params), phi.shape[2], 3 + len(pairs), 0 if table.shape[1] else 1
+    total, out = np.zeros((m + 1, count)), np.zeros((m + 1, count, phi.shape[1]))
+    tau, z, dz = aligned(2, size), aligned(2 * count, size), aligned(2 * count, size)
+    for k in range(len(phi)):
+        e = rows[k, 1]
+        for j in range(0, m, 2):
+            set_two_doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
+            for i in range(2):
+                at = i * count
+                set_terms(z[at], dz[at], z[at + 2], dz[at + 2], tau[i], k, blocks, how)
+                set_weighted(z[at + 2], e, 1.0, 0.0, z[at + 1])
+                set_weighted(dz[at + 2], e, 1.0, 0.0, dz[at + 1])
+                for s in range(first, 3):
+                    total[j + i, s] += total_of(z[at + s])
+                for s in range(3, count):
+                    one, two = at + pairs[s - 3, 0], at + pairs[s - 3, 1]
+                    total[j + i, s] += inner(z[one], z[two])
+                    dz[at + s] = 0.0
+                    add_product_slope(z[one], dz[one], z[two], dz[two], 1.0, dz[at + s])
+            for s in range(first, slopes):
+                pull_two(dz[s], dz[count + s], phi[k], out[j, s], out[j + 1, s])
+    return total[:m].copy(), out[:m].copy()
+
+
+@compiled
+def blank_tape(candidates: int, blocks: Blocks) -> Array:
+    """Return a tape with room for so many candidates; it serves any number of recordings."""
+    phi, _, _, table = blocks
+    return aligned((4 if table.shape[1] else 2) * len(phi) * (candidates + 1), phi.shape[2])
+
+
+@compiled
+def record(tape: Array, params: Array, blocks: Blocks, pairs: Index, how: How) -> Array:
+    """Return Σ of b, w·e, w and of products (m, 3 + S), and fill the tape for `replay`."""
+    phi, rows, _, table = blocks
+    m, size, kept = len(params), phi.shape[2], 4 if table.shape[1] else 2
+    total = np.zeros((m + 1, 3 + len(pairs)))
+    tau, z = aligned(2, size), aligned(3, size)
+    for k in range(len(phi)):
+        e = rows[k, 1]
+        for j in range(0, m, 2):
+            set_two_doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
+            for i in range(2):
+                at = kept * (k * (m + 1) + j + i)
+                w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
+                set_terms(b, db, w, dw, tau[i], k, blocks, how)
+                if kept == 4:  # noqa: PLR2004
+                    total[j + i, 0] += total_of(b)
+                total[j + i, 1] += inner(w, e)
+                total[j + i, 2] += total_of(w)
+                if squares_alone(pairs):
+                    total[j + i, 3] += inner(w, w)
+                elif len(pairs):
+                    set_three_terms(w, e, b, kept, z)
+                    for s in range(len(pairs)):
+                        total[j + i, 3 + s] += inner(z[pairs[s, 0]], z[pairs[s, 1]])
+    return total[:m].copy()
+
+
+@compiled
+def replay(tape: Array, blocks: Blocks, pairs: Index, g: Array) -> Array:
+    """Return the gradients (m, P) of functions of the sums with slopes g (m, 3 + S)."""
+    phi, rows, _, table = blocks
+    m, size, kept = len(g), phi.shape[2], 4 if table.shape[1] else 2
+    out, slope = np.zeros((m + 1, phi.shape[1])), aligned(2, size)
+    z, dz = aligned(3, size), aligned(3, size)
+    for k in range(len(phi)):
+        e = rows[k, 1]
+        for j in range(0, m, 2):
+            for i in range(2):
+                by = g[min(j + i, m - 1)]
+                at = kept * (k * (m + 1) + j + i)
+                w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
+                if squares_alone(pairs):
+                    set_squared_slope(w, dw, e, by[1], by[2], 2.0 * by[3], slope[i])
+                else:
+                    set_weighted(dw, e, by[1], by[2], slope[i])
+                if kept == 4:  # noqa: PLR2004
+                    add_scaled(db, by[0], slope[i])
+                if not squares_alone(pairs) and by[3:].any():
+                    set_three_terms(w, e, b, kept, z)
+                    set_three_terms(dw, e, db, kept, dz)
+                    for s in range(len(pairs)):
+                        one, two = pairs[s]
+                        if by[3 + s] != 0.0:
+                            add_product_slope(z[one], dz[one], z[two], dz[two], by[3 + s], slope[i])
+            pull_two(slope[0], slope[1], phi[k], out[j], out[j + 1])
+    return out[:m].copy()
+
+
+@compiled
+def set_terms(
+    b: Array, db: Array, w: Array, dw: Array, tau: Array, k: int, blocks: Blocks, how: How
+) -> None:
+    """Set b, w and their slopes in τ, each (B,), on block k at doses tau (B,).
+
+    Without a table b stays as it is.
+    """
+    _, rows, bounds, table = blocks
+    kernel, h, degree, low, high, grid = how
+    t, g, ends = rows[k, 0], rows[k, 2], (low, high)
+    set_weights(t, g, tau, ends, h, kernel, w, dw)
+    if degree >= 0:
+        set_weights_near_bounds(t, g, tau, ends, h, kernel, degree, bounds[k], w, dw)
+    if table.shape[1]:
+        set_baselines(table, k * len(tau), tau, ends, grid, b, db)
 
 
 @compiled
@@ -30,25 +162,22 @@ def aligned(rows: int, size: int) -> Array:
 
 
 @compiled
-def set_terms(
-    b: Array, db: Array, w: Array, dw: Array, tau: Array, k: int, columns: Columns, how: How
-) -> None:
-    """Set b, w and their slopes in τ, each (B,), on block k at doses tau (B,).
+def squares_alone(pairs: Index) -> bool:
+    """Return whether Σw² is the only product asked for, as an ESS floor does."""
+    return len(pairs) == 1 and pairs[0, 0] == 2 and pairs[0, 1] == 2  # noqa: PLR2004
 
-    Without a table b stays as it is.
-    """
-    _, blocks, bounds, table = columns
-    kernel, h, degree, low, high, grid = how
-    t, g = blocks[k, 0], blocks[k, 2]
-    weights(t, g, tau, low, high, h, kernel, w, dw)
-    if degree >= 0:
-        correct_near_bounds(t, g, tau, low, high, h, kernel, degree, bounds[k], w, dw)
-    if len(table):
-        baselines(table, k * len(tau), tau, low, high, grid, b, db)
+
+@compiled
+def set_three_terms(w: Array, e: Array, b: Array, kept: int, z: Array) -> None:
+    """Set z (3, B) to b, w·e, w, or to their slopes; without a table b stays 0."""
+    if kept == 4:  # noqa: PLR2004
+        z[0] = b
+    set_weighted(w, e, 1.0, 0.0, z[1])
+    z[2] = w
 
 
 @fast
-def doses(phi: Array, beta: Array, gamma: Array, tau: Array, upsilon: Array) -> None:
+def set_two_doses(phi: Array, beta: Array, gamma: Array, tau: Array, upsilon: Array) -> None:
     """Set τ and υ (B,) to φ'β and φ'γ; φ (P, B)."""
     p, size = phi.shape
     for i in range(size):
@@ -71,14 +200,7 @@ def doses(phi: Array, beta: Array, gamma: Array, tau: Array, upsilon: Array) -> 
 
 
 @fast
-def multiply(a: Array, b: Array, out: Array) -> None:
-    """Set out (B,) to a·b."""
-    for i in range(len(a)):
-        out[i] = a[i] * b[i]
-
-
-@fast
-def add_up(a: Array) -> float:
+def total_of(a: Array) -> float:
     """Return Σa."""
     total = 0.0
     for i in range(len(a)):
@@ -87,7 +209,7 @@ def add_up(a: Array) -> float:
 
 
 @fast
-def add_product(a: Array, b: Array) -> float:
+def inner(a: Array, b: Array) -> float:
     """Return Σab."""
     total = 0.0
     for i in range(len(a)):
@@ -96,7 +218,7 @@ def add_product(a: Array, b: Array) -> float:
 
 
 @fast
-def pull(first: Array, second: Array, phi: Array, out: Array, out_two: Array) -> None:
+def pull_two(first: Array, second: Array, phi: Array, out: Array, out_two: Array) -> None:
     """Add Σᵢ φᵢ·firstᵢ to out and Σᵢ φᵢ·secondᵢ to out_two, each (P,); φ (P, B).
 
     Four features at a time: eight sums stay in registers, and each feature is read once for two.
@@ -133,150 +255,15 @@ def pull(first: Array, second: Array, phi: Array, out: Array, out_two: Array) ->
         out_two[k] += b0
 
 
-# The sums of a policy search for policies τ = φ'β: the loops of `titrant.optimize.sums`.
-#
-# Features stand column by column in blocks of rows that stay in cache while all candidates pass
-# over them, so every inner loop runs along rows. Two candidates share each reading of the features;
-# an odd one out is its own partner, so that all go through the same code: a candidate's sums are
-# the same, bit for bit, in any company.
-#
-# `fused_sums` takes one pass and adds up over blocks of a log. Where all rows are in memory,
-# `record` and `replay` do with one slope a row in place of one for each sum: first the sums, then,
-# once it is known how the objective depends on them, its gradient. Between the two a tape
-# (T·blocks·(m + 1), B) holds w and ∂w of each candidate on each block, and with a table b and ∂b: T
-# is 2 or 4.
-#
-# Arguments: params (m, P); columns: phi (blocks, P, B), rows (blocks, 3, B) of t, e and 1/(h·q),
-# bounds (blocks, 2, B) of the dose, table (n, G, 2) of r̂ and its slope a step, or none; pairs (S,
-# 2) of terms (0 b, 1 w·e, 2 w) to multiply; slopes, how many of the sums need slopes (the last
-# ones' are 0); how: kernel (5,), h, degree (bounds are read when it is ≥ 0), the policy's limits
-# low and high, and the grid of the table (first dose, step).
-
-
-@compiled
-def fused_sums(
-    params: Array, columns: Columns, pairs: Index, slopes: int, how: How
-) -> tuple[Array, Array, Array, Array]:
-    """Return Σ of the terms (m, 3), their slopes (m, 3, P), and the same of products (m, S, …)."""
-    phi, rows, _, table = columns
-    m, p, size = len(params), phi.shape[1], phi.shape[2]
-    count, first = 3 + len(pairs), 0 if len(table) else 1
-    total, out = np.zeros((m + 1, count)), np.zeros((m + 1, count, p))
-    tau, z, dz = aligned(2, size), aligned(2 * count, size), aligned(2 * count, size)
-    for k in range(len(phi)):
-        e = rows[k, 1]
-        for j in range(0, m, 2):
-            doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
-            for i in range(2):
-                at = i * count
-                b, db, w, dw = z[at], dz[at], z[at + 2], dz[at + 2]
-                set_terms(b, db, w, dw, tau[i], k, columns, how)
-                multiply(e, w, z[at + 1])
-                multiply(e, dw, dz[at + 1])
-                for s in range(first, 3):
-                    total[j + i, s] += add_up(z[at + s])
-                for s in range(3, count):
-                    one, two = at + pairs[s - 3, 0], at + pairs[s - 3, 1]
-                    total[j + i, s] += add_product(z[one], z[two])
-                    product_slope(z[one], dz[one], z[two], dz[two], 0.0, 1.0, dz[at + s])
-            for s in range(first, slopes):
-                pull(dz[s], dz[count + s], phi[k], out[j, s], out[j + 1, s])
-    return total[:m, :3].copy(), out[:m, :3].copy(), total[:m, 3:].copy(), out[:m, 3:].copy()
-
-
-@compiled
-def blank_tape(candidates: int, columns: Columns) -> Array:
-    """Return a tape with room for so many candidates; it serves any number of recordings."""
-    phi, _, _, table = columns
-    return aligned((4 if len(table) else 2) * len(phi) * (candidates + 1), phi.shape[2])
-
-
-@compiled
-def record(
-    tape: Array, params: Array, columns: Columns, pairs: Index, how: How
-) -> tuple[Array, Array]:
-    """Return Σ of the terms (m, 3) and of products (m, S), and fill the tape for `replay`."""
-    phi, rows, _, table = columns
-    m, size, kept = len(params), phi.shape[2], 4 if len(table) else 2
-    total, squares = np.zeros((m + 1, 3)), np.zeros((m + 1, len(pairs)))
-    tau, z = aligned(2, size), aligned(3, size)
-    only_squares = squares_alone(pairs)
-    for k in range(len(phi)):
-        e = rows[k, 1]
-        for j in range(0, m, 2):
-            doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
-            for i in range(2):
-                at = kept * (k * (m + 1) + j + i)
-                w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
-                set_terms(b, db, w, dw, tau[i], k, columns, how)
-                if len(table):
-                    total[j + i, 0] += add_up(b)
-                total[j + i, 1] += add_product(w, e)
-                total[j + i, 2] += add_up(w)
-                if only_squares:
-                    squares[j + i, 0] += add_product(w, w)
-                elif len(pairs):
-                    gather(w, e, b, kept, z)
-                    for s in range(len(pairs)):
-                        squares[j + i, s] += add_product(z[pairs[s, 0]], z[pairs[s, 1]])
-    return total[:m].copy(), squares[:m].copy()
-
-
-@compiled
-def replay(tape: Array, columns: Columns, pairs: Index, g: Array, gg: Array) -> Array:
-    """Return the gradients (m, P) of functions of the sums with slopes g (m, 3) and gg (m, S)."""
-    phi, rows, _, table = columns
-    m, size, kept = len(g), phi.shape[2], 4 if len(table) else 2
-    only_squares = squares_alone(pairs)
-    out, slope = np.zeros((m + 1, phi.shape[1])), aligned(2, size)
-    z, dz = aligned(3, size), aligned(3, size)
-    for k in range(len(phi)):
-        e = rows[k, 1]
-        for j in range(0, m, 2):
-            for i in range(2):
-                which = min(j + i, m - 1)
-                at = kept * (k * (m + 1) + j + i)
-                w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
-                if only_squares:
-                    squared_slope(w, dw, e, g[which, 1], g[which, 2], 2.0 * gg[which, 0], slope[i])
-                else:
-                    weighted_slope(dw, e, g[which, 1], g[which, 2], slope[i])
-                if kept > 2:  # noqa: PLR2004
-                    add_scaled(db, g[which, 0], slope[i])
-                if len(pairs) and not only_squares:
-                    gather(w, e, b, kept, z)
-                    gather(dw, e, db, kept, dz)
-                    for s in range(len(pairs)):
-                        one, two = pairs[s]
-                        product_slope(z[one], dz[one], z[two], dz[two], 1.0, gg[which, s], slope[i])
-            pull(slope[0], slope[1], phi[k], out[j], out[j + 1])
-    return out[:m].copy()
-
-
-@compiled
-def squares_alone(pairs: Index) -> bool:
-    """Return whether Σw² is the only product asked for, as an ESS floor does."""
-    return len(pairs) == 1 and pairs[0, 0] == 2 and pairs[0, 1] == 2  # noqa: PLR2004
-
-
-@compiled
-def gather(w: Array, e: Array, b: Array, kept: int, z: Array) -> None:
-    """Set z (3, B) to b, w·e, w, or to their slopes; without a table b stays 0."""
-    if kept > 2:  # noqa: PLR2004
-        z[0] = b
-    multiply(e, w, z[1])
-    z[2] = w
-
-
 @fast
-def weighted_slope(dw: Array, e: Array, g1: float, g2: float, out: Array) -> None:
-    """Set out (B,) to (g₁e + g₂)·∂w."""
+def set_weighted(w: Array, e: Array, g1: float, g2: float, out: Array) -> None:
+    """Set out (B,) to (g₁e + g₂)·w, or with ∂w for w to its slope."""
     for i in range(len(out)):
-        out[i] = (g1 * e[i] + g2) * dw[i]
+        out[i] = (g1 * e[i] + g2) * w[i]
 
 
 @fast
-def squared_slope(
+def set_squared_slope(
     w: Array, dw: Array, e: Array, g1: float, g2: float, g3: float, out: Array
 ) -> None:
     """Set out (B,) to (g₁e + g₂ + g₃w)·∂w."""
@@ -292,9 +279,7 @@ def add_scaled(a: Array, factor: float, out: Array) -> None:
 
 
 @fast
-def product_slope(
-    a: Array, da: Array, b: Array, db: Array, keep: float, factor: float, out: Array
-) -> None:
-    """Set out (B,) to keep·out + factor × the slope of a·b."""
+def add_product_slope(a: Array, da: Array, b: Array, db: Array, factor: float, out: Array) -> None:
+    """Add factor × the slope of a·b to out (B,)."""
     for i in range(len(a)):
-        out[i] = keep * out[i] + factor * (a[i] * db[i] + da[i] * b[i])
+        out[i] += factor * (a[i] * db[i] + da[i] * b[i])

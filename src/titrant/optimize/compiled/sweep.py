@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.optimize.compiled.pieces import Line
 
     Index = NDArray[np.int64]
+    Kept = NDArray[np.bool_]
+    Goal = tuple[int, float, tuple[float, float]]
+    """The degree, n > 0 for a mean over n rows (0 for self-normalization), and the floors."""
 
 
 _BLOCK = 1024
@@ -44,20 +48,21 @@ SMALL = 500
 
 
 @compiled
-def locate(rows: Array, kinds: Array, edges: Array) -> Index:
+def locate(line: Line, edges: Array) -> Index:
     """Return the buckets in which pieces begin and end (2, pieces, n).
 
     A piece begins in −1 when it is active at the first edge and ends in K when it is at the last
     one; both are −1 when it is active nowhere between them.
     """
+    rows, kinds = line
     count, n = len(edges) - 1, rows.shape[1]
     where = np.empty((2, len(kinds), n), dtype=np.int64)
     starts, stops = np.empty(n), np.empty(n)
     for p in range(len(kinds)):
         for i in range(n):
             starts[i], stops[i] = span(rows[0, i], rows[1, i], kinds, p)
-        search(edges, starts, where[0, p])
-        search(edges, stops, where[1, p])
+        set_last_edges(edges, starts, where[0, p])
+        set_last_edges(edges, stops, where[1, p])
         for i in range(n):
             if not starts[i] < stops[i] or where[0, p, i] == count or where[1, p, i] == -1:
                 where[0, p, i] = where[1, p, i] = -1
@@ -65,7 +70,7 @@ def locate(rows: Array, kinds: Array, edges: Array) -> Index:
 
 
 @compiled
-def search(edges: Array, beta: Array, out: Index) -> None:
+def set_last_edges(edges: Array, beta: Array, out: Index) -> None:
     """Set out (n,) to the last edge not above each β (n,), −1 if all are.
 
     Many halvings side by side, so that they vectorize: one by one, each would be mispredicted.
@@ -85,7 +90,7 @@ def search(edges: Array, beta: Array, out: Index) -> None:
 
 @compiled
 def accumulate(
-    rows: Array, kinds: Array, edges: Array, where: Index, degree: int, size: int
+    line: Line, edges: Array, where: Index, degree: int, size: int
 ) -> tuple[Array, Array, Array]:
     """Return what enters each bucket, what leaves it, and the rest.
 
@@ -93,7 +98,7 @@ def accumulate(
     Entering's last row holds what is active at the last edge, leaving's what is at the first. The
     rest (K, 2) bounds the pieces that begin or end in a bucket: Σ max w·max(−e, 0) and Σ max w.
     """
-    count = len(edges) - 1
+    (rows, kinds), count = line, len(edges) - 1
     entering, leaving = np.zeros((count + 1, size)), np.zeros((count + 1, size))
     rest = np.zeros((count, 2))
     for p in range(len(kinds)):
@@ -102,23 +107,24 @@ def accumulate(
             if last == -1:
                 continue
             v, kappa, g, e = rows[0, i], rows[1, i], rows[2, i], rows[3, i]
+            row = (kappa, g, e)
             begin, end = ends(kappa, kinds, p)
             top = g * kinds[p, 2]  # K falls away from u = 0
             if first == -1:
                 u = v + kappa * edges[0]
-                add_inlined(leaving, count, 1.0, degree, kinds, p, u, kappa, g, e)
+                add_inlined(leaving, count, 1.0, degree, kinds, p, u, row)
             elif last > first:
                 u = v + kappa * edges[first + 1]
-                w = add_inlined(entering, first, 1.0, degree, kinds, p, u, kappa, g, e)
+                w = add_inlined(entering, first, 1.0, degree, kinds, p, u, row)
                 _bound(rest, first, w if begin * u > 0.0 else top, e)
             else:
                 _bound(rest, first, top, e)
             if last == count:
                 u = v + kappa * edges[count]
-                add_inlined(entering, count, 1.0, degree, kinds, p, u, kappa, g, e)
+                add_inlined(entering, count, 1.0, degree, kinds, p, u, row)
             elif last > first:
                 u = v + kappa * edges[last]
-                w = add_inlined(leaving, last, 1.0, degree, kinds, p, u, kappa, g, e)
+                w = add_inlined(leaving, last, 1.0, degree, kinds, p, u, row)
                 _bound(rest, last, w if u * end > 0.0 else top, e)
     return entering, leaving, rest
 
@@ -143,13 +149,7 @@ def active_counts(where: Index, count: int) -> Index:
 
 @compiled
 def chain(
-    rows: Array,
-    kinds: Array,
-    edges: Array,
-    counts: Index,
-    entering: Array,
-    leaving: Array,
-    degree: int,
+    line: Line, edges: Array, counts: Index, entering: Array, leaving: Array, degree: int
 ) -> Array:
     """Return the sums active at each edge (K + 1, S), counted from it."""
     last = len(edges) - 1
@@ -160,27 +160,19 @@ def chain(
         active[k + 1] = active[k] - leaving[k]
         shift_sums(active, k + 1, degree, edges[k + 1] - edges[k])
         active[k + 1] += entering[k]
-        peak = freshen(active, k + 1, degree, rows, kinds, edges[k + 1], counts[k + 1], peak, True)
+        peak = freshen(active, k + 1, degree, line, edges[k + 1], counts[k + 1], peak, True)
     peak = counts[last]
     for k in range(last - 1, last // 2, -1):
         active[k] = active[k + 1] - entering[k]
         shift_sums(active, k, degree, edges[k] - edges[k + 1])
         active[k] += leaving[k]
-        peak = freshen(active, k, degree, rows, kinds, edges[k], counts[k], peak, True)
+        peak = freshen(active, k, degree, line, edges[k], counts[k], peak, True)
     return active
 
 
 @compiled
 def freshen(
-    sums: Array,
-    at: int,
-    degree: int,
-    rows: Array,
-    kinds: Array,
-    beta: float,
-    count: int,
-    peak: int,
-    left: bool,
+    sums: Array, at: int, degree: int, line: Line, beta: float, count: int, peak: int, left: bool
 ) -> int:
     """Take sums[at] afresh where few of many rows are left; return the most rows in them since.
 
@@ -189,8 +181,8 @@ def freshen(
     if count == 0:
         sums[at] = 0.0
         return 0
-    if count * FEW < peak or rows.shape[1] <= SMALL:
-        sum_active(sums, at, degree, rows, kinds, beta, left)
+    if count * FEW < peak or line[0].shape[1] <= SMALL:
+        sum_active(sums, at, degree, line, beta, left)
         return count
     return max(count, peak)
 
@@ -198,7 +190,7 @@ def freshen(
 @compiled
 def promising(
     active: Array, leaving: Array, rest: Array, edges: Array, degree: int, best: float, n: float
-) -> NDArray[np.bool_]:
+) -> Kept:
     """Return the buckets (K,) that may hold a value below `best`.
 
     v < best means Σw(e − best) < 0, or Σw·e < n·best without self-normalization (n > 0). The sum
@@ -216,11 +208,12 @@ def promising(
 
 
 @compiled
-def events(rows: Array, kinds: Array, where: Index, kept: NDArray[np.bool_]) -> tuple[Array, Index]:
+def events(line: Line, where: Index, kept: Kept) -> tuple[Array, Index]:
     """Return where pieces begin or end in the kept buckets (E,), and which (E, 3).
 
     The latter are row, piece and bucket, the bucket as −1 − k where a piece ends.
     """
+    rows, kinds = line
     looked_up = np.zeros(len(kept) + 2, dtype=np.bool_)
     looked_up[1:-1] = kept
     total = 0
@@ -251,13 +244,11 @@ _ROUNDING = 1e-9
 
 
 @compiled
-def best_edge(
-    active: Array, edges: Array, degree: int, n: float, floors: tuple[float, float]
-) -> tuple[float, float]:
+def best_edge(active: Array, edges: Array, goal: Goal) -> tuple[float, float]:
     """Return the least feasible value at an edge and the edge; infinite if none is feasible."""
     best, where = np.inf, np.nan
     for k in range(len(edges)):
-        value = value_at(active[k], degree, 0.0, n, floors)
+        value = value_at(active[k], 0.0, goal)
         if value < best:
             best, where = value, edges[k]
     return best, where
@@ -265,25 +256,19 @@ def best_edge(
 
 @compiled
 def sweep(
-    rows: Array,
-    kinds: Array,
-    edges: Array,
-    kept: NDArray[np.bool_],
-    active: Array,
-    counts: Index,
-    place: Array,
-    which: Index,
-    degree: int,
-    n: float,
-    floors: tuple[float, float],
-    best: float,
-    where: float,
+    line: Line,
+    buckets: tuple[Array, Kept, Array, Index],
+    events: tuple[Array, Index],
+    goal: Goal,
+    known: tuple[float, float],
 ) -> tuple[float, float, int]:
-    """Return the least value, its β and the number of cells; events sorted by place (E,).
+    """Return the least value, its β and the number of cells.
 
-    rows (4, n) of v, κ, g, e; n > 0 for a mean over n rows, 0 for self-normalization; `best` and
-    `where` are the least value known so far and its β.
+    ``buckets`` are edges, which are kept, and what and how many is active at each edge; ``events``
+    are sorted by place; ``known`` are the least value so far and its β.
     """
+    (edges, kept, active, counts), (place, which) = buckets, events
+    (degree, n, _), (best, where) = goal, known
     state = np.empty((1, active.shape[1]))
     cells = j = 0
     for k in range(len(kept)):
@@ -296,51 +281,48 @@ def sweep(
             end = place[j] if mine else edges[k + 1]
             if end > origin:
                 cells += 1
-                peak = freshen(state, 0, degree, rows, kinds, origin, count, peak, False)
+                peak = freshen(state, 0, degree, line, origin, count, peak, False)
                 if best == np.inf or least_excess(state, 0, degree, end - origin, best, n) < 0.0:
-                    value, x = least_in_cell(state[0], degree, end - origin, n, floors)
+                    value, x = least_in_cell(state[0], end - origin, goal)
                     if value < best:
                         best, where = value, origin + x
                 shift_sums(state, 0, degree, end - origin)
                 origin = end
             if not mine:
                 break
-            _turn(state, degree, rows, kinds, which, j)
+            _turn(state, degree, line, which, j)
             count += 1 if which[j, 2] >= 0 else -1
             j += 1
     return best, where, cells
 
 
 @compiled
-def _turn(state: Array, degree: int, rows: Array, kinds: Array, which: Index, j: int) -> None:
+def _turn(state: Array, degree: int, line: Line, which: Index, j: int) -> None:
     """Add the piece that begins at event j, or take off the one that ends."""
-    i, p = which[j, 0], which[j, 1]
-    kappa, g, e = rows[1, i], rows[2, i], rows[3, i]
-    first, last = ends(kappa, kinds, p)
+    (rows, kinds), i, p = line, which[j, 0], which[j, 1]
+    row = (rows[1, i], rows[2, i], rows[3, i])
+    first, last = ends(row[0], kinds, p)
     if which[j, 2] >= 0:
-        add_piece(state, 0, 1.0, degree, kinds, p, first, kappa, g, e)
+        add_piece(state, 0, 1.0, degree, kinds, p, first, row)
     else:
-        add_piece(state, 0, -1.0, degree, kinds, p, last, kappa, g, e)
+        add_piece(state, 0, -1.0, degree, kinds, p, last, row)
 
 
 @compiled
-def least_in_cell(
-    sums: Array, degree: int, width: float, n: float, floors: tuple[float, float]
-) -> tuple[float, float]:
+def least_in_cell(sums: Array, width: float, goal: Goal) -> tuple[float, float]:
     """Return the least feasible value in a cell and its place; infinite if nothing is feasible."""
     value, place = np.inf, 0.0
-    for x in candidates(sums, degree, width, n, floors):
-        here = value_at(sums, degree, x, n, floors)
+    for x in places_of_least(sums, width, goal):
+        here = value_at(sums, x, goal)
         if here < value:
             value, place = here, x
     return value, place
 
 
 @compiled
-def candidates(
-    sums: Array, degree: int, width: float, n: float, floors: tuple[float, float]
-) -> Array:
+def places_of_least(sums: Array, width: float, goal: Goal) -> Array:
     """Return the points of a cell where the least value may be."""
+    degree, n, floors = goal
     # A kernel that jumps is constant in a cell and not itself at its ends.
     if degree == 0:
         return np.array([0.5 * width])
@@ -361,8 +343,9 @@ def candidates(
 
 
 @compiled
-def value_at(sums: Array, degree: int, x: float, n: float, floors: tuple[float, float]) -> float:
+def value_at(sums: Array, x: float, goal: Goal) -> float:
     """Return A/B, or A/n, at x; infinite where a floor is not reached."""
+    degree, n, floors = goal
     a, b = at(sums[: degree + 1], x), at(sums[degree + 1 : 2 * degree + 2], x)
     if floors[0] > 0.0:
         c = at(sums[2 * degree + 2 :], x)

@@ -13,21 +13,15 @@ from titrant.compiled.decorators import compiled, fast
 if TYPE_CHECKING:
     from titrant._types import Array
 
+    Ends = tuple[float, float]
+
 
 @fast
-def weights(
-    t: Array,
-    g: Array,
-    tau: Array,
-    low: float,
-    high: float,
-    h: float,
-    c: Array,
-    w: Array,
-    dw: Array,
+def set_weights(
+    t: Array, g: Array, tau: Array, ends: Ends, h: float, c: Array, w: Array, dw: Array
 ) -> None:
     """Set w = g·K((t − τ)/h) and ∂w/∂τ, each (B,); without branches, so that it vectorizes."""
-    r = 1.0 / h
+    (low, high), r = ends, 1.0 / h
     c0, c1, c2, c3, c4 = c[0], c[1], c[2], c[3], c[4]
     d1, d2, d3 = 2.0 * c2, 3.0 * c3, 4.0 * c4
     for i in range(len(t)):
@@ -42,12 +36,11 @@ def weights(
 
 
 @compiled
-def correct_near_bounds(
+def set_weights_near_bounds(
     t: Array,
     g: Array,
     tau: Array,
-    low: float,
-    high: float,
+    ends: Ends,
     h: float,
     c: Array,
     degree: int,
@@ -56,33 +49,27 @@ def correct_near_bounds(
     dw: Array,
 ) -> None:
     """Replace w and ∂w/∂τ (B,) of rows within h of a bound (2, B) by the boundary kernel's."""
+    low, high = ends
     for i in range(len(t)):
         dose = min(max(tau[i], low), high)
         left, right, v = (bounds[0, i] - dose) / h, (bounds[1, i] - dose) / h, (t[i] - dose) / h
         # Rows that fill the last block have g = 0 and no bounds to speak of.
         if abs(v) <= 1.0 and (left > -1.0 or right < 1.0) and g[i] > 0.0:
-            value, slope = local_kernel(c, degree, v, left, right)
+            value, slope = local_kernel_slope(c, degree, v, left, right)
             w[i] = g[i] * value
             dw[i] = g[i] * slope / h if low < tau[i] < high else 0.0
 
 
 @compiled
-def baselines(
-    table: Array,
-    start: int,
-    tau: Array,
-    low: float,
-    high: float,
-    grid: tuple[float, float],
-    b: Array,
-    db: Array,
+def set_baselines(
+    table: Array, start: int, tau: Array, ends: Ends, grid: Ends, b: Array, db: Array
 ) -> None:
     """Set b = r̂(τ, x) and ∂b/∂τ, each (B,), by the cubic Hermite interpolant of a dose table.
 
     table (n, G, 2) holds r̂ and its slope a step at the doses of a grid (first dose, step).
     Beyond the grid the curve is flat (see `titrant.outcome.table`).
     """
-    last = table.shape[1] - 1
+    (low, high), last = ends, table.shape[1] - 1
     for i in range(min(len(tau), len(table) - start)):
         place = (min(max(tau[i], low), high) - grid[0]) / grid[1]
         inside = low < tau[i] < high and 0.0 <= place <= last
@@ -101,20 +88,22 @@ def baselines(
 
 
 @compiled
-def local_kernel(c: Array, degree: int, v: float, low: float, high: float) -> tuple[float, float]:
+def local_kernel_slope(
+    c: Array, degree: int, v: float, low: float, high: float
+) -> tuple[float, float]:
     """Return K*(v) and h·∂K*/∂τ for |v| ≤ 1 (see `titrant.kernels.boundary`); degree 0 or 1.
 
     A bound that the dose has passed is held at 0 and does not move with it.
     """
-    value, slope = density(c, v), steepness(c, v)
-    left = density(c, low) if low <= 0.0 else 0.0
-    right = density(c, high) if high >= 0.0 else 0.0
+    value, slope = kernel_value(c, v), kernel_slope(c, v)
+    left = kernel_value(c, low) if low <= 0.0 else 0.0
+    right = kernel_value(c, high) if high >= 0.0 else 0.0
     lo, hi = max(min(low, 0.0), -1.0), min(max(high, 0.0), 1.0)
-    a0, d0 = area(c, 0, hi) - area(c, 0, lo), left - right
+    a0, d0 = kernel_area(c, 0, hi) - kernel_area(c, 0, lo), left - right
     if degree == 0:
         return value / a0, -slope / a0 - value * d0 / a0**2
-    a1, d1 = area(c, 1, hi) - area(c, 1, lo), lo * left - hi * right
-    a2, d2 = area(c, 2, hi) - area(c, 2, lo), lo * lo * left - hi * hi * right
+    a1, d1 = kernel_area(c, 1, hi) - kernel_area(c, 1, lo), lo * left - hi * right
+    a2, d2 = kernel_area(c, 2, hi) - kernel_area(c, 2, lo), lo * lo * left - hi * hi * right
     det = a0 * a2 - a1 * a1
     ddet = d0 * a2 + a0 * d2 - 2.0 * a1 * d1
     c0, c1 = a2 / det, -a1 / det
@@ -124,14 +113,14 @@ def local_kernel(c: Array, degree: int, v: float, low: float, high: float) -> tu
 
 
 @compiled
-def density(c: Array, v: float) -> float:
+def kernel_value(c: Array, v: float) -> float:
     """Return K(v)."""
     a = abs(v)
     return c[0] + a * (c[1] + a * (c[2] + a * (c[3] + a * c[4]))) if a <= 1.0 else 0.0
 
 
 @compiled
-def steepness(c: Array, v: float) -> float:
+def kernel_slope(c: Array, v: float) -> float:
     """Return K′(v) for |v| ≤ 1; 0 at a corner."""
     a = abs(v)
     slope = c[1] + a * (2.0 * c[2] + a * (3.0 * c[3] + a * 4.0 * c[4]))
@@ -139,7 +128,7 @@ def steepness(c: Array, v: float) -> float:
 
 
 @compiled
-def area(c: Array, j: int, u: float) -> float:
+def kernel_area(c: Array, j: int, u: float) -> float:
     """Return ∫₀ᵘ vʲK(v) dv for |u| ≤ 1."""
     a = abs(u)
     total = 0.0

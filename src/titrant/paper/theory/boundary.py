@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import titrant as tt
-from titrant.paper.result import Row, standard_error, where
-from titrant.paper.study import Findings
-from titrant.paper.theory.designs import Edge, Part, moments, population
+from titrant.paper.result import Row, around, standard_error, where
+from titrant.paper.study import Findings, crossed
+from titrant.paper.theory.designs import Edge, moments, population
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "boundary"
 H, ROWS, CHUNK = 0.2, 500, 50
+BIAS = f"bias, h = {H}"
 POLICY = tt.Linear(coef=[0.1], intercept=0.0)
 VALUE = 1.15
 """1 + 3·0.1·E[X]."""
@@ -40,10 +41,10 @@ DOSES = tuple(round(0.02 * k, 2) for k in range(16))
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each correction, and one for every 50 logs."""
-    whole = [{"part": NAME, "kind": "population", "correction": name} for name in CORRECTIONS]
-    return whole + [
-        {"part": NAME, "kind": "logs", "first": first, "seed": settings.seed}
-        for first in range(0, max(settings.replications // 2, CHUNK), CHUNK)
+    first = range(0, max(settings.replications // 2, CHUNK), CHUNK)
+    return [
+        *crossed({"part": [NAME], "kind": ["population"], "correction": CORRECTIONS}),
+        *crossed({"part": [NAME], "kind": ["logs"], "first": first, "seed": [settings.seed]}),
     ]
 
 
@@ -94,37 +95,21 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
 def _rows(name: str, found: Measurement, logs: Sequence[Piece]) -> list[Row]:
     values = np.array([value for piece in logs for value in piece.found[name]])
     known, label = KNOWN[name], f"Boundary, {name}"
+    over_logs, at_bound = f"{label}, logs of {ROWS} rows", f"{label}, at the bound"
+    bias, se = float(values.mean()) - VALUE, standard_error(values)
+    order, wanted = found["order"][0], around(ORDER[name], 0.1)
     return [
-        Row(
-            label=label,
-            quantity="bias, h = 0.2",
-            ours=found["bias"][0],
-            band=(known - 0.0005, known + 0.0005),
-        ),
-        Row(
-            label=f"{label}, logs of {ROWS} rows",
-            quantity="bias, h = 0.2",
-            ours=float(values.mean()) - VALUE,
-            se=standard_error(values),
-            band=(known - 0.005, known + 0.005),
-        ),
-        Row(
-            label=f"{label}, at the bound",
-            quantity="power of h in the bias",
-            ours=found["order"][0],
-            band=(ORDER[name] - 0.1, ORDER[name] + 0.1),
-        ),
+        Row(label, BIAS, found["bias"][0], band=around(known, 0.0005)),
+        Row(over_logs, BIAS, bias, se=se, band=around(known, 0.005)),
+        Row(at_bound, "power of h in the bias", order, band=wanted),
     ]
 
 
 def _divisor(mass: Measurement) -> Row:
     """Return what the divisor that the paper prints does: it lacks 1/h."""
     return Row(
-        label="Boundary, divided as printed",
-        quantity="bias, h = 0.2",
-        ours=(mass["bias"][0] + VALUE) / H - VALUE,
+        "Boundary, divided as printed",
+        BIAS,
+        (mass["bias"][0] + VALUE) / H - VALUE,
         note="The divisor ∫K((τ − t)/h)dt is h times the mass: estimates come out 1/h too large.",
     )
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

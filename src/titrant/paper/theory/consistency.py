@@ -5,14 +5,15 @@ The paper asks for the second only; the rows with a fixed h show why that is not
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import titrant as tt
-from titrant.paper.result import Row, rmse_row, where
-from titrant.paper.study import Findings
-from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, Part, Well
+from titrant.paper.result import Row, around, rmse_row, where
+from titrant.paper.study import Findings, crossed
+from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, SmoothWell
 from titrant.paper.theory.expansion import predicted
 
 if TYPE_CHECKING:
@@ -44,19 +45,15 @@ def bandwidths(estimator: str, n: int) -> dict[str, float]:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for every 20 logs of a size."""
-    logs = max(settings.replications // SHARE, CHUNK)
-    return [
-        {"part": NAME, "n": n, "first": first, "seed": settings.seed}
-        for n in SIZES
-        for first in range(0, logs, CHUNK)
-    ]
+    first = range(0, max(settings.replications // SHARE, CHUNK), CHUNK)
+    return crossed({"part": [NAME], "n": SIZES, "first": first, "seed": [settings.seed]})
 
 
 def measure(task: Task) -> Measurement:
     """Return the estimates on some logs at each kind of bandwidth."""
     found: Measurement = {name: {} for name in ESTIMATORS}
     for k in range(task["first"], task["first"] + CHUNK):
-        log = Well().draw(task["n"], np.random.default_rng([task["seed"], 2, k, task["n"]]))
+        log = SmoothWell().draw(task["n"], np.random.default_rng([task["seed"], 2, k, task["n"]]))
         for name, estimator in ESTIMATORS.items():
             kinds = sorted(bandwidths(name, task["n"]).items(), key=lambda pair: pair[1])
             h = [value for _, value in kinds]
@@ -93,7 +90,8 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
         wanted = _predicted(name, n)
         squares = errors(pieces, name, "best h", n) ** 2
         row = rmse_row(f"{label}, best h", squares, None, quantity=f"RMSE, n = {n:,}")
-        rows.append(_banded(row, (0.92 * wanted, 1.08 * wanted)))
+        rows.append(replace(row, band=(0.92 * wanted, 1.08 * wanted)))
+    power = _power([_predicted(name, n) for n in SIZES])
     bias = predicted(name).bias(FIXED)
     stuck = rmse_row(
         f"{label}, h = {FIXED} for all n",
@@ -104,8 +102,8 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     )
     return [
         *rows,
-        _rate(f"{label}, best h", "best h", name, pieces, _predicted_power(name), paper=RATE),
-        _banded(stuck, (0.9 * bias, 1.15 * bias)),
+        _rate(f"{label}, best h", "best h", name, pieces, power, paper=RATE),
+        replace(stuck, band=(0.9 * bias, 1.15 * bias)),
         _rate(f"{label}, nh = {REACHED:g} for all n", "fixed nh", name, pieces, 0.0),
     ]
 
@@ -125,24 +123,14 @@ def _rate(
     power = _power([_rmse(e) for e in each])
     # The log of an RMSE of R errors has the standard error 1/√(2R).
     se = float(np.sqrt(np.sum(x**2 / [2 * len(e) for e in each])) / (x @ x))
-    return Row(
-        label=label,
-        quantity="power of n in the RMSE",
-        ours=power,
-        se=se,
-        paper=paper,
-        band=(wanted - 0.05, wanted + 0.05),
-    )
+    band = around(wanted, 0.05)
+    return Row(label, "power of n in the RMSE", power, se=se, paper=paper, band=band)
 
 
 def _power(rmse: Sequence[float]) -> float:
     """Return the power of n, by least squares of log RMSE over log n."""
     x = np.log(SIZES) - np.mean(np.log(SIZES))
     return float(x @ np.log(rmse) / (x @ x))
-
-
-def _predicted_power(name: str) -> float:
-    return _power([_predicted(name, n) for n in SIZES])
 
 
 def _predicted(name: str, n: int) -> float:
@@ -153,17 +141,3 @@ def _predicted(name: str, n: int) -> float:
 
 def _rmse(errors: Array) -> float:
     return float(np.sqrt(np.mean(errors**2)))
-
-
-def _banded(row: Row, band: tuple[float, float]) -> Row:
-    return Row(
-        label=row.label,
-        quantity=row.quantity,
-        ours=row.ours,
-        se=row.se,
-        band=band,
-        note=row.note,
-    )
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import titrant as tt
 from titrant.data.simulate import Synthetic
-from titrant.estimators import Rows
 from titrant.optimize import LBFGS, AffineSearch, Box, PolicyObjective, exact_line
 from titrant.paper.cccp import CCCP
-from titrant.paper.result import Row, standard_error
+from titrant.paper.result import Row, mean_of
 from titrant.paper.study import Findings
-from titrant.paper.theory.designs import Part
+from titrant.paper.synthetic import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,18 +34,6 @@ LOW, HIGH = np.array([-0.5, 0.0]), np.array([0.5, 1.5])
 """Intercept and slope stay on the data."""
 ROUNDING = 1e-9
 """The tolerance of a linear program, in the value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The values of a descent, start first."""
-
-    values: list[float]
-
-    def __call__(self, step: int, value: float) -> None:
-        """Keep the value after a step."""
-        del step
-        self.values.append(float(value))
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -78,39 +65,29 @@ def _descents(estimator: SmoothedEstimator, log: tt.LoggedData, starts: Array) -
     objective = PolicyObjective(statistics=search, estimator=estimator)
     traces = []
     for start in starts:
-        trace = Trace([float(objective(start[None])[0][0])])
-        CCCP(constraint=Box(LOW, HIGH), progress=trace).minimize(objective, start[None])
-        traces.append(trace.values)
+        trace = [float(objective(start[None])[0][0])]
+        kept = partial(_keep, trace)
+        CCCP(constraint=Box(LOW, HIGH), progress=kept).minimize(objective, start[None])
+        traces.append(trace)
     peer = LBFGS(constraint=Box(LOW, HIGH)).minimize(objective, starts)
     slope = log.context[:, 0]
     exact = exact_line(estimator, rows, H, slope=slope, low=0.0, high=1.5, ess_floor=0.0)
     return {"traces": traces, "lbfgs": float(peer.value), "best slope": float(exact.value)}
 
 
-def rows_of(log: tt.LoggedData) -> Rows:
-    """Return the rows of a log that has propensities, floored at 0.1 as in the paper."""
-    if log.propensity is None:
-        raise tt.DataError("The study needs the propensity of every row; the log has none.")
-    return Rows(
-        tau=log.doses,  # not read
-        t=log.doses,
-        y=log.outcome,
-        x=log.context,
-        center=float(log.outcome.mean()),
-        q=np.maximum(log.propensity, 0.1),
-    )
+def _keep(trace: list[float], step: int, value: float) -> None:
+    """Keep the value after a step."""
+    del step
+    trace.append(float(value))
 
 
 def summarize(pieces: Sequence[Piece]) -> Findings:
     """Return the largest step upward, and how the ends compare with L-BFGS."""
     u = np.linspace(-3.0, 3.0, 601)
     hinges = np.maximum(-1.0, u) - 2.0 * np.maximum(0.0, u) + np.maximum(1.0, u)
-    identity = Row(
-        label="Triangular kernel − its three hinges",
-        quantity="largest difference",
-        ours=float(np.round(np.abs(tt.Triangular()(u) - hinges).max(), 12)),
-        band=(0.0, 1e-12),
-    )
+    off = float(np.round(np.abs(tt.Triangular()(u) - hinges).max(), 12))
+    label = "Triangular kernel − its three hinges"
+    identity = Row(label, "largest difference", off, band=(0.0, 1e-12))
     rows = [row for name in ESTIMATORS for row in _rows(name, pieces)]
     traces: dict[str, Any] = {name: pieces[0].found[name]["traces"] for name in ESTIMATORS}
     ends = {f"end of the first descent, {name}": traces[name][0][-1] for name in ESTIMATORS}
@@ -125,27 +102,9 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     ahead = np.array([end - one["lbfgs"] for end, one in zip(ends, found, strict=True)])
     ahead = np.round(ahead, 4) + 0.0  # what solvers of different versions agree on
     label = f"CCCP, {name}"
+    highest = float(np.round(max(upward), 9))
     return [
-        Row(
-            label=label,
-            quantity="largest step upward",
-            ours=float(np.round(max(upward), 9)),
-            band=(0.0, ROUNDING),
-        ),
-        Row(
-            label=label,
-            quantity="linear programs a descent",
-            ours=float(steps.mean()),
-            se=standard_error(steps),
-        ),
-        Row(
-            label=label,
-            quantity="value − that of L-BFGS, same starts",
-            ours=float(ahead.mean()),
-            se=standard_error(ahead),
-            band=(-1.0, 0.01),
-        ),
+        Row(label, "largest step upward", highest, band=(0.0, ROUNDING)),
+        mean_of(label, "linear programs a descent", steps),
+        mean_of(label, "value − that of L-BFGS, same starts", ahead, band=(-1.0, 0.01)),
     ]
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

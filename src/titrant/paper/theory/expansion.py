@@ -13,7 +13,7 @@ import numpy as np
 import titrant as tt
 from titrant.data.simulate import Synthetic, UniformDose
 from titrant.inference.bounds import Expansion
-from titrant.paper.result import Row, standard_error, where
+from titrant.paper.result import Row, around, mean_of, standard_error, where
 from titrant.paper.study import Findings
 from titrant.paper.theory.designs import (
     BEST,
@@ -22,8 +22,7 @@ from titrant.paper.theory.designs import (
     NOISE,
     REST,
     VALUE,
-    Part,
-    Well,
+    SmoothWell,
     moments,
     population,
 )
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 NAME = "expansion"
 KERNEL = tt.Epanechnikov()
 DESIGNS: dict[str, Design] = {
-    "smooth": Well(),
+    "smooth": SmoothWell(),
     "kinked, normal": Synthetic(),
     "kinked, uniform": Synthetic(law=UniformDose(lower=-0.5, upper=1.3)),
 }
@@ -107,7 +106,7 @@ def _population(task: Task) -> Measurement:
 def _logs(task: Task) -> Measurement:
     found: Measurement = {name: [] for name in ESTIMATORS}
     for k in range(task["first"], task["first"] + task["count"]):
-        log = Well().draw(ROWS, np.random.default_rng([task["seed"], 1, k]))
+        log = SmoothWell().draw(ROWS, np.random.default_rng([task["seed"], 1, k]))
         for name, estimator in ESTIMATORS.items():
             path = tt.bandwidth_path(log, BEST, estimator=estimator, bandwidths=JUDGED)
             found[name].append(path.values[::-1].tolist())  # paths go up, JUDGED goes down
@@ -139,10 +138,10 @@ def _bias(found: Measurement) -> list[Row]:
     """Return exact bias ÷ (κ₂/2)h²E[m″]; it tends to 1."""
     return [
         Row(
-            label=f"Theorem 1, bias, h = {h}",
-            quantity="exact ÷ predicted",
-            ours=(_at(found, "mean", h) - VALUE) / predicted("IPW").bias(h),
-            band=(RATIOS[h] - 0.001, RATIOS[h] + 0.001),
+            f"Theorem 1, bias, h = {h}",
+            "exact ÷ predicted",
+            (_at(found, "mean", h) - VALUE) / predicted("IPW").bias(h),
+            band=around(RATIOS[h], 0.001),
         )
         for h in JUDGED
     ]
@@ -152,24 +151,15 @@ def _kink(found: Measurement) -> list[Row]:
     """Return the bias at the kink of the paper's example: (8/15)h^1.5, and not ∝ h²."""
     bias = {h: _at(found, "mean", h) for h in JUDGED}  # the value is 0
     slope = float(np.log(bias[0.4] / bias[0.1]) / np.log(4.0))
+    label = "Theorem 1, bias at the paper's kink"
+    share = bias[0.1] / (8.0 / 15.0 * 0.1**1.5)
+    note = (
+        "The paper's own example, m = 2|x − t|^1.5 at τ = x, has no second derivative: its "
+        "bias falls like h^1.5."
+    )
     return [
-        Row(
-            label="Theorem 1, bias at the paper's kink",
-            quantity="power of h",
-            ours=slope,
-            paper=2.0,
-            band=(1.49, 1.51),
-            note=(
-                "The paper's own example, m = 2|x − t|^1.5 at τ = x, has no second derivative: its "
-                "bias falls like h^1.5."
-            ),
-        ),
-        Row(
-            label="Theorem 1, bias at the paper's kink",
-            quantity="bias ÷ (8/15)h^1.5, h = 0.1",
-            ours=bias[0.1] / (8.0 / 15.0 * 0.1**1.5),
-            band=(0.99, 1.01),
-        ),
+        Row(label, "power of h", slope, paper=2.0, band=(1.49, 1.51), note=note),
+        Row(label, "bias ÷ (8/15)h^1.5, h = 0.1", share, band=(0.99, 1.01)),
     ]
 
 
@@ -177,9 +167,9 @@ def _variance(name: str, found: Measurement) -> list[Row]:
     """Return n·Var v̂ beside the corrected constant and the printed one."""
     return [
         Row(
-            label=f"Theorem 1, variance, {name}, h = {h}",
-            quantity="n·Var",
-            ours=_at(found, "variance", h),
+            f"Theorem 1, variance, {name}, h = {h}",
+            "n·Var",
+            _at(found, "variance", h),
             paper=printed(name).variance(h),
             band=_around(predicted(name).variance(h), 0.03),
         )
@@ -194,23 +184,18 @@ def _over_logs(name: str, logs: Sequence[Piece]) -> list[Row]:
         values = np.array([value[j] for piece in logs for value in piece.found[name]])
         spread = ROWS * (values - values.mean()) ** 2 * len(values) / (len(values) - 1)
         label = f"Theorem 1, logs of 1,000 rows, {name}, h = {h}"
+        paper, theory = printed(name), predicted(name)
+        band = _around(theory.variance(h), 0.12 if h > 0.2 else 0.05)  # noqa: PLR2004
         rows += [
             Row(
-                label=label,
-                quantity="bias",
-                ours=float(values.mean()) - VALUE,
+                label,
+                "bias",
+                float(values.mean()) - VALUE,
                 se=standard_error(values),
-                paper=printed(name).bias(h),
-                band=_around(predicted(name).bias(h), 0.05),
+                paper=paper.bias(h),
+                band=_around(theory.bias(h), 0.05),
             ),
-            Row(
-                label=label,
-                quantity="n·Var",
-                ours=float(spread.mean()),
-                se=standard_error(spread),
-                paper=printed(name).variance(h),
-                band=_around(predicted(name).variance(h), 0.12 if h > 0.2 else 0.05),  # noqa: PLR2004
-            ),
+            mean_of(label, "n·Var", spread, paper=paper.variance(h), band=band),
         ]
     return rows
 
@@ -222,25 +207,11 @@ def _best(name: str, found: Measurement) -> list[Row]:
         h, mse = best_bandwidth(found, VALUE, n)
         theory = predicted(name, n)
         share = 0.02 if n >= 100_000 else 0.06 if n >= 10_000 else 0.15  # noqa: PLR2004
-        rows.append(
-            Row(
-                label=f"Theorem 2, {name}, n = {n:,}",
-                quantity="best h",
-                ours=h,
-                paper=printed(name, n).optimal_bandwidth(),
-                band=_around(theory.optimal_bandwidth(), share),
-            )
-        )
-    return [
-        *rows,
-        Row(
-            label=f"Theorem 2, {name}, n = {n:,}",
-            quantity="least MSE",
-            ours=mse,
-            paper=printed(name, n).mse(printed(name, n).optimal_bandwidth()),
-            band=_around(theory.mse(theory.optimal_bandwidth()), 0.03),
-        ),
-    ]
+        best, paper = theory.optimal_bandwidth(), printed(name, n)
+        label, theirs = f"Theorem 2, {name}, n = {n:,}", paper.optimal_bandwidth()
+        rows.append(Row(label, "best h", h, paper=theirs, band=_around(best, share)))
+    band = _around(theory.mse(best), 0.03)
+    return [*rows, Row(label, "least MSE", mse, paper=paper.mse(theirs), band=band)]
 
 
 def _oracle(
@@ -249,29 +220,19 @@ def _oracle(
     """Return the best bandwidths at the kink: ∝ n^(−1/4), where the formula has none."""
     best = {n: best_bandwidth(whole[design, "IPW"], 0.0, n) for n in known}
     power = float(np.log(best[5_000][0] / best[100][0]) / np.log(50.0))
-    rows = [
-        Row(
-            label=f"Theorem 2, {design}, n = {n:,}",
-            quantity=quantity,
-            ours=ours,
-            band=_around(wanted, 0.02),
-        )
-        for n, pair in known.items()
-        for quantity, ours, wanted in zip(
-            ("best h", "least RMSE"), (best[n][0], float(np.sqrt(best[n][1]))), pair, strict=True
-        )
-    ]
-    return [
-        *rows,
-        Row(
-            label=f"Theorem 2, {design}",
-            quantity="power of n in the best h",
-            ours=power,
-            paper=-0.2,
-            band=(-0.26, -0.23),
-            note="At a kink of power 1.5 the best bandwidth goes as n^(−1/4).",
-        ),
-    ]
+    rows = []
+    for n, (h, rmse) in known.items():
+        label, found = f"Theorem 2, {design}, n = {n:,}", float(np.sqrt(best[n][1]))
+        rows += [
+            Row(label, "best h", best[n][0], band=_around(h, 0.02)),
+            Row(label, "least RMSE", found, band=_around(rmse, 0.02)),
+        ]
+    label, note = (
+        f"Theorem 2, {design}",
+        "At a kink of power 1.5 the best bandwidth goes as n^(−1/4).",
+    )
+    quantity, band = "power of n in the best h", (-0.26, -0.23)
+    return [*rows, Row(label, quantity, power, paper=-0.2, band=band, note=note)]
 
 
 def best_bandwidth(found: Measurement, value: float, n: int) -> tuple[float, float]:
@@ -329,6 +290,3 @@ def _around(value: float, share: float) -> tuple[float, float]:
     """Return the band of a share of the value around it."""
     low, high = sorted((value * (1.0 - share), value * (1.0 + share)))
     return low, high
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

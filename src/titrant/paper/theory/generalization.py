@@ -13,9 +13,10 @@ import numpy as np
 
 import titrant as tt
 from titrant.inference.bounds import Generalization, LinearBall, RBFBall
-from titrant.paper.result import Row, standard_error, where
-from titrant.paper.study import Findings
-from titrant.paper.theory.designs import Bounded, Part, moments, population
+from titrant.paper.result import Row, mean_of, where
+from titrant.paper.study import Findings, crossed
+from titrant.paper.synthetic import line
+from titrant.paper.theory.designs import BoundedLoss, moments, population
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,15 +38,12 @@ SIGNED, DRAWS, SEEDS = 400, 1_000, 10
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for the population, for the complexities and for every 5 logs of a size."""
-    logs = max(settings.replications // SHARE, 2 * CHUNK)
+    part, seed = [NAME], [settings.seed]
+    first = range(0, max(settings.replications // SHARE, 2 * CHUNK), CHUNK)
     return [
-        {"part": NAME, "kind": "population"},
-        {"part": NAME, "kind": "complexity", "seed": settings.seed},
-        *(
-            {"part": NAME, "kind": "logs", "n": n, "first": first, "seed": settings.seed}
-            for n in SIZES
-            for first in range(0, logs, CHUNK)
-        ),
+        *crossed({"part": part, "kind": ["population"]}),
+        *crossed({"part": part, "kind": ["complexity"], "seed": seed}),
+        *crossed({"part": part, "kind": ["logs"], "n": SIZES, "first": first, "seed": seed}),
     ]
 
 
@@ -56,13 +54,8 @@ def measure(task: Task) -> Measurement:
     return _population() if task["kind"] == "population" else _logs(task)
 
 
-def line(beta: float) -> tt.Linear:
-    """Return τ(x) = βx."""
-    return tt.Linear(coef=[beta], intercept=0.0)
-
-
 def _population() -> Measurement:
-    design, everybody = Bounded(), population(Bounded(), contexts=32, doses=2048)
+    design, everybody = BoundedLoss(), population(BoundedLoss(), contexts=32, doses=2048)
     truth = [design.value(line(beta)) for beta in BETAS]
     mean = [moments(everybody, line(beta), tt.IPW(clip=0.0), [H])[0][0] for beta in BETAS]
     return {"truth": truth, "bias": [m - v for m, v in zip(mean, truth, strict=True)]}
@@ -71,7 +64,7 @@ def _population() -> Measurement:
 def _logs(task: Task) -> Measurement:
     """Return the estimates (logs, β) and the largest |x| of each log."""
     logs = [
-        Bounded().draw(task["n"], np.random.default_rng([task["seed"], 4, k, task["n"]]))
+        BoundedLoss().draw(task["n"], np.random.default_rng([task["seed"], 4, k, task["n"]]))
         for k in range(task["first"], task["first"] + CHUNK)
     ]
     return {
@@ -144,60 +137,32 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
 
 
 def _gap_rows(n: int, gaps: Array, bounds: Array, regret: Array) -> list[Row]:
-    label = f"Theorem 5, n = {n:,}"
+    label, least = f"Theorem 5, n = {n:,}", float(bounds.min())
+    within, quantity = float(np.mean(gaps <= bounds)), "share of logs within the bound"
     return [
-        Row(
-            label=label,
-            quantity="share of logs within the bound",
-            ours=float(np.mean(gaps <= bounds)),
-            se=0.0,
-            band=(1.0 - DELTA, 1.0),
-        ),
-        Row(label=label, quantity="bound", ours=float(bounds.mean()), se=standard_error(bounds)),
-        Row(
-            label=label,
-            quantity="largest gap |V − v̂|",
-            ours=float(gaps.mean()),
-            se=standard_error(gaps),
-            band=(0.0, float(bounds.min())),
-        ),
-        Row(
-            label=label,
-            quantity="regret of the best-looking policy",
-            ours=float(regret.mean()),
-            se=standard_error(regret),
-            band=(0.0, 2.0 * float(bounds.min())),
-        ),
+        Row(label, quantity, within, se=0.0, band=(1.0 - DELTA, 1.0)),
+        mean_of(label, "bound", bounds),
+        mean_of(label, "largest gap |V − v̂|", gaps, band=(0.0, least)),
+        mean_of(label, "regret of the best-looking policy", regret, band=(0.0, 2.0 * least)),
     ]
 
 
 def _rate(series: dict[str, Any]) -> Row:
     """Return how the bound falls with n, the allowance for the bias aside."""
     chance = [bound(n, 2.0 / math.sqrt(n), 0.0) for n in SIZES]
-    return Row(
-        label="Theorem 5, bound without bias",
-        quantity="power of n",
-        ours=math.log(chance[-1] / chance[0]) / math.log(series["n"][-1] / series["n"][0]),
-        band=(-0.501, -0.499),
-    )
+    power = math.log(chance[-1] / chance[0]) / math.log(series["n"][-1] / series["n"][0])
+    return Row("Theorem 5, bound without bias", "power of n", power, band=(-0.501, -0.499))
 
 
 def _complexity(name: str, found: Measurement) -> Row:
     """Return R_n beside what it can be at most; the paper's bound is half of that."""
-    values = np.array(found["found"])
-    return Row(
-        label=f"Rademacher complexity, {name}, n = {SIGNED}",
-        quantity="R_n",
-        ours=float(values.mean()),
-        se=standard_error(values),
-        paper=found["bound"] / 2.0,
+    values, printed = np.array(found["found"]), found["bound"] / 2.0
+    note = "Above the bound that the paper prints: with its factor 2/n the bound is 2WX/√n."
+    return mean_of(
+        f"Rademacher complexity, {name}, n = {SIGNED}",
+        "R_n",
+        values,
+        paper=printed,
         band=(0.0, found["bound"]),
-        note=(
-            "Above the bound that the paper prints: with its factor 2/n the bound is 2WX/√n."
-            if values.mean() > found["bound"] / 2.0
-            else ""
-        ),
+        note=note if values.mean() > printed else "",
     )
-
-
-PART = Part(name=NAME, tasks=tasks, measure=measure, summarize=summarize)

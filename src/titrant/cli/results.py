@@ -1,0 +1,294 @@
+"""Results as people read them: tables on the terminal, and the page of a learned policy."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from titrant.cli.app import as_typed
+from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
+from titrant.cli.options import config_text, settings
+from titrant.cli.terminal import REPORTING, bar, note, visible
+from titrant.errors import InvalidArgument
+from titrant.evaluation.evaluation import Evaluation
+from titrant.inference import Verdict
+from titrant.policies import Constant, StatusQuo
+from titrant.report import gather, render
+from titrant.report.numbers import number, percent, value_and_interval
+from titrant.report.rules import linear_part, rule
+from titrant.report.words import better
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from titrant.data.source import Source
+    from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
+    from titrant.inference import Diagnostics
+    from titrant.learn.honest import HonestValue
+    from titrant.learning import PolicyLearner
+    from titrant.policies import Linear, Policy
+
+_COLORS = {"ok": "green", "warn": "yellow", "refuse": "red"}
+
+
+def values(
+    estimates: Mapping[str, Estimate],
+    level: float,
+    truth: Mapping[str, float] | None = None,
+    refused: Iterable[str] = (),
+) -> Table:
+    """Return the values of policies with their intervals, bandwidths and verdicts.
+
+    Policies that are refused have a row, but no number in it.
+    """
+    rows = next(iter(estimates.values())).rows
+    headings = ["policy", "value", f"{percent(level)} CI", "h", f"ESS of {rows:,}", "verdict"]
+    table = _table([*headings, *(["truth"] if truth else [])])
+    for name, estimate in estimates.items():
+        written = value_and_interval(estimate.value, estimate.interval(level))
+        effective, verdict = f"{estimate.ess:,.0f}", estimate.diagnostics.verdict.value
+        known = [number(truth[name])] if truth else []
+        _add(table, name, *written, bandwidth(estimate), effective, verdict, *known)
+    for name in refused:
+        _add(table, name, *["–"] * 4, Verdict.REFUSE.value)
+    return table
+
+
+def refusals(refused: Mapping[str, str]) -> list[str]:
+    """Return a sentence about each policy that has no estimate."""
+    return [
+        f"Refused ({name}, and every difference to it): {as_typed(reason)}"
+        for name, reason in refused.items()
+    ]
+
+
+def differences(
+    comparison: Comparison,
+    level: float,
+    *,
+    maximize: bool,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> Table:
+    """Return the paired difference of each pair of policies, and which is better if it is clear."""
+    table = _table(["difference", "value", f"{percent(level)} CI", "better"])
+    for a, b in combinations(comparison.estimates, 2) if pairs is None else pairs:
+        contrast = comparison.contrast(a, b)
+        winner = better(contrast, level, maximize=maximize)
+        _add(
+            table,
+            f"{a} − {b}",
+            *value_and_interval(contrast.difference, contrast.interval(level)),
+            winner,
+        )
+    return table
+
+
+def coefficients(learned: Policy, truth: Linear) -> Table:
+    """Return the coefficients of a learned linear rule beside those of the best one."""
+    found = linear_part(learned)
+    table = _table(["rule: dose =", "learned", "truth"])
+    if found is None or found.coef is None or truth.coef is None:
+        return table
+    _add(table, "intercept", number(float(found.intercept)), number(float(truth.intercept)))
+    for name, ours, theirs in zip(truth.features or (), found.coef, truth.coef, strict=True):
+        _add(table, f"per unit of {name}", number(float(ours)), number(float(theirs)))
+    return table
+
+
+def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
+    """Return what a learned policy was chosen from, with values on rows held out."""
+    value = "held-out reward" if maximize else "held-out loss"
+    table = _table(["candidate", value, "behind the best", "SE", "weight"])
+    for c in found:
+        numbers = (-c["loss"] if maximize else c["loss"], c["behind"], c["behind_se"])
+        _add(table, c["name"], *map(number, numbers), f"{c['weight']:.1%}")
+    return table
+
+
+def checks(report: Diagnostics) -> Table:
+    """Return the checks of a trust report, each with its verdict and its sentence."""
+    table = _table(["check", "verdict", "finding"])
+    for check in report.checks:
+        _add(table, check.name.replace("_", " "), check.verdict.value, as_typed(check.message))
+    return table
+
+
+def overlap(estimates: Mapping[str, Estimate]) -> Table:
+    """Return how much of the log speaks about each policy."""
+    rows = next(iter(estimates.values())).rows
+    table = _table(["overlap", f"ESS of {rows:,}", "largest weight", "mean weight"])
+    for name, estimate in estimates.items():
+        checks = estimate.diagnostics
+        largest, mean = checks["largest_weight_share"].value, checks["mean_weight"].value
+        _add(table, name, f"{estimate.ess:,.0f}", f"{largest:.1%}", f"{mean:.3f}")
+    return table
+
+
+def reading(*, maximize: bool) -> str:
+    """Return how values are to be read."""
+    sense = "a reward, higher" if maximize else "a loss, lower"
+    return f"Outcome: {sense} is better."
+
+
+def cautions(estimates: Mapping[str, Estimate]) -> None:
+    """Say on standard error what the trust checks object to and what was unusual."""
+    for name, estimate in estimates.items():
+        for verdict, word in ((Verdict.REFUSE, "Not to be trusted"), (Verdict.WARN, "Warning")):
+            for message in estimate.diagnostics.messages(verdict):
+                note(f"{word} ({name}): {as_typed(message)}")
+        for remark in _remarks(estimate):
+            note(f"Note ({name}): {remark}")
+
+
+def bandwidth(estimate: Estimate) -> str:
+    """Return the bandwidth of an estimate, of each dose if there are several."""
+    if estimate.bandwidth is None:
+        return "–"
+    return ", ".join(number(h) for h in estimate.bandwidth.h.ravel().tolist())
+
+
+def _remarks(estimate: Estimate) -> list[str]:
+    """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
+    h, interval = estimate.bandwidth, estimate.confidence.note
+    said = [f"bandwidth, {h.flag}"] if h is not None and h.flag else []
+    said += [f"interval, {interval}"] if interval else []
+    # In which bin a dose fell, where that is no caution that is said anyway.
+    bins = (check for check in estimate.diagnostics if check.name == "dose_bin")
+    said += [check.message for check in bins if check.verdict is Verdict.OK]
+    return [*said, *estimate.diagnostics.notes]
+
+
+def _add(table: Table, name: str, *cells: str) -> None:
+    """Add a row; texts are shown as they are, also those with brackets or control characters."""
+    colored = (Text(visible(cell), style=_COLORS.get(cell, "")) for cell in cells)
+    table.add_row(Text(visible(name)), *colored)
+
+
+def _table(headings: list[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, heading in enumerate(headings):
+        words = place == 0 or heading in {"verdict", "better", "finding"}
+        table.add_column(heading, justify="left" if words else "right", overflow="fold")
+    return table
+
+
+# What is said of a learned policy.
+
+
+def honest_value(learner: PolicyLearner) -> HonestValue:
+    """Return the honest value of a learner that was asked for it."""
+    if learner.estimate_ is None:
+        raise InvalidArgument("There is no honest value to show; learn with `honest=True`.")
+    return learner.estimate_
+
+
+def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
+    """Return the result for programs."""
+    return {
+        "deployed": learner.deployed_,
+        "stopped_by": list(learner.stopped_by_),
+        "decision": learner.decision_,
+        "honest": honest_value(learner).to_dict(level),
+        "learned": learner.learned_.to_dict(),
+    }
+
+
+def policies(learner: PolicyLearner) -> dict[str, AnyPolicy]:
+    """Return the learned policy and all that it is compared with, as they are on all rows."""
+    mean = learner.survey_.mean_dose
+    return {
+        LEARNED: learner.learned_.policy,
+        STATUS_QUO: StatusQuo(),
+        MEAN_DOSE: Constant(float(mean[0]) if len(mean) == 1 else mean),
+        **(learner.against or {}),
+    }
+
+
+def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
+    """Return the learned rule in words, on the user's scale."""
+    contexts = learner.survey_.contexts
+    names, sd = contexts.names, contexts.spread
+    found = rule(LEARNED, learner.learned_.policy, treatments, names, sd)
+    lines = [f"  {visible(formula)}" for formula in found.formulas]
+    return "\n".join(["The learned rule:", *lines]) + "\n"
+
+
+def honest_differences(honest: HonestValue, level: float, *, maximize: bool = False) -> Table:
+    """Return the learned policy's honest differences to all others."""
+    pairs = [(LEARNED, name) for name in honest.names]
+    return differences(honest.comparison, level, maximize=maximize, pairs=pairs)
+
+
+def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
+    """Return how the policy was learned, as the report describes it."""
+    honest, report = honest_value(learner), learner.learned_.report
+    chosen = report.get("candidates", {})
+    return {
+        "name": LEARNED,
+        "deployed": learner.deployed_,
+        "decision": learner.decision_,
+        # What speaks against a policy that looks better but was not deployed.
+        "objection": honest.objection(Verdict(learner.safe_level)) if learner.stopped_by_ else None,
+        "honest": {
+            "value": honest.value,
+            "interval": honest.interval(level),
+            "verdict": honest.verdict.value,
+            "against": {
+                name: {
+                    "difference": honest.comparison.contrast(LEARNED, name).difference,
+                    "interval": honest.contrast(name).at(level),
+                }
+                for name in honest.names
+            },
+        },
+        "chosen": chosen.get("chosen"),
+        "because": chosen.get("because"),
+        "candidates": [
+            {
+                "name": name,
+                "loss": c["held_out_loss"],
+                "behind": c["behind_the_best"],
+                "behind_se": c["behind_the_best_se"],
+                "weight": c["weight"],
+            }
+            for name, c in chosen.get("scores", {}).items()
+        ],
+        "outcome_models": report.get("outcome_models", {}),
+    }
+
+
+def learned_page(
+    learner: PolicyLearner,
+    log: Source,
+    *,
+    treatments: Sequence[str],
+    outcome: str,
+    level: float,
+    maximize: bool = False,
+    truth: Mapping[str, float] | None = None,
+) -> str:
+    """Return the report: honest values, and what the policy does to the rows of the log.
+
+    ``truth`` are the true values of the policies, where the log was simulated.
+    """
+    known = policies(learner)
+    with bar(REPORTING) as steps:
+        report = gather(
+            honest_value(learner).comparison,
+            Evaluation.of(log, known, learner.grade, learner.propensity, learner.executor),
+            level=level,
+            maximize=maximize,
+            settings=settings(),
+            config=config_text(),
+            truth=truth,
+            learned=described(learner, level),
+            treatments=treatments,
+            outcome=outcome,
+            seed=learner.seed,
+            progress=steps.advance,
+        )
+        return render(report)
