@@ -89,16 +89,10 @@ def test_it_is_the_loop_over_folds(estimator):
     nuisances, values = evaluation.nuisances, []
     for k in range(nuisances.folds):
         prepared = nuisances.prepare(LOG, by=k)
-        values.append(
-            [
-                q.estimator.value(
-                    q.estimator.terms(evaluation.policy_rows.rows(prepared, q.policy), q.scale).mean(
-                        axis=0
-                    )
-                )
-                for q in point.questions
-            ]
-        )
+        rows = [evaluation.policy_rows.rows(prepared, q.policy) for q in point.questions]
+        asked_of = list(zip(point.questions, rows, strict=True))
+        means = [(q, q.estimator.terms(r, q.scale).mean(axis=0)) for q, r in asked_of]
+        values.append([q.estimator.value(mean) for q, mean in means])
     apart = np.array(values) - np.mean(values, axis=0)
     folds = len(values)
     naive = sum(np.outer(a, a) for a in apart) * (folds - 1) / folds
