@@ -24,14 +24,14 @@ DRAFT_PREFIX, DRAFT_SUFFIX = ".titrant-draft-", ".part"
 
 
 @dataclass(slots=True)
-class Tally:
+class Written:
     """What this process has done, for those who report on it at its end."""
 
     files: int = 0
     """Written so far."""
 
 
-TALLY = Tally()
+WRITTEN = Written()
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows only
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _SYSTEM, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108  (plain files lie there)
@@ -58,7 +58,7 @@ def draft(path: AnyPath) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-        TALLY.files += 1
+        WRITTEN.files += 1
     except BaseException:  # a signal too, at whatever moment it comes
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -126,11 +126,14 @@ def spread_of(x: Array) -> Array:
     """Return the sd of each column of x (n, p), 0 where the values differ by rounding only."""
     if not x.size:
         return np.zeros(x.shape[1])
-    extent, size = np.ptp(x, axis=0), np.abs(x).max(axis=0)
+    columns = np.ascontiguousarray(x.T)  # along a column, sums take a third of the time
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    extent, size = high - low, np.maximum(-low, high)
     # Far from zero the mean is rounded, and squares of tiny numbers are 0: measure from row 0.
     near = (size < _OFFSET * extent) & (extent > _TINY) & (extent < 1.0 / _TINY)
     unit = np.where(near | (extent == 0.0), 1.0, extent)
-    spread = ((x - np.where(near, 0.0, x[0])) / unit).std(axis=0) * unit
+    origin = np.where(near, 0.0, x[0])
+    spread = ((columns - origin[:, None]) / unit[:, None]).std(axis=1) * unit
     return np.where(extent > ROUNDING * size, spread, 0.0)
 
 
@@ -187,8 +190,10 @@ def _marks(column: Array) -> tuple[float, float, float, float, float]:
     """
     if not len(column):
         return -np.inf, -np.inf, 0.0, np.inf, np.inf
-    middle = float(np.median(column))
-    below, above = np.sort(column[column < middle])[::-1], np.sort(column[column > middle])
+    values = np.sort(column)
+    middle = float((values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2.0)
+    below = values[: np.searchsorted(values, middle)][::-1]
+    above = values[np.searchsorted(values, middle, side="right") :]
     low = _last(below, middle - below, middle, above)
     high = _last(above, above - middle, middle, below)
     least = middle - _reach(middle - below, above - middle) if low is None else low

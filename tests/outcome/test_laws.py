@@ -8,9 +8,19 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from outcome.models import MODELS, VECTOR, log
+from outcome.models import DETERMINISTIC, MODELS, VECTOR, log
 from titrant.errors import DataError
-from titrant.outcome import Bounded, Quadratic, RidgeModel, Stack, Trees, Well, fold_of, library
+from titrant.outcome import (
+    Bounded,
+    Quadratic,
+    RidgeModel,
+    Stack,
+    Trees,
+    Well,
+    fold_of,
+    library,
+    ridge_pair,
+)
 
 # Outcomes of order one. Shifting by 20 loses 1e-15 of them, and a Gram matrix of condition 1e4
 # gives it back as 1e-11.
@@ -52,16 +62,10 @@ def test_the_unit_of_the_dose_does_not_matter(model):
 
 
 # Where nothing is drawn at random, also the direction of the dose and of contexts is of no matter.
-DETERMINISTIC = (
-    *("regressor", "quadratic", "spline", "smooth context", "contexts only"),
-    *("well, one start, given ridge", "ridge stack"),
-)
-
-
-@pytest.mark.parametrize("name", DETERMINISTIC)
-def test_left_and_right_do_not_matter(name):
-    base = fitted(MODELS[name]).predict(X_NEW, T_NEW)
-    other = fitted(MODELS[name], x=-X, t=12 - 0.01 * T).predict(-X_NEW, 12 - 0.01 * T_NEW)
+@pytest.mark.parametrize("model", DETERMINISTIC.values(), ids=DETERMINISTIC.keys())
+def test_left_and_right_do_not_matter(model):
+    base = fitted(model).predict(X_NEW, T_NEW)
+    other = fitted(model, x=-X, t=12 - 0.01 * T).predict(-X_NEW, 12 - 0.01 * T_NEW)
     np.testing.assert_allclose(other, base, atol=EQUIVARIANCE)
 
 
@@ -96,6 +100,28 @@ def test_curves_are_predictions_along_a_grid(model):
     for j, dose in enumerate(grid):
         expected = model.predict(X_NEW, np.full(40, dose))
         np.testing.assert_allclose(curves[:, j], expected, rtol=ROUNDING, atol=ROUNDING)
+
+
+@each
+def test_contexts_are_given_once_for_any_doses(model):
+    model = fitted(model)
+    given = model.given(X_NEW)
+    for t in (T_NEW, T_NEW[::-1], T_NEW[:, None]):
+        np.testing.assert_array_equal(given(t), model.predict(X_NEW, t))
+
+
+class Doubled(Stack):
+    """A user's own stack, which writes `predict` anew and nothing else."""
+
+    def predict(self, X, t):
+        return 2.0 * Stack.given(self, X)(t)
+
+
+def test_a_model_that_writes_predict_anew_is_asked_by_it_in_every_way():
+    plain, doubled = (kind(ridge_pair()).fit(X, T, Y) for kind in (Stack, Doubled))
+    np.testing.assert_array_equal(doubled.given(X_NEW)(T_NEW), 2 * plain.given(X_NEW)(T_NEW))
+    curves = doubled.curve(X_NEW, T_NEW[:3])
+    np.testing.assert_allclose(curves, 2 * plain.curve(X_NEW, T_NEW[:3]), rtol=ROUNDING)
 
 
 @each

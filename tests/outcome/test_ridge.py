@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome import Quadratic, RidgeModel, Spline, fold_of
+from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, fold_of
 from titrant.outcome.ridge import PENALTIES, SATURATED, cardinal, restricted_cubic, ridge_gcv
 
 # Normal equations against a direct solver, features of order one.
@@ -84,6 +84,27 @@ def test_folds_are_left_out_as_if_their_rows_were_deleted():
         expected[~kept] = fit.predict(F[~kept])
     got = RidgeModel(Quadratic()).out_of_fold(X, t, y, fold)
     np.testing.assert_allclose(got, expected, rtol=SOLVERS)
+
+
+BASES = (
+    Quadratic(),
+    Quadratic(products_up_to=0),
+    Spline(),
+    SmoothContext(),
+    SmoothContext(extra=1),
+)
+
+
+@pytest.mark.parametrize("basis", BASES, ids=str)
+@pytest.mark.parametrize("doses", [1, 2])
+def test_predictions_are_coefficients_times_features(basis, doses):
+    # level(x) + Σⱼ heightⱼ(x)·bⱼ(t) = b₀ + b'f(x, t), also with two doses and at other contexts.
+    X, t, y = log(90)
+    T = np.column_stack([t, y + t])[:, :doses]
+    model = RidgeModel(basis).fit(X, T, y)
+    new, at = X[::-1] + 0.3, T[::-1] - 0.2
+    expected = model.ridge_.predict(model.features_(new, at))
+    np.testing.assert_allclose(model.predict(new, at), expected, rtol=SOLVERS)
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch):

@@ -27,7 +27,7 @@ from titrant.propensity import (
     truncated_density,
 )
 from titrant.propensity.average import ContextsOnly, average_weights
-from titrant.propensity.gated import newton_step
+from titrant.propensity.gated import log_softmax, newton_step
 from titrant.propensity.smooth import regressed
 
 # Log scores of 4,000 fresh rows have a standard error of about .012.
@@ -206,7 +206,8 @@ def test_the_newton_step_climbs_to_the_logistic_regression():
     member = scores / scores.sum(axis=1, keepdims=True)
     gate = np.zeros((2, 3))
     for _ in range(20):
-        gate = newton_step(gate, Z, member)
+        gate, logs = newton_step(gate, log_softmax(Z, gate), Z, member)
+        np.testing.assert_array_equal(logs, log_softmax(Z, gate))
     # Soft memberships of a gate lead back to it, but for the ridge of .001.
     np.testing.assert_allclose(gate, truth, atol=0.02)
 

@@ -29,10 +29,10 @@ from titrant.paper.theory.designs import (
     ESTIMATORS,
     NOISE,
     VALUE,
-    Bounded,
+    BoundedLoss,
     Edge,
     Given,
-    Well,
+    SmoothWell,
     moments,
     population,
 )
@@ -57,21 +57,21 @@ def over_contexts(f):
 
 
 def test_a_population_has_the_moments_of_its_design():
-    log = population(Well(), contexts=8, doses=512)
+    log = population(SmoothWell(), contexts=8, doses=512)
     assert len(log) == 2 * 8 * 512
     assert log.context.mean() == pytest.approx(0.5, abs=1e-12)
     assert (log.treatment - log.context[:, 0]).mean() == pytest.approx(0.1, abs=1e-12)
     assert (log.treatment - log.context[:, 0]).std() == pytest.approx(0.5, rel=2e-3)
-    noise = log.outcome - Well().mean_outcome(log.context, log.treatment)
+    noise = log.outcome - SmoothWell().mean_outcome(log.context, log.treatment)
     assert noise.mean() == pytest.approx(0.0, abs=1e-12)
     assert (noise**2).mean() == pytest.approx(0.25)
-    np.testing.assert_allclose(log.propensity, Well().density(log.context, log.treatment))
-    assert population(Well(), contexts=2, doses=4, propensity=False).propensity is None
+    np.testing.assert_allclose(log.propensity, SmoothWell().density(log.context, log.treatment))
+    assert population(SmoothWell(), contexts=2, doses=4, propensity=False).propensity is None
 
 
 def test_only_laws_with_known_quantiles_have_a_population():
     with pytest.raises(TypeError, match="No quantiles are known"):
-        population(Well(law=NormalDose(sd=0.5, lower=0.0)))
+        population(SmoothWell(law=NormalDose(sd=0.5, lower=0.0)))
 
 
 def test_mean_and_variance_of_ipw_are_those_of_quadrature():
@@ -83,7 +83,7 @@ def test_mean_and_variance_of_ipw_are_those_of_quadrature():
     second = over_contexts(
         lambda x: integral(lambda v: kernel(v) ** 2 * (m(x, v) ** 2 + 0.25) / (h * f(v)))
     )
-    log = population(Well(), contexts=16, doses=2048)
+    log = population(SmoothWell(), contexts=16, doses=2048)
     found, variance = moments(log, BEST, ESTIMATORS["IPW"], [h])
     assert found[0] == pytest.approx(mean, abs=GRID)
     assert variance[0] == pytest.approx(second - mean**2, rel=1e-3)
@@ -98,12 +98,12 @@ def test_mean_and_variance_of_ipw_are_those_of_quadrature():
 
 def test_constants_of_the_well_by_quadrature():
     x = (np.arange(20_000)[:, None] + 0.5) / 20_000
-    m = Well().mean_outcome(x, x[:, 0])
+    m = SmoothWell().mean_outcome(x, x[:, 0])
     assert m.mean() == pytest.approx(VALUE)
     step = 1e-4
-    bent = [Well().mean_outcome(x, x[:, 0] + s) for s in (-step, step)]
+    bent = [SmoothWell().mean_outcome(x, x[:, 0] + s) for s in (-step, step)]
     assert ((bent[0] + bent[1] - 2 * m) / step**2).mean() == pytest.approx(CURVATURE, rel=1e-5)
-    density = Well().density(x, x[:, 0])
+    density = SmoothWell().density(x, x[:, 0])
     assert density == pytest.approx(np.full(len(x), DENSITY))
     assert ((m**2 + 0.25) / density).mean() == pytest.approx(NOISE["IPW"], rel=1e-6)
     assert (((m - VALUE) ** 2 + 0.25) / density).mean() == pytest.approx(
@@ -111,7 +111,9 @@ def test_constants_of_the_well_by_quadrature():
     )
 
 
-@pytest.mark.parametrize("design", [Well(), Bounded(), Edge(), Edge(curved=True)], ids=repr)
+@pytest.mark.parametrize(
+    "design", [SmoothWell(), BoundedLoss(), Edge(), Edge(curved=True)], ids=repr
+)
 def test_designs_know_their_best_dose(design):
     x = design.context(np.random.default_rng(0), 50)
     at_best = design.mean_outcome(x, design.best(x))
@@ -147,7 +149,7 @@ def test_what_is_printed_differs_by_the_square_of_the_value():
 def test_logs_are_those_of_the_estimators():
     task = {"part": "expansion", "kind": "logs", "first": 3, "count": 1, "seed": 5}
     found = expansion.measure(task)
-    log = Well().draw(expansion.ROWS, np.random.default_rng([5, 1, 3]))
+    log = SmoothWell().draw(expansion.ROWS, np.random.default_rng([5, 1, 3]))
     u = (log.treatment - log.context[:, 0]) / 0.4
     w = np.where(np.abs(u) <= 1, kernel(u), 0.0) / (0.4 * log.propensity)
     assert found["IPW"][0][0] == pytest.approx((w * log.outcome).mean())
@@ -160,7 +162,7 @@ def test_logs_are_those_of_the_estimators():
 def test_consistency_asks_each_bandwidth_by_its_name():
     task = {"part": "consistency", "n": 200, "first": 0, "seed": 1}
     found = consistency.measure(task)
-    log = Well().draw(200, np.random.default_rng([1, 2, 0, 200]))
+    log = SmoothWell().draw(200, np.random.default_rng([1, 2, 0, 200]))
     for kind, h in consistency.bandwidths("IPW", 200).items():
         u = (log.treatment - log.context[:, 0]) / h
         w = np.where(np.abs(u) <= 1, kernel(u), 0.0) / (h * log.propensity)
@@ -277,6 +279,7 @@ def test_every_task_belongs_to_a_part():
     assert sum(task["count"] for task in logs) == 100
 
 
+@pytest.mark.long
 def test_a_short_run_agrees_with_the_committed_result(tmp_path, committed):
     committed("theory", tmp_path, replications=2)
 

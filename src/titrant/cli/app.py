@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from titrant import __version__
-from titrant._writing import TALLY
+from titrant._writing import WRITTEN
 from titrant.cli.terminal import Terminated, note
 from titrant.errors import TitrantError, UntrustedEstimate
 
@@ -113,7 +113,7 @@ def settled(output: Guarded, code: int) -> int:
     sys.stdout.flush()
     if output.failure is None:
         return code
-    files = "" if code or not TALLY.files else " The files that were asked for are written."
+    files = "" if code or not WRITTEN.files else " The files that were asked for are written."
     note(
         f"Error: Standard output could not be written to: {output.failure.strerror}. Check where "
         f"it goes.{files}"

@@ -22,7 +22,7 @@ from titrant.policies.base import is_exactly
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from titrant._types import Array
     from titrant.data import LoggedData
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from titrant.estimators import Estimator
     from titrant.evaluation.survey import Sums, Survey
     from titrant.outcome import CrossFit, FoldForests
+    from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
-    from titrant.propensity import CrossPropensity, FittedPropensity, PropensityModel
+    from titrant.propensity import CrossPropensity, PropensityModel, Truncated
     from titrant.propensity.gaussian import LinearSums
 
 
@@ -61,7 +62,9 @@ class Prepared:
     """Which models have not seen each row (n,)."""
     seen: Array
     """The contexts as the outcome model sees them: those of the log, or extended by a forest."""
-    law: Law | None
+    outcome: Curves | None
+    """t ↦ r̂(t, x), by which r̂ at the doses of any policy is found."""
+    law: Truncated | None
     """The law of the dose in each row, where it is modeled."""
 
 
@@ -126,21 +129,24 @@ class Nuisances:
         extended = self._extended(log, fold)
         seen = log.context if extended is None or not self._follows else extended
         law = self._law(log, fold, extended)
+        outcome = self._outcome(seen, fold)
         return Prepared(
             log=log,
             q=self._floored(log.propensity if law is None else self._checked(law, log.doses)),
-            r_logged=self._predict(seen, fold, log.doses),
+            r_logged=None if outcome is None else outcome(log.doses),
             fold=fold,
             seen=seen,
+            outcome=outcome,
             law=law,
         )
 
     def predicted(self, prepared: Prepared) -> Prepared:
         """Return a block, prepared by nuisances with other outcome models, with these ones."""
-        at = prepared.log.doses
-        return replace(prepared, r_logged=self._predict(prepared.seen, prepared.fold, at))
+        outcome = self._outcome(prepared.seen, prepared.fold)
+        r_logged = None if outcome is None else outcome(prepared.log.doses)
+        return replace(prepared, r_logged=r_logged, outcome=outcome)
 
-    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Law:
+    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Truncated:
         """Return the law of the dose in each row of a block, by models that have not seen it."""
         fold = self._fold(log, numbers)
         law = self._law(log, fold, self._extended(log, fold))
@@ -161,7 +167,7 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=self._predict(prepared.seen, prepared.fold, tau),
+            r_tau=None if prepared.outcome is None else prepared.outcome(tau),
             r_logged=prepared.r_logged,
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
@@ -199,20 +205,20 @@ class Nuisances:
             return None
         return self.forests.extend(fold, contexts(log))
 
-    def _law(self, log: LoggedData, fold: Folds | None, extended: Array | None) -> Law | None:
+    def _law(self, log: LoggedData, fold: Folds | None, extended: Array | None) -> Truncated | None:
         model = self.propensity
         if model is None:
             return None
-        from titrant.propensity import CrossPropensity, Known  # noqa: PLC0415
+        from titrant.propensity import CrossPropensity, Known, Truncated  # noqa: PLC0415
 
         # What is known holds within the bounds as it is.
         bounded = log.bounded and not isinstance(model, Known)
         bounds = (_scalar(log.lower), _scalar(log.upper)) if bounded else (-np.inf, np.inf)
         if isinstance(model, CrossPropensity) and fold is not None and extended is not None:
-            return Law(model.on(fold), extended, *bounds)
-        return Law(model, contexts(log), *bounds)
+            return Truncated.of(model.on(fold), extended, *bounds)
+        return Truncated.of(model, contexts(log), *bounds)
 
-    def _checked(self, law: Law, doses: Array) -> Array:
+    def _checked(self, law: Truncated, doses: Array) -> Array:
         """Return the density of the logged doses (n, d), checked, as models may be a user's own."""
         q = law.density(doses)
         check_density(q, len(doses), self.propensity)
@@ -235,43 +241,17 @@ class Nuisances:
             return None
         return folded.fold(log.first_row, len(log), numbers)
 
-    def _predict(self, seen: Array, fold: Folds | None, at: Array) -> Array | None:
+    def _outcome(self, seen: Array, fold: Folds | None) -> Curves | None:
         if self.outcome is None or fold is None:
             return None
         # A model of one's own that is not cross-fitted may stand beside cross-fitted forests.
         own = np.zeros_like(fold) if self.outcome.folds == 1 else fold
-        return self.outcome.predict(own, seen, at)
+        return self.outcome.given(own, seen)
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
-    """The law of the dose in each row by a model, within the bounds of the dose."""
-
-    model: FittedPropensity
-    x: Array
-    lower: ArrayLike
-    upper: ArrayLike
-
-    def density(self, t: Array) -> Array:
-        """Return f(t | x) (n,) at doses (n, d)."""
-        from titrant.propensity import truncated_density  # noqa: PLC0415
-
-        return truncated_density(self.model, self.x, _scalar(t), self.lower, self.upper)
-
-    def cdf(self, t: Array) -> Array:
-        """Return F(t | x) (n,) at doses (n,)."""
-        from titrant.propensity import truncated_cdf  # noqa: PLC0415
-
-        return truncated_cdf(self.model, self.x, t, self.lower, self.upper)
-
-    def between(self, low: Array, high: Array) -> Array:
-        """Return P(low < T ≤ high | x) (n,) between edges (n,)."""
-        return np.maximum(self.cdf(high) - self.cdf(low), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Policies as they are shown to estimators on any partition of a log."""
+class PolicyRows:
+    """Makes the rows of any block of a log under several policies."""
 
     nuisances: Nuisances
     names: tuple[str, ...]

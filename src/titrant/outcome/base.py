@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -11,16 +12,25 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from titrant.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
     from titrant.outcome.crossfit import Folds
 
+    Curves = Callable[[Array], Array]
+    """Outcomes of n rows as a function of their doses: from (n,) or (n, d) to (n,)."""
+
 
 BLOCK = 65_536
 """Predictions that are computed at a time, so that memory stays flat."""
+
+
+def written_anew(cls: type, methods: Sequence[str], *, since: str) -> bool:
+    """Return whether a class says otherwise what the author of its method `since` relied on."""
+    author = next(base for base in cls.__mro__ if since in vars(base))
+    return any(getattr(cls, name, None) is not getattr(author, name, None) for name in methods)
 
 
 class OutcomeModel(BaseEstimator, ABC):
@@ -33,6 +43,17 @@ class OutcomeModel(BaseEstimator, ABC):
     @abstractmethod
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
+
+    def __init_subclass__(cls) -> None:
+        """Let a class that writes `predict` anew be asked by it in every way."""
+        super().__init_subclass__()
+        for name in ("given", "curve"):
+            if written_anew(cls, ("predict",), since=name):
+                setattr(cls, name, OutcomeModel.__dict__[name])
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
+        return partial(self.predict, X)
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return the prediction of each row by a model that saw no outcome of the row's fold (n,).

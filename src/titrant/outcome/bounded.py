@@ -12,6 +12,7 @@ from titrant.outcome.base import OutcomeModel
 
 if TYPE_CHECKING:
     from titrant._types import Array
+    from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
 
 
@@ -40,8 +41,16 @@ class Bounded(OutcomeModel):
 
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
-        prediction: Array = np.clip(self.model_.predict(X, t), *self.limits_)
-        return prediction
+        return self.given(X)(t)
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p)."""
+        free = self.model_.given(X)
+
+        def held(t: Array) -> Array:
+            return np.asarray(np.clip(free(t), *self.limits_))
+
+        return held
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold, also in their limits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -19,11 +19,12 @@ from titrant.outcome.ridge import unexplained
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
 
     Codes = NDArray[np.intp]
@@ -56,17 +57,28 @@ class Bends:
     """Cubic B-splines of a column, continued as straight lines beyond the outer knots."""
 
     knots: Array
+    splines: BSpline = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        padded = np.r_[[self.knots[0]] * 3, self.knots, [self.knots[-1]] * 3]
+        object.__setattr__(self, "splines", BSpline(padded, np.eye(len(self.knots) + 2), 3))
 
     def __call__(self, z: Array) -> Array:
         """Return the splines at z (n,), (n, m + 2) for m knots."""
-        first, last = self.knots[0], self.knots[-1]
-        padded = np.r_[[first] * 3, self.knots, [last] * 3]
-        splines = BSpline(padded, np.eye(len(self.knots) + 2), 3)
-        inside = np.clip(z, first, last)
-        values, beyond = np.asarray(splines(inside)), (z - inside)[:, None]
+        return self._continued(self.splines, z)
+
+    def summed(self, z: Array, coef: Array) -> Array:
+        """Return Σₖ cₖ·splineₖ(z) (n,) of coefficients c (m + 2,), which is one spline."""
+        return self._continued(BSpline.construct_fast(self.splines.t, coef, 3), z)
+
+    def _continued(self, splines: BSpline, z: Array) -> Array:
+        ends = self.knots[[0, -1]]
+        inside = np.clip(z, *ends)
+        values, beyond = np.asarray(splines(inside)), z - inside
         if beyond.any():
-            slopes = splines(np.array([first, last]), nu=1)
-            values += beyond * np.where(beyond < 0.0, slopes[0], slopes[1])
+            low, high = splines(ends, nu=1)
+            slopes = np.where((beyond < 0.0).reshape(-1, *[1] * low.ndim), low, high)
+            values += (slopes.T * beyond).T
         return values
 
 
@@ -102,18 +114,24 @@ class ContextMap:
         p = x.shape[1] - extra
         context, predictions = x[:, :p], x[:, p:]
         units = Standard.of_contexts(context)
-        z, levels, bends = units(context), {}, {}
-        crossed = telling(z, predictions)
+        z, varying = units(context), np.flatnonzero(units.inverse[:p]).tolist()
+        found = {j: np.unique(context[:, j], return_counts=True) for j in varying}
+        fewest = max(LEVEL_ROWS, LEVEL_SHARE * len(x))
+        levels = {
+            j: Levels(values[rows >= fewest])
+            for j, (values, rows) in found.items()
+            if 2 < len(values) <= LEVELS_UP_TO  # noqa: PLR2004  (two values are a line)
+        }
+        crossed = np.arange(z.shape[1])
+        if p > PRODUCTS_UP_TO or beside_levels(levels) < len(crossed):
+            crossed = telling(z, predictions)
         if p > PRODUCTS_UP_TO:
             crossed = crossed[: PRODUCTS_UP_TO if extra else 0]
-        bent = range(p) if p <= BENDS_UP_TO else crossed
-        for j in np.flatnonzero(units.inverse[:p]).tolist():
-            values, rows = np.unique(context[:, j], return_counts=True)
-            if len(values) > LEVELS_UP_TO and j in bent:
-                bends[j] = Bends(np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0])))
-            elif 2 < len(values) <= LEVELS_UP_TO:  # noqa: PLR2004  (two values are a line)
-                common = rows >= max(LEVEL_ROWS, LEVEL_SHARE * len(x))
-                levels[j] = Levels(values[common])
+        bends = {
+            j: Bends(np.unique(np.quantile(z[:, j], [0.0, 0.25, 0.5, 0.75, 1.0])))
+            for j, (values, _) in found.items()
+            if len(values) > LEVELS_UP_TO and (p <= BENDS_UP_TO or j in crossed)
+        }
         bare = cls(0, np.empty(0), units, levels, bends, crossed)
         return cls(extra, bare.told_by(context, predictions), *bare.layout)
 
@@ -122,10 +140,56 @@ class ContextMap:
         """Everything but the extra columns."""
         return self.units, self.levels, self.bends, self.crossed
 
-    def lines(self, x: Array) -> Array:
-        """Return (z, extra columns) (n, k + extra): what the dose interacts with."""
+    def lines(self, phi: Array) -> Array:
+        """Return (z, extra columns) (n, k + extra) of φ (n, F): what the dose interacts with."""
+        k = len(self.units.center)
+        return np.hstack([phi[:, :k], phi[:, phi.shape[1] - self.extra :]])
+
+    def summed(self, x: Array, coef: Array) -> tuple[Array, Array]:
+        """Return φ(x)'c (n,) of coefficients c (F,), and `lines` of φ(x); φ is not computed.
+
+        A sum of splines is a spline, and one of products a quadratic form.
+        """
         z, extra = self._parts(x)
-        return np.hstack([z, extra])
+        each = iter(np.split(coef, np.cumsum(self._widths)))
+        total = z @ next(each)
+        levels = {j: level(x[:, j]) for j, level in self.levels.items()}
+        for own in levels.values():
+            total += own @ next(each)
+        for j, bend in self.bends.items():
+            total += bend.summed(z[:, j], next(each))
+        crossed = z[:, self.crossed]
+        form = np.zeros((crossed.shape[1], crossed.shape[1]))
+        form[np.triu_indices(len(form))] = next(each)
+        total += np.einsum("ij,ij->i", crossed @ form, crossed)
+        for j, own in levels.items():
+            beside = z[:, self._beside(j)]
+            slopes = next(each).reshape(own.shape[1], beside.shape[1])
+            total += np.einsum("ij,ij->i", own, beside @ slopes.T)
+        return total + extra @ next(each), np.hstack([z, extra])
+
+    @property
+    def width(self) -> int:
+        """The number of features, F."""
+        return sum(self._widths) + self.extra
+
+    @property
+    def _widths(self) -> list[int]:
+        """How many features each part has: z, levels, splines, products, those of levels."""
+        levels = {j: len(level.values) for j, level in self.levels.items()}
+        splines = [len(bend.knots) + 2 for bend in self.bends.values()]
+        products = len(self.crossed) * (len(self.crossed) + 1) // 2
+        by_level = [size * len(self._beside(j)) for j, size in levels.items()]
+        return [len(self.units.center), *levels.values(), *splines, products, *by_level]
+
+    def _beside(self, j: int) -> Columns:
+        """Return the columns that have products with the levels of column j."""
+        beside = self.crossed[: beside_levels(self.levels)]
+        return np.asarray(beside[beside != j])
+
+    def _parts(self, x: Array) -> tuple[Array, Array]:
+        p = x.shape[1] - self.extra
+        return self.units(x[:, :p]), x[:, p:] * self.told
 
     def __call__(self, x: Array) -> Array:
         """Return φ(x) and the extra columns (n, F) at contexts x (n, p + extra)."""
@@ -133,9 +197,8 @@ class ContextMap:
         levels = {j: level(x[:, j]) for j, level in self.levels.items()}
         bends = [bend(z[:, j]) for j, bend in self.bends.items()]
         j, k = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
-        beside = self.crossed[: LEVEL_PRODUCTS // max(self._levels, 1)]
         by_level = [
-            (own[:, :, None] * z[:, None, beside[beside != j]]).reshape(len(z), -1)
+            (own[:, :, None] * z[:, None, self._beside(j)]).reshape(len(z), -1)
             for j, own in levels.items()
         ]
         return np.hstack([z, *levels.values(), *bends, z[:, j] * z[:, k], *by_level, extra])
@@ -148,25 +211,15 @@ class ContextMap:
         levels = {
             j: [f"{z[j]} = {value:g}" for value in own.values] for j, own in self.levels.items()
         }
-        beside = self.crossed[: LEVEL_PRODUCTS // max(self._levels, 1)]
         sides = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
         return [
             *z,
             *(name for own in levels.values() for name in own),
             *(f"{z[j]} spline {k}" for j, b in self.bends.items() for k in range(len(b.knots) + 2)),
             *(f"{z[j]} × {z[k]}" for j, k in zip(*sides, strict=True)),
-            *(
-                f"{n} × {z[k]}"
-                for j, own in levels.items()
-                for n in own
-                for k in beside[beside != j]
-            ),
+            *(f"{n} × {z[k]}" for j, own in levels.items() for n in own for k in self._beside(j)),
             *columns[p:],
         ]
-
-    @property
-    def _levels(self) -> int:
-        return sum(len(level.values) for level in self.levels.values())
 
     def told_by(self, context: Array, extra: Array) -> Array:
         """Return 1 for each extra column (n, e) that is no function of φ(context), else 0 (e,).
@@ -181,9 +234,10 @@ class ContextMap:
         left = unexplained(Moments.of(columns), extra.shape[1])
         return np.asarray(left > TOLD, dtype=np.float64)
 
-    def _parts(self, x: Array) -> tuple[Array, Array]:
-        p = x.shape[1] - self.extra
-        return self.units(x[:, :p]), x[:, p:] * self.told
+
+def beside_levels(levels: Mapping[int, Levels]) -> int:
+    """Return how many contexts have products with all levels."""
+    return LEVEL_PRODUCTS // max(sum(len(level.values) for level in levels.values()), 1)
 
 
 def telling(z: Array, predictions: Array) -> Columns:
@@ -438,8 +492,12 @@ class ContextsOnly(OutcomeModel):
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
         x, doses = inputs(X, t, "ContextsOnly")
-        prediction: Array = self.model_.predict(self._seen(x), doses)
-        return prediction
+        return self.given(x)(doses)
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p + extra)."""
+        curves: Curves = self.model_.given(self._seen(X))
+        return curves
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
-    from titrant.outcome.base import OutcomeModel, Regressor
+    from titrant.outcome.base import Curves, OutcomeModel, Regressor
 
     Rows = NDArray[np.intp]
 
@@ -132,10 +132,19 @@ class CrossFit(Folded, BaseEstimator):
 
     def predict(self, fold: Folds, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,), each by the model that did not see the row's fold."""
-        prediction = np.empty(len(X))
-        for model, rows in self._by_fold(fold):
-            prediction[rows] = model.predict(X[rows], t[rows])
-        return prediction
+        return self.given(fold, X)(t)
+
+    def given(self, fold: Folds, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
+        parts = [(model.given(X[rows]), rows) for model, rows in self._by_fold(fold)]
+
+        def by_fold(t: Array) -> Array:
+            prediction = np.empty(len(X))
+            for own, rows in parts:
+                prediction[rows] = own(t[rows])
+            return prediction
+
+        return by_fold
 
     def curve(self, fold: Folds, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G), each row by the model that did not see its fold."""

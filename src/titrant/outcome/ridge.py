@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from titrant._types import Array
+    from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
 
 # Ridge regression from sufficient statistics, its penalty by generalized cross-validation.
@@ -129,7 +130,11 @@ KEPT = 8_000_000
 
 
 class Features(ABC):
-    """Functions of (x, t), each a product of a function of x and one of t."""
+    """Functions of (x, t), each a product of a function of x and one of t.
+
+    So is their sum, c'f(x, t) = level(x) + Σⱼ heightⱼ(x)·bⱼ(t): predictions at many doses take
+    what each row and each dose gives alone, and no feature of a pair.
+    """
 
     __slots__ = ()
 
@@ -138,11 +143,12 @@ class Features(ABC):
         """Return the features (n, F) of x (n, p) and t (n, d)."""
 
     @abstractmethod
-    def curve(self, x: Array, t: Array, coef: Array) -> Array:
-        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1).
+    def of_dose(self, t: Array) -> Array:
+        """Return b (n, m) at doses t (n, d)."""
 
-        Products of what each row and each dose gives alone: no feature of a pair is computed.
-        """
+    @abstractmethod
+    def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
+        """Return level (n,) and heights (n, m) of c'f at x (n, p), coefficients c (F,)."""
 
 
 class Basis(ABC):
@@ -175,11 +181,30 @@ class RidgeModel(OutcomeModel):
 
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
-        return _predict(self.ridge_, self.features_, *inputs(X, t, "RidgeModel"))
+        x, doses = inputs(X, t, "RidgeModel")
+        return self.given(x)(doses)
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p)."""
+        level, heights = self._of_contexts(X)
+
+        def at(t: Array) -> Array:
+            b = self.features_.of_dose(t.reshape(len(t), -1))
+            return np.asarray(level + np.einsum("ij,ij->i", heights, b))
+
+        return at
 
     def curve(self, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
-        return self.features_.curve(X, doses[:, None], self.ridge_.coef) + self.ridge_.intercept
+        level, heights = self._of_contexts(X)
+        return np.asarray(level[:, None] + heights @ self.features_.of_dose(doses[:, None]).T)
+
+    def _of_contexts(self, X: Array) -> tuple[Array, Array]:
+        """Return level (n,) and heights (n, m), in blocks so that memory stays flat."""
+        coef, none = self.ridge_.coef, X[:0]
+        parts = [self.features_.of_context(X[rows], coef) for rows in blocks(len(X), BLOCK)]
+        level, heights = zip(*(parts or [self.features_.of_context(none, coef)]), strict=True)
+        return np.concatenate(level) + self.ridge_.intercept, np.concatenate(heights)
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return predictions (n,) by fits that saw no outcome of the row's fold.
@@ -214,10 +239,10 @@ class Table:
     @classmethod
     def of(cls, n: int, features: Callable[[slice], Array]) -> Table:
         """Return the table of n rows."""
-        width = max(1, features(slice(0, 1)).shape[1])
-        small = n * width <= KEPT
-        kept = tuple(features(rows) for rows in blocks(n, BLOCK)) if small else None
-        return cls(n, BLOCK, features, kept)
+        first, *others = blocks(n, BLOCK)
+        known = features(first)
+        small = n * known.shape[1] <= KEPT
+        return cls(n, BLOCK, features, (known, *map(features, others)) if small else None)
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         """Yield rows beside their features (m, F)."""
@@ -261,11 +286,6 @@ def _total(parts: list[Moments]) -> Moments:
     return sum(parts[1:], start=parts[0])
 
 
-def _predict(ridge: Ridge, features: Features, x: Array, t: Array) -> Array:
-    parts = [ridge.predict(features(x[rows], t[rows])) for rows in blocks(len(x), BLOCK)]
-    return np.concatenate([np.empty(0), *parts])
-
-
 # Features that are quadratic in the dose, with interactions with the context.
 
 
@@ -303,13 +323,19 @@ class QuadraticFeatures(Features):
         squares = [_products(z)] if self.products else []
         return np.hstack([s, _products(s), z, crossed, *squares])
 
-    def curve(self, x: Array, t: Array, coef: Array) -> Array:
-        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
-        z, s = self.context(x), self.dose(t)[:, 0]
-        p = z.shape[1]
-        (slope, bend), own, crossed, rest = np.split(coef, [2, 2 + p, 2 + 2 * p])
+    def of_dose(self, t: Array) -> Array:
+        """Return s and all sⱼsₖ (n, m) at doses t (n, d)."""
+        s = self.dose(t)
+        return np.hstack([s, _products(s)])
+
+    def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
+        """Return level (n,) and heights (n, m) at x (n, p), coefficients (F,)."""
+        z, d = self.context(x), len(self.dose.center)
+        p, m = z.shape[1], d + d * (d + 1) // 2
+        bend, own, crossed, rest = np.split(coef, [m, m + p, m + p + d * p])
         level = z @ own + (_products(z) @ rest if self.products else 0.0)
-        return np.asarray(level[:, None] + np.outer(slope + z @ crossed, s) + bend * s**2)
+        slopes = bend[:d] + z @ crossed.reshape(d, p).T
+        return level, np.hstack([slopes, np.broadcast_to(bend[d:], (len(z), m - d))])
 
 
 def _products(a: Array) -> Array:
@@ -353,19 +379,28 @@ class SplineFeatures(Features):
 
     def __call__(self, x: Array, t: Array) -> Array:
         """Return the features (n, F) of x (n, p) and t (n, d)."""
-        z, b = self.context(x), self._bends(t)
+        z, b = self.context(x), self.of_dose(t)
         return np.hstack([z, b, (b[:, :, None] * z[:, None, :]).reshape(len(z), -1)])
 
-    def curve(self, x: Array, t: Array, coef: Array) -> Array:
-        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
-        z, b = self.context(x), self._bends(t)
-        p, m = z.shape[1], b.shape[1]
-        own, bend, crossed = np.split(coef, [p, p + m])
-        heights = bend + z @ crossed.reshape(m, p).T
-        return (z @ own)[:, None] + heights @ b.T
-
-    def _bends(self, t: Array) -> Array:
+    def of_dose(self, t: Array) -> Array:
+        """Return the splines b (n, m) at doses t (n, d)."""
         return bends(self.dose(t), self.knots)
+
+    def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
+        """Return level (n,) and heights (n, m) at x (n, p), coefficients (F,)."""
+        z = self.context(x)
+        own, of_dose = np.split(coef, [z.shape[1]])
+        return z @ own, heights(z, of_dose)
+
+
+def heights(z: Array, coef: Array) -> Array:
+    """Return the height cⱼ + eⱼ'z (n, m) of each of m splines; z is (n, k).
+
+    The coefficients (m + m·k,) are c, then those of all products bⱼzₖ, e.
+    """
+    k = z.shape[1]
+    own, crossed = np.split(coef, [len(coef) // (k + 1)])
+    return np.asarray(own + z @ crossed.reshape(len(own), k).T)
 
 
 def bends(s: Array, knots: tuple[Array, ...]) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.outcome.context import ContextMap, extra_columns
-from titrant.outcome.ridge import Basis, Features, bends, quantile_knots
+from titrant.outcome.ridge import Basis, Features, bends, heights, quantile_knots
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
@@ -50,15 +50,16 @@ class SmoothFeatures(Features):
 
     def __call__(self, x: Array, t: Array) -> Array:
         """Return the features (n, F) of x (n, p) and t (n, d)."""
-        z, b = self.context.lines(x), bends(self.dose(t), self.knots)
-        crossed = (b[:, :, None] * z[:, None, :]).reshape(len(z), -1)
-        return np.hstack([self.context(x), b, crossed])
+        phi, b = self.context(x), self.of_dose(t)
+        crossed = (b[:, :, None] * self.context.lines(phi)[:, None, :]).reshape(len(phi), -1)
+        return np.hstack([phi, b, crossed])
 
-    def curve(self, x: Array, t: Array, coef: Array) -> Array:
-        """Return b'f(xᵢ, tⱼ) (n, G) of coefficients b (F,), contexts x (n, p), doses t (G, 1)."""
-        phi, z = self.context(x), self.context.lines(x)
-        b = bends(self.dose(t), self.knots)
-        (f, p), m = (phi.shape[1], z.shape[1]), b.shape[1]
-        own, bend, crossed = np.split(coef, [f, f + m])
-        heights = bend + z @ crossed.reshape(m, p).T
-        return np.asarray((phi @ own)[:, None] + heights @ b.T)
+    def of_dose(self, t: Array) -> Array:
+        """Return the splines b (n, m) at doses t (n, d)."""
+        return bends(self.dose(t), self.knots)
+
+    def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
+        """Return level (n,) and heights (n, m) at x (n, p), coefficients (F,)."""
+        own, of_dose = np.split(coef, [self.context.width])
+        level, z = self.context.summed(x, own)
+        return level, heights(z, of_dose)

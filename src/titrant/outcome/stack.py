@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from titrant._types import Array
-    from titrant.outcome.base import Regressor
+    from titrant.outcome.base import Curves, Regressor
     from titrant.outcome.crossfit import CrossFit, Folds
 
 # Non-negative least squares with weights that sum to at most one.
@@ -113,7 +113,16 @@ class Stack(OutcomeModel):
 
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
-        return self._average({name: m.predict(X, t) for name, m in self.models_.items()}, (len(X),))
+        return self.given(X)(t)
+
+    def given(self, X: Array) -> Curves:
+        """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p)."""
+        members = {name: model.given(X) for name, model in self.models_.items()}
+
+        def average(t: Array) -> Array:
+            return self._average({name: own(t) for name, own in members.items()}, (len(X),))
+
+        return average
 
     def curve(self, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""

@@ -19,7 +19,7 @@ from titrant.propensity.known import Known
 from titrant.propensity.location_scale import LocationScale
 from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale
-from titrant.propensity.truncate import truncated_cdf, truncated_density
+from titrant.propensity.truncate import Truncated, truncated_cdf, truncated_density
 
 PROPENSITIES: tuple[type[Propensity], ...] = (
     LinearGaussian,
@@ -54,6 +54,7 @@ __all__ = [
     "PropensityModel",
     "SmoothLocation",
     "SmoothLocationScale",
+    "Truncated",
     "calibration",
     "calibration_of",
     "held_out",

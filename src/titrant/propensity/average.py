@@ -18,16 +18,16 @@ from titrant.propensity.base import (
     PropensityModel,
     SearchedModel,
     doses,
-    log_sum_exp,
+    treatments,
 )
 from titrant.propensity.calibration import splits
 from titrant.propensity.gated import GatedMixture
+from titrant.propensity.laws import AveragedLaws, laws_of
 from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale, few_rows
-from titrant.propensity.truncate import log_density_of, log_interval_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -108,19 +108,21 @@ class Average(PreciseTails):
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,)."""
         X = np.asarray(X)
-        return self._in_logs(X, log_density_of, treatments(t, len(X)))
+        return self.laws(X).log_density(treatments(t, len(X)))
 
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
         X = np.asarray(X)
-        return self._in_logs(X, log_interval_of, doses(lower, len(X)), doses(upper, len(X)))
+        return self.laws(X).log_probability(doses(lower, len(X)), doses(upper, len(X)))
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F(t|x), (n,)."""
         X = np.asarray(X)
-        t = doses(t, len(X))
-        total = sum(w * m.cdf(X, t) for w, m in self._members())
-        return np.minimum(total, 1.0)
+        return self.laws(X).cdf(doses(t, len(X)))
+
+    def laws(self, X: ArrayLike) -> AveragedLaws:
+        """Return the laws at contexts X (n, p), by which doses are asked."""
+        return AveragedLaws(tuple(laws_of(model, X) for model in self.models), self.weights)
 
     def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
         """Return one treatment drawn from f(·|x) for each row, (n,)."""
@@ -133,20 +135,6 @@ class Average(PreciseTails):
             if len(rows):
                 drawn[rows] = model.sample(X[rows], rng)
         return drawn
-
-    def _members(self) -> Iterator[tuple[float, PropensityModel]]:
-        return zip(self.weights.tolist(), self.models, strict=True)
-
-    def _in_logs(self, X: Array, evaluate: Callable[..., Array], *columns: Array) -> Array:
-        logs = [np.log(w) + evaluate(m, X, *columns) for w, m in self._members()]
-        return log_sum_exp(np.column_stack(logs))
-
-
-def treatments(t: ArrayLike, n: int) -> Array:
-    """Return one treatment a row, of several doses as they are."""
-    values = np.asarray(t, dtype=np.float64)
-    several = values.ndim == 2 and values.shape[1] > 1  # noqa: PLR2004
-    return values if several else doses(values, n)
 
 
 class DensityAverage(Propensity, PreciseTails):
@@ -202,6 +190,10 @@ class DensityAverage(Propensity, PreciseTails):
         self.average_ = whole.average(self.names_, self.weights_)
         return self
 
+    def laws(self, X: ArrayLike) -> AveragedLaws:
+        """Return the laws at contexts X (n, p), by which doses are asked."""
+        return self.average_.laws(self._context(X))
+
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,)."""
         return self.average_.log_density(self._context(X), t)
@@ -228,7 +220,8 @@ class MemberFits:
 
     def log_densities(self, names: Sequence[str], X: Array, t: Array) -> Array:
         """Return log f_m(t|x) of the named members (n, M)."""
-        return np.column_stack([log_density_of(self.models[name], X, t) for name in names])
+        each = [laws_of(self.models[name], X).log_density(t) for name in names]
+        return np.column_stack(each)
 
     def average(self, names: Sequence[str], weights: Array) -> Average:
         """Return the average of the named members (M,) that have weight."""
@@ -291,7 +284,7 @@ def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
     f = np.maximum(np.exp(told + np.log(spread)), FLOOR)
     w = np.full(f.shape[1], 1.0 / f.shape[1])
     for _ in range(_STEPS):
-        before, w = w, w * np.mean(f / (f @ w)[:, None], axis=0)
+        before, w = w, w * ((1.0 / (f @ w)) @ f) / len(f)
         if np.abs(w - before).max() < _SETTLED:
             break
     kept = np.where(w >= LEAST, w, 0.0)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from titrant.errors import DataError
+from titrant.outcome.base import written_anew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from titrant._types import Array
+    from titrant.propensity.laws import Laws
 
 # Mixtures of normals: the one family in which this room's scalar models speak.
 #
@@ -43,6 +45,10 @@ class NormalMixture:
     log_weights: Array
     means: Array
     sds: Array
+
+    def density(self, t: Array) -> Array:
+        """Return f(t), (n,)."""
+        return np.exp(self.log_density(t))
 
     def log_density(self, t: Array) -> Array:
         """Return log f(t), (n,): exact far into the tails, −inf at ±inf."""
@@ -182,7 +188,17 @@ class Propensity(BaseEstimator, ABC):
 
     def _context(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
+        if type(X) is np.ndarray and X.dtype == np.float64 and self._takes(X):
+            return X
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _takes(self, X: Array) -> bool:
+        """Whether contexts (n, p) are such that scikit-learn would return them as they are.
+
+        Its checks take longer than the densities of a thousand rows.
+        """
+        shape = len(X) > 0 and X.shape[1:] == (self.n_features_in_,)
+        return shape and "feature_names_in_" not in vars(self) and bool(np.isfinite(X).all())
 
 
 class PreciseTails(ABC):
@@ -195,6 +211,16 @@ class PreciseTails(ABC):
     @abstractmethod
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
+
+    def __init_subclass__(cls) -> None:
+        """Let a class that writes one of its answers anew be asked by it in every way."""
+        super().__init_subclass__()
+        if written_anew(cls, ("density", "cdf", "log_density", "log_probability"), since="laws"):
+            cls.laws = PreciseTails.laws  # type: ignore[method-assign]
+
+    def laws(self, X: ArrayLike) -> Laws | None:  # noqa: ARG002
+        """Return the laws at contexts X (n, p), by which doses are asked; None to be asked anew."""
+        return None
 
 
 class NormalModel(Propensity, PreciseTails):
@@ -209,6 +235,10 @@ class NormalModel(Propensity, PreciseTails):
     def law(self, X: ArrayLike) -> NormalMixture:
         """Return the law of T at each row of contexts X (n, p)."""
         return self._law(self._context(X))
+
+    def laws(self, X: ArrayLike) -> NormalMixture | None:
+        """Return the law of T at each row of contexts X (n, p), unless that is too much to keep."""
+        return self.law(X) if len(np.asarray(X)) * self.components_ <= _BLOCK else None
 
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,), exact where the density itself would underflow."""
@@ -275,4 +305,11 @@ def doses(t: ArrayLike, n: int) -> Array:
         )
     if missing := int(np.isnan(values).sum()):
         raise DataError(f"The treatments hold NaN in {missing:,} of {n:,} rows. Drop these rows.")
-    return np.broadcast_to(values, (n,))
+    return values if values.shape == (n,) else np.broadcast_to(values, (n,))
+
+
+def treatments(t: ArrayLike, n: int) -> Array:
+    """Return one treatment a row, of several doses as they are."""
+    values = np.asarray(t, dtype=np.float64)
+    several = values.ndim == 2 and values.shape[1] > 1  # noqa: PLR2004
+    return values if several else doses(values, n)

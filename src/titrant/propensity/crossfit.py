@@ -18,14 +18,14 @@ from titrant.propensity.average import (
     MemberFits,
     average_weights,
     fitted_members,
-    treatments,
     usable,
 )
-from titrant.propensity.base import PreciseTails
+from titrant.propensity.base import PreciseTails, doses, treatments
+from titrant.propensity.laws import FoldLaws
 from titrant.propensity.smooth import few_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -126,27 +126,25 @@ class ByFold(PreciseTails):
 
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f̂(t|x), (n,)."""
-        return self._each(X, Average.log_density, t)
+        return self.laws(X).log_density(treatments(t, len(self.fold)))
 
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
-        return self._each(X, Average.log_probability, lower, upper)
+        n = len(self.fold)
+        return self.laws(X).log_probability(doses(lower, n), doses(upper, n))
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F̂(t|x), (n,)."""
-        return self._each(X, Average.cdf, t)
+        return self.laws(X).cdf(doses(t, len(self.fold)))
 
-    def _each(self, X: ArrayLike, evaluate: Callable[..., Array], *columns: ArrayLike) -> Array:
+    def laws(self, X: ArrayLike) -> FoldLaws:
+        """Return the laws at contexts X (n, p), by which doses are asked."""
         X, n = np.asarray(X, dtype=np.float64), len(self.fold)
         if len(X) != n:
             raise DataError(
                 f"The folds are those of {n:,} rows; got contexts of {len(X):,}. Pass the rows "
                 "that the folds are of."
             )
-        arrays = [treatments(column, n) for column in columns]
-        values = np.empty(n)
-        for k, average in enumerate(self.averages):
-            rows = np.flatnonzero(self.fold == k)
-            if len(rows):
-                values[rows] = evaluate(average, X[rows], *(a[rows] for a in arrays))
-        return values
+        rows = [np.flatnonzero(self.fold == k) for k in range(len(self.averages))]
+        each = zip(rows, self.averages, strict=True)
+        return FoldLaws(n, tuple((own, average.laws(X[own])) for own, average in each if len(own)))

@@ -10,7 +10,14 @@ import numpy as np
 from titrant._check import count
 from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
 from titrant.propensity.gaussian import Design, degrees_of_freedom
-from titrant.propensity.mixture import affordable, drawn_lines, members_of, ranked
+from titrant.propensity.mixture import (
+    affordable,
+    by_component,
+    drawn_lines,
+    members_of,
+    ranked,
+    weighted_sums,
+)
 from titrant.propensity.smooth import few_rows, units
 
 if TYPE_CHECKING:
@@ -44,8 +51,12 @@ class Experts:
 
     def law(self, Z: Array) -> NormalMixture:
         """Return the law at each row of the design Z (n, k)."""
-        weights = (1.0 - _SHARE) * np.exp(log_softmax(Z, self.gate)) + _SHARE / len(self.sds)
-        return NormalMixture(np.log(weights), Z @ self.coef.T, self.sds[None, :])
+        return self.gated(Z, log_softmax(Z, self.gate))
+
+    def gated(self, Z: Array, logs: Array) -> NormalMixture:
+        """Return the law at each row of Z (n, k), where the gate says log weights (n, K)."""
+        weights = (1.0 - _SHARE) * np.exp(logs) + _SHARE / len(self.sds)
+        return NormalMixture(np.log(weights), by_component(Z, self.coef), self.sds[None, :])
 
     def log_likelihood(self, Z: Array, u: Array) -> float:
         """Return Σ_i log Σ_k w_k(z_i) φ((u_i − z_i·b_k)/s_k)/s_k."""
@@ -154,55 +165,56 @@ def criterion(fit: Experts, Z: Array, u: Array) -> float:
 
 def climb(experts: Experts, Z: Array, u: Array, steps: int) -> Experts:
     """Return `experts` after so many steps of EM, fewer where they no longer gain noticeably."""
-    before = -np.inf
+    before, logs = -np.inf, log_softmax(Z, experts.gate)
     for _ in range(steps):
-        joint = experts.law(Z).log_joint(u)
+        joint = experts.gated(Z, logs).log_joint(u)
         total = log_sum_exp(joint)
         level = float(np.sum(total))
         if level - before < _GAIN:
             break
         before = level
         member = np.exp(joint - total[:, None])
-        coef, sds = weighted_lines(Z, u, member)
-        experts = Experts(newton_step(experts.gate, Z, member), coef, sds)
+        gate, logs = newton_step(experts.gate, logs, Z, member)
+        experts = Experts(gate, *weighted_lines(Z, u, member))
     return experts
 
 
 def split(Z: Array, u: Array, member: Array) -> Experts:
     """Return experts for memberships (n, K) of rows Z (n, k), u (n,)."""
-    gate = newton_step(np.zeros((member.shape[1], Z.shape[1])), Z, member)
+    even = np.zeros((member.shape[1], Z.shape[1]))
+    gate, _ = newton_step(even, log_softmax(Z, even), Z, member)
     return Experts(gate, *weighted_lines(Z, u, member))
 
 
 def weighted_lines(Z: Array, u: Array, member: Array) -> tuple[Array, Array]:
     """Return the regressions (K, k) and sds (K,), none too small, given memberships (n, K)."""
     n, size = len(Z), member.sum(axis=0)
-    gram = np.stack([Z.T @ (Z * column[:, None]) for column in member.T])
+    gram, moment = weighted_sums(Z, u, member)
     # Next to nothing for a component with rows; one without gets the zero line.
     gram += 1e-8 * n * np.eye(Z.shape[1])
-    coef = np.linalg.solve(gram, ((member * u[:, None]).T @ Z)[:, :, None])[:, :, 0]
-    squares = np.sum(member * (u[:, None] - Z @ coef.T) ** 2, axis=0)
+    coef = np.asarray(np.linalg.solve(gram, moment[:, :, None])[:, :, 0], dtype=np.float64)
+    squares = np.sum(member * (u[:, None] - by_component(Z, coef)) ** 2, axis=0)
     return coef, np.maximum(np.sqrt(squares / np.maximum(size, _TINY)), _FLOOR)
 
 
 def log_softmax(Z: Array, gate: Array) -> Array:
     """Return the logarithms of the gate's weights, z·g_k − log Σ_j exp(z·g_j), (n, K)."""
-    scores = Z @ gate.T
+    scores = by_component(Z, gate)
     return np.asarray(scores - log_sum_exp(scores)[:, None])
 
 
-def newton_step(gate: Array, Z: Array, member: Array) -> Array:
+def newton_step(gate: Array, logs: Array, Z: Array, member: Array) -> tuple[Array, Array]:
     """Return the gate (K, k) after a Newton step toward memberships (n, K), short enough to climb.
 
     It climbs on (1/n) Σ member·log softmax − ½·ridge·|gate|², which is concave; the ridge makes
-    the Hessian definite although weights that sum to 1 leave one direction open.
+    the Hessian definite although weights that sum to 1 leave one direction open. Beside the gate
+    come its log weights (n, K), as they came with the gate before: ``logs``.
     """
 
     def height(gate: Array, logs: Array) -> float:
-        return float(np.vdot(member, logs) / n - 0.5 * _RIDGE * np.vdot(gate, gate))
+        return float(np.vdot(member.T, logs.T) / n - 0.5 * _RIDGE * np.vdot(gate, gate))
 
     n, (size, k) = len(Z), gate.shape
-    logs = log_softmax(Z, gate)
     w = np.exp(logs)
     slope = (member - w).T @ Z / n - _RIDGE * gate
     hessian = _RIDGE * np.eye(size * k).reshape(size, k, size, k)
@@ -213,10 +225,12 @@ def newton_step(gate: Array, Z: Array, member: Array) -> Array:
             hessian[a, :, b, :] = hessian[b, :, a, :] = -block
             hessian[a, :, a, :] += block
             hessian[b, :, b, :] += block
-    step = np.linalg.solve(hessian.reshape(size * k, size * k), slope.ravel()).reshape(size, k)
+    newton = np.linalg.solve(hessian.reshape(size * k, size * k), slope.ravel())
+    step = np.asarray(newton, dtype=np.float64).reshape(size, k)
     before = height(gate, logs)
     for _ in range(_HALVINGS):
-        if height(gate + step, log_softmax(Z, gate + step)) >= before:
-            return np.asarray(gate + step)
+        moved = log_softmax(Z, gate + step)
+        if height(gate + step, moved) >= before:
+            return gate + step, moved
         step = step / 4.0
-    return gate
+    return gate, logs

@@ -33,7 +33,7 @@ NOTHING: dict[str, Any] = {"ess": 0.0, "difference": None, "interval": None}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContextRange:
     """The rows whose context number ``column`` is more than ``above`` and at most ``up_to``."""
 
     column: int
@@ -117,17 +117,17 @@ def subgroups(
     return tuple(one for one in found if not isinstance(one, UntrustedEstimate))
 
 
-def _parts(whole: Evaluation, tau: Array) -> Iterator[Part]:
+def _parts(whole: Evaluation, tau: Array) -> Iterator[ContextRange]:
     """Yield the thirds of the main contexts, or their values if they have few."""
     log = whole.log
     columns = [tau[:, j] for j in range(tau.shape[1])] + list(log.doses.T)
     for c in counting.main_contexts(log.context, columns, CONTEXTS):
         cuts = counting.cuts_of(log.context[:, c], counting.THIRDS).tolist()
         for above, up_to in zip([-np.inf, *cuts], [*cuts, np.inf], strict=True):
-            yield Part(c, above, up_to)
+            yield ContextRange(c, above, up_to)
 
 
-def _described(whole: Evaluation, pair: Pair, part: Part) -> Search[Subgroup]:
+def _described(whole: Evaluation, pair: Pair, part: ContextRange) -> Search[Subgroup]:
     """Return one part, in passes over the rows."""
 
     def of_its_rows(request: Ask) -> Ask:
@@ -159,7 +159,7 @@ def _difference(pair: Pair) -> Search[dict[str, Any]]:
 
 
 def of_part(
-    part: Part,
+    part: ContextRange,
     places: Sequence[int],
     statistic: Callable[[Sequence[Rows]], Any],
     rows: Sequence[Rows],

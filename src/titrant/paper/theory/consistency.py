@@ -13,7 +13,7 @@ import numpy as np
 import titrant as tt
 from titrant.paper.result import Row, around, rmse_row, where
 from titrant.paper.study import Findings, crossed
-from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, Well
+from titrant.paper.theory.designs import BEST, ESTIMATORS, VALUE, SmoothWell
 from titrant.paper.theory.expansion import predicted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def measure(task: Task) -> Measurement:
     """Return the estimates on some logs at each kind of bandwidth."""
     found: Measurement = {name: {} for name in ESTIMATORS}
     for k in range(task["first"], task["first"] + CHUNK):
-        log = Well().draw(task["n"], np.random.default_rng([task["seed"], 2, k, task["n"]]))
+        log = SmoothWell().draw(task["n"], np.random.default_rng([task["seed"], 2, k, task["n"]]))
         for name, estimator in ESTIMATORS.items():
             kinds = sorted(bandwidths(name, task["n"]).items(), key=lambda pair: pair[1])
             h = [value for _, value in kinds]

@@ -59,7 +59,7 @@ DOSES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Well(OneContext):
+class SmoothWell(OneContext):
     """Smooth: m = 2 + x − exp(−(t − x)²), x ~ U[0, 1], T ~ N(x + 0.1, 0.5²).
 
     At the policy τ(x) = x: V = 1.5, m = 1 + x and ∂²m/∂t² = 2 for every context.
@@ -82,7 +82,7 @@ class Well(OneContext):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded(OneContext):
+class BoundedLoss(OneContext):
     """Bounded: y = 1 − exp(−(t − x/2)²) in [0, 1], T ~ U[−2, 2], x ~ U[0, 1]."""
 
     law: DoseLaw = field(default_factory=lambda: UniformDose(lower=-2.0, upper=2.0))
@@ -134,8 +134,8 @@ CURVATURE = 2.0
 DENSITY = math.exp(-0.5 * 0.2**2) / (0.5 * math.sqrt(2.0 * math.pi))
 """f(τ(x) | x) there: 0.1 below the center, a fifth of the sd."""
 NOISE = {
-    "IPW": (7.0 / 3.0 + Well().noise ** 2) / DENSITY,
-    "self-normalized": (1.0 / 12.0 + Well().noise ** 2) / DENSITY,
+    "IPW": (7.0 / 3.0 + SmoothWell().noise ** 2) / DENSITY,
+    "self-normalized": (1.0 / 12.0 + SmoothWell().noise ** 2) / DENSITY,
 }
 """E[E[s² | τ, X]/f], s = Y or Y − V: E[(1 + X)²] = 7/3, Var(1 + X) = 1/12."""
 REST = {"IPW": -(VALUE**2), "self-normalized": 0.0}

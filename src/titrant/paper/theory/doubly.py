@@ -16,7 +16,7 @@ import numpy as np
 import titrant as tt
 from titrant.paper.result import Row, around
 from titrant.paper.study import Findings
-from titrant.paper.theory.designs import BEST, CURVATURE, VALUE, Well, moments, population
+from titrant.paper.theory.designs import BEST, CURVATURE, VALUE, SmoothWell, moments, population
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ KAPPA = tt.Epanechnikov().second_moment
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class WrongModels:
     """Which of the two models is wrong."""
 
     outcome: bool
@@ -62,10 +62,10 @@ class Case:
 
 
 CASES = {
-    "right outcome model, right propensity": Case(outcome=False, propensity=False),
-    "right outcome model, wrong propensity": Case(outcome=False, propensity=True),
-    "wrong outcome model, right propensity": Case(outcome=True, propensity=False),
-    "both wrong": Case(outcome=True, propensity=True),
+    "right outcome model, right propensity": WrongModels(outcome=False, propensity=False),
+    "right outcome model, wrong propensity": WrongModels(outcome=False, propensity=True),
+    "wrong outcome model, right propensity": WrongModels(outcome=True, propensity=False),
+    "both wrong": WrongModels(outcome=True, propensity=True),
 }
 
 
@@ -79,11 +79,11 @@ def measure(task: Task) -> Measurement:
     """Return the bias in the population at each bandwidth."""
     from titrant.paper.theory.designs import Given  # noqa: PLC0415  (loads scikit-learn)
 
-    case, log = CASES[task["case"]], population(Well())
+    case, log = CASES[task["case"]], population(SmoothWell())
     if case.propensity:
         z = (log.treatment - log.context[:, 0] - CENTER) / SD
         log = log.with_propensity(np.exp(-0.5 * z**2) / (SD * math.sqrt(2.0 * math.pi)))
-    outcome = Given(_flat if case.outcome else Well().mean_outcome)
+    outcome = Given(_flat if case.outcome else SmoothWell().mean_outcome)
     estimator = tt.DoublyRobust(outcome=outcome, folds=1, self_normalized=False, clip=0.0)
     mean, _ = moments(log, BEST, estimator, H)
     return {"bias": (np.round(mean - VALUE, 9) + 0.0).tolist()}

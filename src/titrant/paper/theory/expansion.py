@@ -22,7 +22,7 @@ from titrant.paper.theory.designs import (
     NOISE,
     REST,
     VALUE,
-    Well,
+    SmoothWell,
     moments,
     population,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NAME = "expansion"
 KERNEL = tt.Epanechnikov()
 DESIGNS: dict[str, Design] = {
-    "smooth": Well(),
+    "smooth": SmoothWell(),
     "kinked, normal": Synthetic(),
     "kinked, uniform": Synthetic(law=UniformDose(lower=-0.5, upper=1.3)),
 }
@@ -106,7 +106,7 @@ def _population(task: Task) -> Measurement:
 def _logs(task: Task) -> Measurement:
     found: Measurement = {name: [] for name in ESTIMATORS}
     for k in range(task["first"], task["first"] + task["count"]):
-        log = Well().draw(ROWS, np.random.default_rng([task["seed"], 1, k]))
+        log = SmoothWell().draw(ROWS, np.random.default_rng([task["seed"], 1, k]))
         for name, estimator in ESTIMATORS.items():
             path = tt.bandwidth_path(log, BEST, estimator=estimator, bandwidths=JUDGED)
             found[name].append(path.values[::-1].tolist())  # paths go up, JUDGED goes down

@@ -16,7 +16,7 @@ from titrant.inference.bounds import Generalization, LinearBall, RBFBall
 from titrant.paper.result import Row, mean_of, where
 from titrant.paper.study import Findings, crossed
 from titrant.paper.synthetic import line
-from titrant.paper.theory.designs import Bounded, moments, population
+from titrant.paper.theory.designs import BoundedLoss, moments, population
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def measure(task: Task) -> Measurement:
 
 
 def _population() -> Measurement:
-    design, everybody = Bounded(), population(Bounded(), contexts=32, doses=2048)
+    design, everybody = BoundedLoss(), population(BoundedLoss(), contexts=32, doses=2048)
     truth = [design.value(line(beta)) for beta in BETAS]
     mean = [moments(everybody, line(beta), tt.IPW(clip=0.0), [H])[0][0] for beta in BETAS]
     return {"truth": truth, "bias": [m - v for m, v in zip(mean, truth, strict=True)]}
@@ -64,7 +64,7 @@ def _population() -> Measurement:
 def _logs(task: Task) -> Measurement:
     """Return the estimates (logs, β) and the largest |x| of each log."""
     logs = [
-        Bounded().draw(task["n"], np.random.default_rng([task["seed"], 4, k, task["n"]]))
+        BoundedLoss().draw(task["n"], np.random.default_rng([task["seed"], 4, k, task["n"]]))
         for k in range(task["first"], task["first"] + CHUNK)
     ]
     return {
