@@ -23,14 +23,21 @@ from titrant.bandwidth import (
 )
 from titrant.bandwidth.usable import usable
 from titrant.errors import NoOverlap
-from titrant.estimators import IPW, DoublyRobust, SelfNormalized
+from titrant.estimators import (
+    ESTIMATORS,
+    IPW,
+    DoublyRobust,
+    SelfNormalized,
+    SmoothedEstimator,
+)
+from titrant.estimators.form import has_kernel_weight
 from titrant.kernels import Gaussian
 
 SAME = 1e-7  # rounding, after a fifth root and a division by a small curvature
 
-EVERY_ESTIMATOR = (SelfNormalized(), DoublyRobust(), DoublyRobust(self_normalized=False), IPW())
+SMOOTHED = [e for e in ESTIMATORS if isinstance(e, SmoothedEstimator)]
 # Plain weighting moves with the zero of the outcome, and so does the paper's plug-in.
-EQUIVARIANT = (SelfNormalized(), DoublyRobust(), IPW(centered=True))
+EQUIVARIANT = [e for e in SMOOTHED if e != IPW()]
 STABLE = [s for s in SELECTORS if s != PlugIn(as_printed=True)]
 # It looks at the outcome not at all and keeps to its formula wherever two rows are in reach.
 BLIND = RuleOfThumb()
@@ -38,7 +45,22 @@ BLIND = RuleOfThumb()
 STEADY = [s for s in SELECTORS if s != LeaveOneOut()]
 
 every = pytest.mark.parametrize("selector", SELECTORS, ids=name)
-by_estimator = pytest.mark.parametrize("estimator", EVERY_ESTIMATOR, ids=repr)
+
+
+def pairs(selectors, estimators):
+    """Each selector with each estimator, but for plug-ins that know the kernel's weight alone."""
+    return pytest.mark.parametrize(
+        ("selector", "estimator"),
+        [
+            pytest.param(selector, estimator, id=f"{name(selector)}-{estimator!r}")
+            for selector in selectors
+            for estimator in estimators
+            if has_kernel_weight(estimator) or not isinstance(selector, PlugIn)
+        ],
+    )
+
+
+every_pair = pairs(SELECTORS, SMOOTHED)
 
 
 def chosen(selector, estimator, rows):
@@ -51,8 +73,7 @@ def test_the_list_holds_every_selector_once():
     assert listed == {cls.__name__ for cls in BandwidthSelector.__subclasses__()}
 
 
-@pytest.mark.parametrize("selector", STABLE, ids=name)
-@pytest.mark.parametrize("estimator", EQUIVARIANT, ids=repr)
+@pairs(STABLE, EQUIVARIANT)
 def test_shifting_the_outcome_changes_nothing(selector, estimator):
     rows = logged()
     before, after = (chosen(selector, estimator, r) for r in (rows, affine(rows, 1.0, 50.0)))
@@ -61,8 +82,7 @@ def test_shifting_the_outcome_changes_nothing(selector, estimator):
         np.testing.assert_allclose([after.bias, after.se], [before.bias, before.se], rtol=SAME)
 
 
-@every
-@by_estimator
+@every_pair
 @pytest.mark.parametrize("factor", [100.0, -0.02])
 def test_scaling_the_outcome_scales_the_errors_alone(selector, estimator, factor):
     rows = logged()
@@ -73,16 +93,14 @@ def test_scaling_the_outcome_scales_the_errors_alone(selector, estimator, factor
         assert b is None or abs(a) == pytest.approx(abs(factor * b), rel=SAME)
 
 
-@every
-@by_estimator
+@every_pair
 def test_scaling_the_dose_scales_the_bandwidth(selector, estimator):
     rows = logged()
     before, after = (chosen(selector, estimator, r) for r in (rows, redosed(rows, 0.001)))
     np.testing.assert_allclose(after.h, 0.001 * before.h, rtol=SAME)
 
 
-@every
-@pytest.mark.parametrize("estimator", EQUIVARIANT, ids=repr)
+@pairs(SELECTORS, EQUIVARIANT)
 def test_the_order_of_rows_does_not_matter(selector, estimator):
     rows = logged()  # few enough that nothing is sampled
     order = np.random.default_rng(1).permutation(len(rows.y))
@@ -104,8 +122,7 @@ def test_the_same_problem_has_the_same_answer_to_the_last_bit(selector):
     assert first.to_dict() == second.to_dict()
 
 
-@every
-@by_estimator
+@every_pair
 @pytest.mark.parametrize("bounded", [False, True], ids=["unbounded", "bounded"])
 def test_the_choice_is_one_that_the_data_can_bear(selector, estimator, bounded):
     task = problem(estimator, logged(bounded=bounded))
@@ -120,8 +137,7 @@ def test_the_choice_is_one_that_the_data_can_bear(selector, estimator, bounded):
     assert np.isfinite(there.values[0])
 
 
-@every
-@by_estimator
+@every_pair
 def test_vector_doses_have_one_bandwidth_each_in_proportion_to_their_spread(selector, estimator):
     rows = logged(d=2)
     h = chosen(selector, estimator, rows).h
@@ -165,8 +181,7 @@ def test_the_rule_of_thumb_moves_only_where_it_reaches_no_two_rows():
     assert moved.h > BLIND.factor(far) * far.spread[0]
 
 
-@every
-@by_estimator
+@every_pair
 def test_an_outcome_that_never_varies_is_no_trouble(selector, estimator):
     rows = logged()
     flat = replace(rows, y=np.full_like(rows.y, 3.0), r_tau=rows.y * 0 + 3, r_logged=rows.y * 0 + 3)

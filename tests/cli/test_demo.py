@@ -27,6 +27,7 @@ def test_the_best_rule_is_that_of_the_design():
     np.testing.assert_allclose(best_rule()(x), DESIGN.best(x), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_the_demo_checks_evaluates_learns_and_writes_a_page(call, tmp_path, policies):
     said = call("demo", "-n", ROWS, "--seed", SEED, "--save-config", "run.toml")
     assert said.code == 0, said.err

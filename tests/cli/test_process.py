@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import titrant as tt
+from sweeps import long
 
 # `titrant --help` may cost this many times the CPU of `import numpy` (a promise of the project).
 HELP_RATIO = 1.5
@@ -187,7 +188,7 @@ LOST = [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device"
 LOST += [("| head -0; exit ${PIPESTATUS[0]}", "Broken pipe")]
 
 
-@pytest.mark.parametrize(("streams", "reason"), LOST, ids=[reason for _, reason in LOST])
+@pytest.mark.parametrize(("streams", "reason"), [LOST[0], *long(*LOST[1:])])
 def test_files_are_written_where_nothing_can_be_printed(csv_log, plain, tmp_path, streams, reason):
     calls = [("evaluate", csv_log, *plain, "--policy", "constant:35", "--html", "a", "--json", "b")]
     calls += [("learn", csv_log, *LEARN)]
@@ -213,7 +214,7 @@ def test_what_cannot_be_printed_is_said(tmp_path, call, streams, reason):
     assert "files" not in run.stderr
 
 
-@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", "<&-", "2>&- <&-"])
+@pytest.mark.parametrize("streams", ["2>&- <&-", *long("2>&-", "2>/dev/full", "<&-")])
 def test_notes_that_cannot_be_printed_change_nothing(csv_log, plain, tmp_path, streams):
     call = ("evaluate", csv_log, *plain, "--policy", "constant:35", "--json", "-")
     usual = closed(*call, streams="", cwd=tmp_path)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from titrant.estimators import Rows
+from titrant.estimators import ESTIMATORS, Rows
+from titrant.estimators.form import has_common_terms
+from titrant.kernels import KERNELS
+from titrant.kernels.polynomial import power_form
+
+FUSED_KERNELS = tuple(k() for k in KERNELS if power_form(k()) is not None)
+FUSED_ESTIMATORS = tuple(e for e in ESTIMATORS if has_common_terms(e))
+"""Those of the rooms' lists that loops know; the others run by their own methods."""
 
 
 def rows(n=700, *, bounds=None, seed=0, tau=None):

@@ -10,13 +10,13 @@ from operator import add
 import numpy as np
 import pytest
 
-from compiled.rows import BOUNDS, rows
+from compiled.rows import BOUNDS, FUSED_ESTIMATORS, FUSED_KERNELS, rows
 from titrant.bandwidth import binned as binned_module
 from titrant.bandwidth import path_of
 from titrant.bandwidth.binned import Grid, binned
 from titrant.compiled import near, path
 from titrant.compiled import path as loops
-from titrant.estimators import IPW, DoublyRobust, Problem, SelfNormalized
+from titrant.estimators import DoublyRobust, Problem, SelfNormalized
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Triangular, Uniform
 from titrant.kernels.polynomial import power_form
 
@@ -24,7 +24,6 @@ SAME = 1e-12  # relative: the same sums in another order
 ADVERSARIAL = 1e-10  # relative: rows at the edges, offsets of 1e8, weights over 12 decades
 
 FACTORS = np.geomspace(0.05, 2.0, 9)
-KERNELS = (Epanechnikov(), Triangular(), Uniform(), Biweight())
 
 
 def problem(estimator, some, parts=1):
@@ -59,7 +58,7 @@ def assert_same(actual, expected, rtol=SAME):
     assert actual.baseline_variance == pytest.approx(expected.baseline_variance, rel=rtol)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("kernel", FUSED_KERNELS, ids=lambda k: type(k).__name__)
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_every_kernel(kernel, bounds, from_bins):
     task = problem(SelfNormalized(kernel=kernel), rows(600, bounds=bounds))
@@ -68,11 +67,7 @@ def test_every_kernel(kernel, bounds, from_bins):
     assert_same(from_bins(task), path_of(task, FACTORS), rtol)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [IPW(), IPW(centered=True), DoublyRobust(), DoublyRobust(self_normalized=False)],
-    ids=repr,
-)
+@pytest.mark.parametrize("estimator", FUSED_ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("bounds", [None, "shared"])
 @pytest.mark.parametrize("parts", [1, 3])
 def test_every_estimator(estimator, bounds, parts, from_bins):
@@ -196,7 +191,7 @@ def test_rows_in_the_order_of_their_first_bandwidth():
     assert order.tolist() == [1, 3, 0, 4, 2]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("kernel", FUSED_KERNELS, ids=lambda k: type(k).__name__)
 @pytest.mark.parametrize("degree", [0, 1])
 def test_a_bound_out_of_reach_does_not_matter(kernel, degree):
     rng, form = np.random.default_rng(0), power_form(kernel)

@@ -20,7 +20,7 @@ NAMED = re.compile(
 )
 LINK = re.compile(r"(?<=\]\()(?!https?:)([^)#\s]+)")
 SOURCE = re.compile(r'(?<=src=")(?!https?:)([^"]+)')
-EXAMPLES = {"NAME", "cone", "sloped", "smallest_steady", "stepped"}  # yet to be added
+EXAMPLES = {"NAME", "smallest_steady", "stump", "tricube", "truncated"}  # yet to be added
 
 
 @pytest.mark.parametrize("page", AT_ROOT, ids=lambda page: page.name)
@@ -90,3 +90,16 @@ def test_broken_links_are_found(tmp_path):
         "a.html links to b.html#gone: there is no such heading.",
         "a.html links to c.html: there is no such file.",
     ]
+
+
+# Modules that are loaded when they are used, and the theory behind the pages about it.
+DEEP = ("titrant.data.simulate", "titrant.inference.bounds", "titrant.paper.")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_import_from_rooms_alone(page):
+    # What a reader copies stays true when a room is furnished anew.
+    for name in re.findall(
+        r"^(?:from|import) (titrant\.\w+\.[\w.]+)", page.read_text("utf-8"), re.MULTILINE
+    ):
+        assert name.startswith(DEEP), name

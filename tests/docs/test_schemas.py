@@ -10,8 +10,10 @@ import pytest
 from pages.schemas import TITLES, schema
 
 import titrant as tt
+from evaluation.logs import KINDS, kind_name, propensity_for
 from titrant.cli import run
 from titrant.data.simulate import DESIGNS, Quadratic
+from titrant.inference import INTERVALS
 from titrant.outcome import ridge_pair
 from titrant.policies.loading import POLICIES
 
@@ -31,27 +33,20 @@ def test_schemas_are_schemas(name):
     jsonschema.Draft202012Validator.check_schema(schema(name))
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [tt.DoublyRobust(), tt.SelfNormalized(), tt.IPW(), tt.DirectMethod()],
-    ids=lambda e: type(e).__name__,
-)
+def test_the_default_estimate():
+    holds("estimate", tt.evaluate(LOG, RULE).to_dict())
+
+
+@pytest.mark.parametrize("estimator", KINDS, ids=kind_name)
 def test_estimates(estimator):
-    holds("estimate", tt.evaluate(LOG, RULE, estimator=estimator).to_dict())
+    asked = {"estimator": estimator, "propensity": propensity_for(estimator)}
+    holds("estimate", tt.evaluate(LOG, RULE, allow_untrusted=True, **asked).to_dict())
 
 
-@pytest.mark.parametrize(
-    "interval",
-    [
-        tt.RobustBiasCorrected(),
-        tt.Normal(),
-        tt.PoissonBootstrap(draws=100),
-        tt.EmpiricalBernstein(),
-    ],
-    ids=lambda i: type(i).__name__,
-)
+@pytest.mark.parametrize("interval", INTERVALS, ids=repr)
 def test_intervals(interval):
-    holds("estimate", tt.evaluate(LOG, RULE, interval=interval).to_dict())
+    estimate = tt.evaluate(LOG, RULE, estimator=tt.SelfNormalized(), interval=interval)
+    holds("estimate", estimate.to_dict())
 
 
 @pytest.mark.parametrize("bandwidth", [None, 0.4, [0.4, 0.5], [[0.3, 0.1], [0.1, 0.3]]])

@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from evaluation.logs import KINDS, NEAR, kind_name, propensity_for, smooth_log
+from sweeps import long
 from titrant import (
     Constant,
     DoublyRobust,
@@ -29,7 +30,7 @@ from titrant.inference import INTERVALS, PoissonBootstrap
 MERGED = 1e-12  # sums over blocks, added in another order
 ERRORS = 1e-10  # variances of such sums
 
-SIZES = [1, 7, 1_000]
+SIZES = [7, *long(1)]
 LOG, LONG = smooth_log(50), smooth_log(150)
 POLICIES = {"near": NEAR, "constant": Constant(0.4)}
 

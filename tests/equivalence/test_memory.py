@@ -10,6 +10,7 @@ import pytest
 
 import titrant as tt
 from evaluation.logs import NEAR
+from sweeps import long
 from titrant.data.simulate import Quadratic
 from titrant.evaluation import evaluation, survey
 from titrant.execute import Engine
@@ -74,7 +75,7 @@ def peak(work):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.DoublyRobust()], ids=repr)
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), *long(tt.DoublyRobust())], ids=repr)
 def test_an_evaluation(estimator):
     def ask(count):
         return tt.evaluate(DrawnSource(count), NEAR, estimator=estimator, executor=Engine())

@@ -89,20 +89,14 @@ def test_it_is_the_loop_over_folds(estimator):
     nuisances, values = evaluation.nuisances, []
     for k in range(nuisances.folds):
         prepared = nuisances.prepare(LOG, by=k)
-        values.append(
-            [
-                q.estimator.value(
-                    q.estimator.terms(evaluation.shown.rows(prepared, q.policy), q.scale).mean(
-                        axis=0
-                    )
-                )
-                for q in point.questions
-            ]
-        )
+        rows = [evaluation.policy_rows.rows(prepared, q.policy) for q in point.questions]
+        asked_of = list(zip(point.questions, rows, strict=True))
+        means = [(q, q.estimator.terms(r, q.scale).mean(axis=0)) for q, r in asked_of]
+        values.append([q.estimator.value(mean) for q, mean in means])
     apart = np.array(values) - np.mean(values, axis=0)
     folds = len(values)
     naive = sum(np.outer(a, a) for a in apart) * (folds - 1) / folds
-    share = models_share(evaluation.shown, point.questions, evaluation.survey.sample)
+    share = models_share(evaluation.policy_rows, point.questions, evaluation.survey.sample)
     assert share == pytest.approx(naive, abs=1e-14)
 
 
@@ -116,7 +110,7 @@ def test_every_row_is_judged_by_the_one_model():
 @pytest.mark.parametrize("estimator", [SelfNormalized(), DoublyRobust(outcome=Mean(known=0.3))])
 def test_models_that_do_not_depend_on_the_rows_have_no_share(estimator):
     evaluation, point = asked(estimator)
-    share = models_share(evaluation.shown, point.questions, evaluation.survey.sample)
+    share = models_share(evaluation.policy_rows, point.questions, evaluation.survey.sample)
     assert np.abs(share).max() < 1e-30  # rounding
 
 
@@ -128,7 +122,7 @@ def test_it_is_in_the_standard_error_and_in_the_interval(interval):
         return found["low"].se, found["low"].confidence.se
 
     evaluation, point = asked(DoublyRobust(outcome=LinearRegression()))
-    share = models_share(evaluation.shown, point.questions, evaluation.survey.sample)[0, 0]
+    share = models_share(evaluation.policy_rows, point.questions, evaluation.survey.sample)[0, 0]
     se, interval_se = width(LinearRegression())
     assert se**2 == pytest.approx(point.covariance[0, 0] + share)
     bare = interval.infer(point, evaluation.over_rows)
@@ -171,11 +165,11 @@ def test_the_share_rests_on_all_rows_that_models_are_fitted_on():
     evaluation, point = asked(DoublyRobust(outcome=LinearRegression()), log, doses)
     (question,), values = point.questions, []
     for k in range(evaluation.nuisances.folds):
-        rows = evaluation.shown.rows(evaluation.nuisances.prepare(log, by=k), 0)
+        rows = evaluation.policy_rows.rows(evaluation.nuisances.prepare(log, by=k), 0)
         values.append(
             question.estimator.value(question.estimator.terms(rows, question.scale).mean(axis=0))
         )
-    share = models_share(evaluation.shown, point.questions, evaluation.survey.sample)
+    share = models_share(evaluation.policy_rows, point.questions, evaluation.survey.sample)
     assert share[0, 0] == pytest.approx(len(values) * 0.8 * np.var(values), rel=1e-9)
 
 
@@ -189,7 +183,7 @@ def test_a_share_that_the_sample_does_not_tell_is_the_other_variance_and_said(mo
     found = compare(log, doses, estimator=estimator, **options)
     evaluation = Evaluation.of(log, doses, estimator, None)
     point = evaluation.point(evaluation.bandwidths(0.02)[0]).joint
-    share = models_share(evaluation.shown, point.questions, evaluation.survey.sample)
+    share = models_share(evaluation.policy_rows, point.questions, evaluation.survey.sample)
     assert np.isnan(share[0, 0])
     assert share[0, 1] == 0.0
     np.testing.assert_array_equal(

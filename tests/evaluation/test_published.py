@@ -82,6 +82,7 @@ CODINGS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("coding", CODINGS.values(), ids=CODINGS)
 def test_however_the_table_is_written_it_stays_there(smokers, coding):
     _, low, high = PUBLISHED[0]

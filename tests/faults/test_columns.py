@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from sweeps import long
 from titrant.learn.classes import RBFClass
 
 N = 4000
@@ -57,7 +58,9 @@ CLEAR = [one_cell, moved, nanoseconds, tiny]
 
 
 @pytest.mark.parametrize("spoil", SPOILED)
-@pytest.mark.parametrize("propensity", [None, tt.LinearGaussian(), tt.HeteroscedasticGaussian()])
+@pytest.mark.parametrize(
+    "propensity", [tt.LinearGaussian(), *long(None, tt.HeteroscedasticGaussian())]
+)
 def test_the_context_is_still_adjusted_for(spoil, propensity):
     rng, x, t, y = drawn()
     spoil(rng, x)

@@ -10,6 +10,7 @@ import pytest
 from scipy import integrate
 
 import naive
+from kernels.nodes import nodes
 from titrant.kernels import KERNELS, Boundary, Epanechnikov, Gaussian, Kernel, Uniform
 from titrant.kernels.boundary import local_kernel, local_kernel_slope
 
@@ -44,12 +45,16 @@ def degree(boundary: Boundary) -> int | None:
     return None if boundary is Boundary.NONE else int(boundary)
 
 
-def over(f, low, high):
-    """∫ f over [low, high], panels ending at every corner; kernels are nil beyond ±12."""
+def over(kernel, f, low, high):
+    """∫ f over [low, high], panels ending at every corner; kernels are nil beyond ±12.
+
+    f is the kernel times what is at most as bent as a polynomial of degree 20.
+    """
+    count = nodes(kernel, times=20)
     a, b = max(low, -12.0), min(high, 12.0)
     cuts = [a, *(k for k in range(-12, 13) if a < k < b), b]
     return sum(
-        integrate.fixed_quad(f, left, right, n=20)[0] for left, right in itertools.pairwise(cuts)
+        integrate.fixed_quad(f, left, right, n=count)[0] for left, right in itertools.pairwise(cuts)
     )
 
 
@@ -80,7 +85,7 @@ def test_reproduces_polynomials_of_its_degree(kernel, boundary, interval):
     # ∫K*(v)vʲdv = 1{j = 0} for j ≤ p: an estimate of a polynomial of degree p has no bias.
     for j in range(boundary + 1):
         moment = over(
-            lambda v, j=j: at(local_kernel, kernel, boundary, v, interval) * v**j, *interval
+            kernel, lambda v, j=j: at(local_kernel, kernel, boundary, v, interval) * v**j, *interval
         )
         assert moment == pytest.approx(float(j == 0), abs=QUADRATURE)
 
@@ -91,7 +96,7 @@ def test_reproduces_no_more_at_a_bound(kernel, boundary):
     # At τ = lo the first polynomial beyond its degree is missed by far: the test above can fail.
     j = boundary + 1
     missed = over(
-        lambda v: at(local_kernel, kernel, boundary, v, (0, math.inf)) * v**j, 0, math.inf
+        kernel, lambda v: at(local_kernel, kernel, boundary, v, (0, math.inf)) * v**j, 0, math.inf
     )
     assert abs(missed) > 0.01
 
@@ -112,7 +117,12 @@ def test_is_the_kernel_itself_far_from_both_bounds(kernel, boundary):
 def test_quadratic_is_of_order_four_in_the_interior(kernel):
     whole = (-math.inf, math.inf)
     moments = [
-        over(lambda v, j=j: at(local_kernel, kernel, Boundary.QUADRATIC, v, whole) * v**j, -12, 12)
+        over(
+            kernel,
+            lambda v, j=j: at(local_kernel, kernel, Boundary.QUADRATIC, v, whole) * v**j,
+            -12,
+            12,
+        )
         for j in range(5)
     ]
     assert moments[:4] == pytest.approx([1, 0, 0, 0], abs=QUADRATURE)
@@ -194,7 +204,10 @@ def test_order_of_the_bias_at_a_bound(kernel, boundary):
     # E[estimate] − m(τ) at τ = lo with m = eᵗ falls like h^(p+1); halving h divides it by 2^(p+1).
     def bias(h):
         smoothed = over(
-            lambda v: at(local_kernel, kernel, boundary, v, (0, math.inf)) * np.exp(h * v), 0, 12
+            kernel,
+            lambda v: at(local_kernel, kernel, boundary, v, (0, math.inf)) * np.exp(h * v),
+            0,
+            12,
         )
         return smoothed - 1.0
 
@@ -207,6 +220,7 @@ def test_only_linear_and_quadratic_have_second_order_bias_where_it_matters(kerne
     # Bias at t = lo, h = .2, of m = 5 + 3t: none loses about half of 5, mass is off by 3h·a₁/a₀.
     def estimate(boundary):
         return over(
+            kernel,
             lambda v: at(local_kernel, kernel, boundary, v, (0, math.inf)) * (5 + 3 * 0.2 * v),
             0,
             12,

@@ -6,7 +6,6 @@ and in parts, at few and at many rows.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 import titrant as tt
 from equivalence.test_sources import Chunks, in_files
+from laws import where
 from laws.own import (
     CONSTRAINTS,
     ESTIMATORS,
@@ -27,12 +27,12 @@ from laws.own import (
     Tricube,
 )
 from optimize.functions import Numerical
-from titrant.bandwidth import PlugIn, binned
+from sweeps import long
+from titrant.bandwidth import PlugIn
 from titrant.data.simulate import Quadratic
 from titrant.estimators import weight
-from titrant.inference import INTERVALS, bootstrap
+from titrant.inference import INTERVALS
 from titrant.kernels import Epanechnikov
-from titrant.learn import search
 from titrant.optimize import LBFGS, Constraint, Status
 from titrant.policies import Policy
 
@@ -49,15 +49,9 @@ each_constraint = pytest.mark.parametrize("name", CONSTRAINTS)
 
 
 @pytest.fixture(params=[True, False], ids=["loops", "numpy"])
-def loops(request, monkeypatch):
-    """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
-    many = 1 if request.param else sys.maxsize
-    monkeypatch.setattr(weight, "MANY", many)
-    monkeypatch.setattr(binned, "MANY", many)
-    monkeypatch.setattr(bootstrap, "_MANY", many)
-    if not request.param:
-        monkeypatch.setattr(search, "has_search_loop", lambda estimator: False)  # noqa: ARG005
-    return request.param
+def loops(request):
+    with where.loops(on=request.param):
+        yield request.param
 
 
 def in_memory(log):
@@ -69,6 +63,8 @@ def in_chunks(log):
 
 
 each_source = pytest.mark.parametrize("source", [in_memory, in_chunks])
+# One search over files is in `test_over_files`.
+searched_source = pytest.mark.parametrize("source", [in_memory, *long(in_chunks)])
 
 
 def numbers(estimate):
@@ -146,7 +142,7 @@ def test_one_row_more_than_loops_take_changes_little(name):
 
 
 @pytest.mark.usefixtures("loops")
-@each_source
+@searched_source
 @each_estimator
 def test_a_learned_policy(name, source):
     pair = ESTIMATORS[name]
@@ -166,7 +162,7 @@ def test_a_learned_policy(name, source):
 GOOD = [name for name, pair in ESTIMATORS.items() if not isinstance(pair.own, Negative)]
 
 
-@each_source
+@searched_source
 @pytest.mark.parametrize("name", GOOD)
 def test_a_policy_learned_from_rewards(name, source):
     # An estimator of one's own is shown rewards as they were logged, not their negatives.

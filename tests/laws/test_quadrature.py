@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
+from kernels.nodes import nodes
 from titrant.estimators import Rows
 from titrant.estimators.weight import weight
 from titrant.kernels import KERNELS, Boundary, Epanechnikov, Gaussian, Scale
@@ -26,9 +27,9 @@ corrected = pytest.mark.parametrize(
 )
 
 
-def panels(low, high, corners, nodes):
+def panels(low, high, corners, count):
     """Nodes and weights of Gauss–Legendre on [low, high], cut at the corners within."""
-    x, w = np.polynomial.legendre.leggauss(nodes)
+    x, w = np.polynomial.legendre.leggauss(count)
     cuts = [low, *sorted(c for c in corners if low < c < high), high]
     spans = list(pairwise(cuts))
     points = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in spans])
@@ -52,13 +53,12 @@ def density(t, tau, kernel, boundary, scale, bounds=None):  # noqa: PLR0917
     return weight(rows, kernel, boundary, scale)
 
 
-def axis(kernel, tau, h, low=-math.inf, high=math.inf, nodes=6):  # noqa: PLR0917
-    """Nodes for one dose; a polynomial of degree ≤ 11 a panel is exact with six."""
+def axis(kernel, tau, h, low=-math.inf, high=math.inf, *, count):
+    """Nodes for one dose, `count` between two corners of the kernel."""
     reach = 1.0 if math.isfinite(kernel.support) else 9.0
     steps = np.arange(-reach, reach + 1) if reach > 1 else np.array([-1.0, 0.0, 1.0])
     corners = (tau + h * steps).tolist()
-    exact = nodes if math.isfinite(kernel.support) else 2 * nodes
-    return panels(max(low, corners[0]), min(high, corners[-1]), corners, exact)
+    return panels(max(low, corners[0]), min(high, corners[-1]), corners, count)
 
 
 # Three Gaussian doses would be (18 × 8)³ nodes; their trapezoidal sum is below.
@@ -71,7 +71,8 @@ SPACES = [
 def test_product_kernels_integrate_to_one(kernel, d):
     # ∫w dt = 1, ∫w(t − τ)dt = 0, ∫w(t − τ)(t − τ)ᵀdt = κ₂·diag(h²)
     tau, h = np.array([0.3, -2.0, 11.0])[:d], np.array([0.2, 1.7, 0.6])[:d]
-    t, dt = tensor([axis(kernel, *th, nodes=4) for th in zip(tau, h, strict=True)])
+    count = nodes(kernel, times=2, otherwise=8)
+    t, dt = tensor([axis(kernel, *th, count=count) for th in zip(tau, h, strict=True)])
     w = density(t, tau, kernel, Boundary.LINEAR, Scale.of(h, d)) * dt
     assert w.sum() == pytest.approx(1, abs=QUADRATURE)
     np.testing.assert_allclose(w @ (t - tau), 0, atol=QUADRATURE)
@@ -120,7 +121,7 @@ def test_bandwidth_matrices_turn_the_kernel(kernel, d):
 @pytest.mark.parametrize("h", [0.2, 0.9, 30.0])
 def test_bounded_doses_in_one_dimension(kernel, boundary, tau, h):
     # ∫w(t)·tʲ dt over [0, 1] is τʲ for every j up to the degree of the correction.
-    t, dt = axis(kernel, tau, h, 0.0, 1.0, nodes=8)
+    t, dt = axis(kernel, tau, h, 0.0, 1.0, count=nodes(kernel, otherwise=16))
     bounds = np.array([[0.0], [1.0]])
     w = density(t[:, None], [tau], kernel, boundary, Scale.of(h, 1), bounds) * dt
     for j in range(boundary + 1):
@@ -136,7 +137,8 @@ def test_bounded_doses_in_one_dimension(kernel, boundary, tau, h):
 def test_bounded_doses_in_two_dimensions(boundary, tau):
     # A product of corrections reproduces products: E.g. t₁ᵃt₂ᵇ for a, b up to the degree.
     kernel, h, bounds = Epanechnikov(), [0.3, 0.5], np.array([[0.0, -0.2], [1.0, 1.0]])
-    t, dt = tensor([axis(kernel, tau[j], h[j], *bounds[:, j]) for j in range(2)])
+    count = nodes(kernel)
+    t, dt = tensor([axis(kernel, tau[j], h[j], *bounds[:, j], count=count) for j in range(2)])
     w = density(t, tau, kernel, boundary, Scale.of(h, 2), bounds) * dt
     for a, b in product(range(boundary + 1), repeat=2):
         expected = tau[0] ** a * tau[1] ** b
@@ -145,7 +147,8 @@ def test_bounded_doses_in_two_dimensions(boundary, tau):
 
 def test_bounded_doses_in_three_dimensions():
     kernel, h, tau = Epanechnikov(), [0.3, 0.5, 0.4], [0.0, 1.0, 0.1]
-    t, dt = tensor([axis(kernel, tau[j], h[j], 0.0, 1.0, nodes=4) for j in range(3)])
+    count = nodes(kernel, times=2)
+    t, dt = tensor([axis(kernel, tau[j], h[j], 0.0, 1.0, count=count) for j in range(3)])
     bounds = np.array([[0.0] * 3, [1.0] * 3])
     w = density(t, tau, kernel, Boundary.LINEAR, Scale.of(h, 3), bounds) * dt
     assert w.sum() == pytest.approx(1, abs=QUADRATURE)
@@ -157,6 +160,7 @@ def test_bounded_doses_in_three_dimensions():
 def test_roughness_of_the_product(kernel, d):
     # ∫w² dt = Rᵈ/∏h: the variance of an estimate, with the d-dimensional constant.
     h = np.array([0.2, 1.7])[:d]
-    t, dt = tensor([axis(kernel, 0.0, h_j) for h_j in h])
+    count = nodes(kernel, power=2, times=0, otherwise=12)
+    t, dt = tensor([axis(kernel, 0.0, h_j, count=count) for h_j in h])
     w = density(t, np.zeros(d), kernel, Boundary.NONE, Scale.of(h, d))
     assert w**2 @ dt == pytest.approx(kernel.roughness**d / h.prod(), rel=1e-6)

@@ -6,22 +6,22 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import titrant as tt
+from evaluation.logs import with_model
+from laws.designs import name
 from titrant.data.simulate import DESIGNS
-from titrant.learn.classes import ConstantClass, LinearClass, RBFClass
+from titrant.estimators import ESTIMATORS, DirectMethod, SmoothedEstimator
 from titrant.outcome import OutcomeModel, Quadratic, RidgeModel
 
 QUADRATIC = DESIGNS["quadratic"]
 """m = 1 + x0 + (t − b(x))², b = x0 − x1/2: its best policy is linear and worth 1.5."""
 FAST = tt.StackedDR(models={"quadratic": RidgeModel(Quadratic())}, folds=3)
 GRADE = tt.DoublyRobust(outcome=RidgeModel(Quadratic()), folds=3)
-CLASSES = {
-    "linear": LinearClass(),
-    "linear, raw": LinearClass(standardize=False),
-    "linear, no intercept": LinearClass(intercept=False),
-    "linear, raw, no intercept": LinearClass(intercept=False, standardize=False),
-    "constant": ConstantClass(),
-    "rbf": RBFClass(centers=7),
+SEARCHED = {
+    name(estimator): with_model(estimator, RidgeModel(Quadratic()))
+    for estimator in ESTIMATORS
+    if isinstance(estimator, (SmoothedEstimator, DirectMethod))
 }
+"""Every estimator by which a policy can be searched for; the others have no slope."""
 
 
 def quadratic_log(n: int = 200, seed: int = 1) -> tt.LoggedData:
@@ -36,10 +36,14 @@ def changed(log: tt.LoggedData, *, dose: float = 1.0, outcome: float = 1.0, shif
     return tt.LoggedData(log.context, log.treatment * dose, y, q, bounds=bounds, names=log.names)
 
 
+def unclipped(policy):
+    """The learned policy without the limits around it."""
+    return policy.policy if isinstance(policy, tt.Clipped) else policy
+
+
 def linear_part(policy):
     """Intercept and coefficients of a learned linear policy."""
-    inside = policy.policy if isinstance(policy, tt.Clipped) else policy
-    return inside.params
+    return unclipped(policy).params
 
 
 SEEN: dict[str, list[set[float]]] = {}

@@ -9,9 +9,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import titrant as tt
-from learn.examples import CLASSES, changed, quadratic_log
+from learn.examples import SEARCHED, changed, quadratic_log
 from titrant.data.simulate import DESIGNS
+from titrant.estimators.form import has_search_loop
 from titrant.evaluation.nuisance import Nuisances, fitted_outcome
+from titrant.learn import POLICY_CLASSES, LinearClass
 from titrant.learn import search as search_module
 from titrant.learn.search import PolicySearch
 from titrant.learn.setting import dose_range, dose_sd
@@ -25,23 +27,18 @@ UNITS = 1e-4  # a search that stops at 2e-9 of the objective is this near in its
 
 PLANE = DESIGNS["quadratic-2d"]
 MODEL = RidgeModel(Quadratic())
-ESTIMATORS = {
-    "ipw": tt.IPW(),
-    "centered": tt.IPW(centered=True),
-    "self-normalized": tt.SelfNormalized(),
-    "doubly robust": tt.DoublyRobust(outcome=MODEL, self_normalized=False),
-    "doubly robust, self-normalized": tt.DoublyRobust(outcome=MODEL),
-    "direct": tt.DirectMethod(outcome=MODEL),
-}
-each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+LINEAR, RAW = LinearClass(), LinearClass(intercept=False, standardize=False)
+# Weights of one's own are summed up in numpy, dose by dose.
+LOOPS = [kind for kind, estimator in SEARCHED.items() if has_search_loop(estimator)]
+each_estimator = pytest.mark.parametrize("name", SEARCHED)
 
 
-def search_on(log, name, kind="linear"):
+def search_on(log, name, kind=LINEAR):
     """The search of an estimator over a class on a log."""
-    estimator, sd = ESTIMATORS[name], dose_sd(log)
+    estimator, sd = SEARCHED[name], dose_sd(log)
     low, high = dose_range(log, (-np.inf, np.inf), tails=True)
     return PolicySearch(
-        fitted=CLASSES[kind].on(log),
+        fitted=kind.on(log),
         estimator=estimator,
         second=Second.ALL,
         unit=sd,
@@ -54,7 +51,7 @@ def search_on(log, name, kind="linear"):
     )
 
 
-@each_estimator
+@pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("bounds", [None, (-2.0, 3.0)], ids=["unbounded", "bounded"])
 def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds, monkeypatch):
     log = quadratic_log(90).with_bounds(bounds)
@@ -72,14 +69,14 @@ def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds, monkeypatch):
 
 
 @each_estimator
-@pytest.mark.parametrize("kind", ["linear", "rbf", "constant"])
+@pytest.mark.parametrize("kind", POLICY_CLASSES, ids=repr)
 def test_gradients_of_vector_objectives(name, kind):
     log = PLANE.draw(80, 1)
     search = search_on(log, name, kind)
     objective = PolicyObjective(
         statistics=search.on(log),
-        estimator=ESTIMATORS[name],
-        se_weight=0.0 if name == "direct" else 0.7,
+        estimator=SEARCHED[name],
+        se_weight=0.7 if SEARCHED[name].uses_propensity else 0.0,
         ridge=0.1,
     )
     rng = np.random.default_rng(4)
@@ -137,10 +134,10 @@ def test_shifting_the_outcome_changes_no_vector_policy():
 
 def test_constraints_hold_for_matrices_of_parameters():
     log = PLANE.draw(150, 2)
-    fitted = CLASSES["linear, raw, no intercept"].on(log)
+    fitted = RAW.on(log)
     for constraint in (Box(np.full(4, -0.2), np.full(4, 0.3)), Ball(0.4)):
         learner = tt.PolicyLearner(
-            policy=CLASSES["linear, raw, no intercept"],
+            policy=RAW,
             procedure=tt.CPO(constraint=constraint, restarts=2),
             honest=False,
         ).fit(log)

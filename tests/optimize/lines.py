@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from titrant.estimators import IPW, Estimator, Rows, SelfNormalized
-from titrant.kernels import Biweight, Epanechnikov, Triangular, Uniform
+from titrant.estimators import ESTIMATORS, Estimator, Rows
+from titrant.estimators.form import is_piecewise
+from titrant.kernels import KERNELS
+from titrant.kernels.polynomial import polynomial
 
-KERNELS = (Epanechnikov(), Triangular(), Biweight(), Uniform())
-ESTIMATORS = (IPW(), IPW(centered=True), SelfNormalized())
+EXACT_KERNELS = tuple(k() for k in KERNELS if polynomial(k()) is not None)
+EXACT_ESTIMATORS = tuple(e for e in ESTIMATORS if is_piecewise(e))
+"""Those of the rooms' lists whose value is a piecewise rational function of one dose."""
 H = 0.25
 
 

@@ -8,20 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from titrant.optimize import LBFGS, Ball, Box, Free, paper_box
+from titrant.optimize import CONSTRAINTS, LBFGS, Ball, Box, paper_box
 
 ROUNDING = 1e-9
 
 POINTS = arrays(np.float64, (4, 3), elements=st.floats(-1e3, 1e3, allow_subnormal=False))
-SETS = [
-    Free(),
-    Box(np.array([-1.0, 0.0, -np.inf]), np.array([1.0, 0.5, 2.0])),
-    Ball(1.5),
-    Ball(0.5, np.array([False, True, True])),
-]
 
 
-@pytest.mark.parametrize("constraint", SETS, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
 @given(points=POINTS, others=POINTS)
 def test_projection_is_the_nearest_point(constraint, points, others):
     # The nearest point p of a convex set: (z − p)'(q − p) ≤ 0 for every q in the set.

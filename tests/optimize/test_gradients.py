@@ -20,6 +20,7 @@ from optimize.problems import (
     log,
     with_boundary,
 )
+from policies.examples import PARAMETRIC
 from titrant.estimators import (
     IPW,
     DirectMethod,
@@ -48,6 +49,11 @@ CASES = [
 def assert_close(actual, expected, tolerance):
     size = 1 + np.abs(expected).max()
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * size)
+
+
+def test_every_policy_with_parameters_is_among_the_cases():
+    searched = {type(policy) for policy in POLICIES.values()}
+    assert searched == {type(policy) for policy in PARAMETRIC.values()}
 
 
 @pytest.mark.parametrize(("estimator", "policy", "penalties"), CASES)

@@ -16,7 +16,7 @@ from numba.core.registry import CPUDispatcher
 from laws.designs import name
 from optimize.affine import affine_search
 from optimize.functions import Absolute, Nowhere, Quadratic, Rosenbrock
-from optimize.lines import KERNELS, H, design, reach
+from optimize.lines import EXACT_KERNELS, H, design, reach
 from optimize.problems import (
     DIFFERENTIABLE,
     POLICIES,
@@ -250,7 +250,7 @@ def test_steps_in_python(plain_python):
         np.testing.assert_allclose(solution.values, expected.values, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", EXACT_KERNELS, ids=str)
 def test_sweeps_in_python(plain_python, monkeypatch, kernel):
     x, rows = design(40, 2, signed=True)
     x[::7] = 0.0

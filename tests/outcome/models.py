@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
-from titrant.outcome import (
-    Bounded,
-    ContextsOnly,
-    OfRegressor,
-    Quadratic,
-    RidgeModel,
-    SmoothContext,
-    Spline,
-    Stack,
-    Trees,
-    Well,
-    library,
-    ridge_pair,
-)
+from titrant.outcome import OUTCOMES, OfRegressor, Stack, Trees, Well, library
 
+
+def small(model):
+    """The same model with few trees."""
+    sizes = {key: 7 for key in model.get_params() if key.rpartition("__")[2] == "trees"}
+    return clone(model).set_params(**sizes)
+
+
+LISTED = {repr(model): small(model) for model in OUTCOMES}
 MODELS = {
+    **LISTED,
     "regressor": OfRegressor(LinearRegression()),
-    "quadratic": RidgeModel(Quadratic()),
-    "quadratic without products": RidgeModel(Quadratic(products_up_to=1)),
-    "spline": RidgeModel(Spline()),
-    "smooth context": RidgeModel(SmoothContext()),
-    "well": Well(),
     "well, one start, given ridge": Well(ridge=0.01, starts=1),
-    "trees": Trees(trees=7),
-    "bounded": Bounded(RidgeModel(Quadratic())),
-    "contexts only": ContextsOnly(RidgeModel(SmoothContext()), extra=0),
-    "ridge stack": Stack(ridge_pair()),
     "stack": Stack({**library(), "trees": Trees(trees=7), "line": LinearRegression()}, folds=3),
 }
-VECTOR = {
-    name: MODELS[name]
-    for name in ("regressor", "quadratic", "spline", "smooth context", "contexts only", "trees")
+"""The room's list, and what needs a part from elsewhere or a setting to be tested."""
+VECTOR = {key: model for key, model in MODELS.items() if "Well(" not in str(model)}
+"""Those that take several doses at once."""
+DETERMINISTIC = {key: model for key, model in VECTOR.items() if "Trees(" not in str(model)} | {
+    key: model for key, model in MODELS.items() if "starts=1" in str(model)
 }
+"""Those that draw nothing at random."""
 
 
 def log(n=150, p=3, seed=0, noise=0.3):

@@ -163,6 +163,29 @@ def test_extra_columns_enter_as_they_are_if_they_tell_something():
         ContextFeatures(extra=5).fit(x)
 
 
+@pytest.mark.parametrize("p", [3, 20, 33])
+@pytest.mark.parametrize("extra", [0, 2])
+def test_a_sum_of_features_is_found_without_them(p, extra):
+    # Levels, splines, products, a code, and rows beyond the outer knots.
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(300, p + extra))
+    x[:, 0], x[:, 1] = rng.integers(0, 5, 300), np.where(rng.random(300) < 0.1, -9999.0, x[:, 1])
+    fitted = ContextMap.of(x, extra)
+    new = np.vstack([x[:50], 4.0 * x[50:90]])
+    phi = fitted(new)
+    coef = rng.normal(size=phi.shape[1])
+    assert fitted.width == phi.shape[1]
+    level, lines = fitted.summed(new, coef)
+    np.testing.assert_allclose(level, phi @ coef, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(lines, fitted.lines(phi))
+    # Levels that are all too rare for an indicator.
+    rare = ContextMap.of(x[:12, :3])
+    phi = rare(new[:, :3])
+    np.testing.assert_allclose(
+        rare.summed(new[:, :3], coef[: rare.width])[0], phi @ coef[: rare.width]
+    )
+
+
 def test_predictions_are_told_from_features_that_outnumber_the_rows():
     # 217 features of 14 contexts could draw any column of 150 rows through its points.
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from outcome.models import MODELS, VECTOR, log
+from outcome.models import DETERMINISTIC, MODELS, VECTOR, log
 from titrant.errors import DataError
 from titrant.outcome import (
     Bounded,
@@ -62,16 +62,10 @@ def test_the_unit_of_the_dose_does_not_matter(model):
 
 
 # Where nothing is drawn at random, also the direction of the dose and of contexts is of no matter.
-DETERMINISTIC = (
-    *("regressor", "quadratic", "spline", "smooth context", "contexts only"),
-    *("well, one start, given ridge", "ridge stack"),
-)
-
-
-@pytest.mark.parametrize("name", DETERMINISTIC)
-def test_left_and_right_do_not_matter(name):
-    base = fitted(MODELS[name]).predict(X_NEW, T_NEW)
-    other = fitted(MODELS[name], x=-X, t=12 - 0.01 * T).predict(-X_NEW, 12 - 0.01 * T_NEW)
+@pytest.mark.parametrize("model", DETERMINISTIC.values(), ids=DETERMINISTIC.keys())
+def test_left_and_right_do_not_matter(model):
+    base = fitted(model).predict(X_NEW, T_NEW)
+    other = fitted(model, x=-X, t=12 - 0.01 * T).predict(-X_NEW, 12 - 0.01 * T_NEW)
     np.testing.assert_allclose(other, base, atol=EQUIVARIANCE)
 
 

@@ -10,6 +10,8 @@ import pytest
 from report.examples import usual_learned
 from titrant.report import render
 
+pytestmark = pytest.mark.long
+
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
 # Of the Web Content Accessibility Guidelines 2.2, level AA.

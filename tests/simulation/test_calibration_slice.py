@@ -13,6 +13,8 @@ from benchmarks.coverage.page import PAGE, RESULTS, page
 from benchmarks.coverage.replication import replicate
 from benchmarks.coverage.summary import DEFAULT, DEFAULT_INTERVAL, keeps_its_band, summarize
 
+from sweeps import long
+
 SEED = 77
 BY_NAME = {case.name: case for case in CASES}
 
@@ -22,8 +24,7 @@ BY_NAME = {case.name: case for case in CASES}
     ("design", "estimator"),
     [
         ("smooth quadratic", "self-normalized"),
-        ("bounded, near an edge", "self-normalized"),
-        ("smooth sinus", "doubly robust"),
+        *long(("bounded, near an edge", "self-normalized"), ("smooth sinus", "doubly robust")),
     ],
 )
 def test_a_slice_covers_and_finds_a_good_bandwidth(design, estimator, replications):

@@ -24,6 +24,7 @@ NONLINEAR = ("threshold", "periodic", "site number")
 SOUND = ("linear",)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_slice_covers_and_is_closer_than_the_plain_models(replications):
     tasks = [

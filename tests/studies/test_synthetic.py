@@ -10,6 +10,7 @@ from scipy.stats import norm
 from sklearn.ensemble import RandomForestRegressor
 
 from naive import KERNELS, bin_weight, ipw, self_normalized
+from sweeps import long
 from titrant.errors import DataError
 from titrant.paper import STUDIES, figure_1, figure_2, figure_4
 from titrant.paper.study import Piece
@@ -197,7 +198,7 @@ def test_figure_4_regrets_and_bands_worked_out():
 
 
 @pytest.mark.parametrize(
-    "name", ["figure-1", "figure-1-uniform", "figure-2", "figure-3", "figure-4"]
+    "name", ["figure-1", *long("figure-1-uniform", "figure-2", "figure-3", "figure-4")]
 )
 def test_a_short_run_agrees_with_the_committed_result(name, tmp_path, committed):
     committed(name, tmp_path, replications=4)

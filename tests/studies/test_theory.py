@@ -279,6 +279,7 @@ def test_every_task_belongs_to_a_part():
     assert sum(task["count"] for task in logs) == 100
 
 
+@pytest.mark.long
 def test_a_short_run_agrees_with_the_committed_result(tmp_path, committed):
     committed("theory", tmp_path, replications=2)
 

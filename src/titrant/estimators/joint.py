@@ -47,15 +47,18 @@ class Tally:
     @classmethod
     def of(cls, w: Array) -> Tally:
         """Return the tally of weights (n, m)."""
-        size, square = np.abs(w), w * w
+        # Most rows are far from the policy's dose: the others are taken out once.
+        carried = [column[column != 0.0] for column in w.T]
+        sizes = [np.abs(some) for some in carried]
+        squares = [some * some for some in carried]
         return cls(
             n=len(w),
-            total=w.sum(axis=0),
-            absolute=size.sum(axis=0),
-            squares=square.sum(axis=0),
-            fourths=(square * square).sum(axis=0),
-            count=np.count_nonzero(w, axis=0).astype(np.float64),
-            largest=_largest(size.T),
+            total=_each(np.sum, carried),
+            absolute=_each(np.sum, sizes),
+            squares=_each(np.sum, squares),
+            fourths=_each(np.vdot, squares, squares),
+            count=_each(len, carried),
+            largest=np.stack([_largest(some, len(w)) for some in sizes]),
         )
 
     def __add__(self, other: Tally) -> Tally:
@@ -67,7 +70,12 @@ class Tally:
             squares=self.squares + other.squares,
             fourths=self.fourths + other.fourths,
             count=self.count + other.count,
-            largest=_largest(np.concatenate([self.largest, other.largest], axis=1)),
+            largest=np.stack(
+                [
+                    _largest(np.concatenate(both), self.n + other.n)
+                    for both in zip(self.largest, other.largest, strict=True)
+                ]
+            ),
         )
 
     @property
@@ -96,14 +104,16 @@ class Tally:
         return np.sqrt(np.maximum(self.squares / self.n - self.mean**2, 0.0) / self.n)
 
 
-def _largest(size: Array) -> Array:
-    """Return the up to 256 largest numbers ≥ 0 of each row, in decreasing order."""
-    top = np.zeros((len(size), min(KEPT, size.shape[1])))
-    for row, out in zip(size, top, strict=True):
-        # Most weights are 0, and partitioning so many equal numbers takes 25 times as long.
-        positive = row[row > 0.0]
-        if k := min(len(out), len(positive)):
-            out[:k] = np.sort(np.partition(positive, -k)[-k:])[::-1]
+def _each(sum_of: Callable[..., float], *parts: Sequence[Array]) -> Array:
+    """Return a sum of each question's numbers (m,)."""
+    return np.array([sum_of(*some) for some in zip(*parts, strict=True)], dtype=np.float64)
+
+
+def _largest(size: Array, n: int) -> Array:
+    """Return the largest of some numbers > 0 in decreasing order, 256 or n, the rest 0."""
+    top = np.zeros(min(KEPT, n))
+    if k := min(len(top), len(size)):
+        top[:k] = np.sort(np.partition(size, -k)[-k:])[::-1]
     return top
 
 
@@ -244,9 +254,7 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> Statis
     for q in questions:
         terms.append(q.estimator.terms(rows[q.policy], q.scale))
         weights.append(q.estimator.weights(terms[-1]))
-    return Statistics(
-        Moments.of(np.concatenate(terms, axis=1)), Tally.of(np.stack(weights, axis=1))
-    )
+    return Statistics(Moments.of(np.concatenate(terms, axis=1)), Tally.of(np.stack(weights).T))
 
 
 def joint_estimates(questions: Sequence[Question], statistics: Statistics) -> Joint:

@@ -197,5 +197,5 @@ def path_search_on(
     """Ask for one pass, and return the same."""
     path = yield from path_search(problem, factors)
     questions = [Question(problem.estimator, i, problem.scale(factor)) for factor in factors]
-    share = models_share(evaluation.shown, questions, evaluation.survey.sample)
+    share = models_share(evaluation.policy_rows, questions, evaluation.survey.sample)
     return replace(path, covariance=path.covariance + filled(share, path.covariance))

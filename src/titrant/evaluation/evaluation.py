@@ -25,15 +25,15 @@ from titrant.estimators import (
 from titrant.estimators.discretized import few_levels
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
-from titrant.evaluation.model_checks import Asked, rank_findings
-from titrant.evaluation.nuisance import Nuisances, Shown
+from titrant.evaluation.model_checks import SecondOpinions, rank_findings
+from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.balance import Bins
 from titrant.inference.columns import context_findings, outcome_findings
-from titrant.inference.evidence import Ground, diagnose
+from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.support import Support
 from titrant.kernels import Scale
@@ -210,15 +210,15 @@ class Evaluation:
         return isinstance(self.source, LoggedData)
 
     @property
-    def shown(self) -> Shown:
-        """The policies as they are shown to estimators."""
-        return Shown(self.nuisances, self.names, self.policies, BLOCK)
+    def policy_rows(self) -> PolicyRows:
+        """Makes the rows of any block under every policy."""
+        return PolicyRows(self.nuisances, self.names, self.policies, BLOCK)
 
     @cached_property
     def held_blocks(self) -> HeldBlocks:
         """The rows in memory under every policy."""
         prepared = map(self.nuisances.prepare, self.log.batches(BLOCK))
-        return HeldBlocks([self.shown.block(block) for block in prepared])
+        return HeldBlocks([self.policy_rows.block(block) for block in prepared])
 
     @property
     def over_rows(self) -> JointPass:
@@ -228,7 +228,7 @@ class Evaluation:
         return self._over_files
 
     def _over_files(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
-        return self.engine.add_up(OverBlocks(self.shown, statistic), self.source.partitions)
+        return self.engine.add_up(OverBlocks(self.policy_rows, statistic), self.source.partitions)
 
     def problem(self, i: int, estimator: SmoothedEstimator) -> Problem:
         """Return the problem of choosing a bandwidth for policy number i."""
@@ -244,7 +244,7 @@ class Evaluation:
     def sampled_rows(self, i: int) -> Rows:
         """Return all rows under policy i, or the sample of them that is in memory."""
         sample = self.survey.sample
-        return self.shown.rows(self.nuisances.prepare(sample.log, sample.numbers_if_some), i)
+        return self.policy_rows.rows(self.nuisances.prepare(sample.log, sample.numbers_if_some), i)
 
     def bandwidth(
         self, i: int, bandwidth: BandwidthSelector | ArrayLike | None
@@ -344,14 +344,14 @@ class Evaluation:
         ``known`` are the estimates themselves, where they have been asked for already.
         """
         asked = self.point(bandwidths) if known is None else known
-        share = models_share(self.shown, asked.joint.questions, self.survey.sample)
+        share = models_share(self.policy_rows, asked.joint.questions, self.survey.sample)
         whole = filled(share, asked.joint.covariance)
         point = asked.joint.with_models(whole, max(self.nuisances.folds - 1, 1))
-        ground = self.ground(asked.floor_share)
+        facts = self.facts(asked.floor_share)
         method = interval or RobustBiasCorrected()
-        searches: list[Search[Any]] = [method.search(point), diagnose(point, ground)]
+        searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
         inference, reports = _without_refusals(served(searches, self.over_rows))
-        models = self._asked(point).findings()
+        models = self._second_opinions(point).findings()
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         estimates = [
@@ -374,10 +374,10 @@ class Evaluation:
             inference=inference,
         )
 
-    def ground(self, floor_share: float) -> Ground:
+    def facts(self, floor_share: float) -> LogFacts:
         """Return what the trust checks of every policy take from the log."""
         survey = self.survey
-        return Ground(
+        return LogFacts(
             contexts=survey.contexts,
             bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.held),
             support=Support.of(
@@ -404,11 +404,11 @@ class Evaluation:
     def _ranks(self) -> tuple[Check | str, ...]:
         return tuple(rank_findings(self.nuisances, self.survey.sample))
 
-    def _asked(self, point: Joint) -> Asked:
+    def _second_opinions(self, point: Joint) -> SecondOpinions:
         """Return the questions to be asked of a sample of rows, with other nuisances as well."""
         sample, hold = self.survey.sample, self.survey.held
         known = self.nuisances, sample, hold, self.names, self.policies
-        return Asked(*known, point.questions, point.se)
+        return SecondOpinions(*known, point.questions, point.se)
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:
         """Return how the estimate of policy i was made, as plain values."""
@@ -457,12 +457,12 @@ class Evaluation:
 class OverBlocks(Generic[S]):
     """A statistic of blocks under policies as a task of partitions: the sum over their blocks."""
 
-    shown: Shown
+    policy_rows: PolicyRows
     statistic: Callable[[Sequence[Rows]], S]
 
     def __call__(self, partition: Partition) -> S:
         """Return the sum over the blocks of one partition, in order."""
-        return add_up(self.statistic, self.shown.blocks(partition))
+        return add_up(self.statistic, self.policy_rows.blocks(partition))
 
 
 @dataclass(frozen=True, slots=True)

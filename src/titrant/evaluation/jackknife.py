@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.estimators import Question, Rows
-    from titrant.evaluation.nuisance import Shown
+    from titrant.evaluation.nuisance import PolicyRows
     from titrant.evaluation.survey import Sample
 
 
@@ -32,20 +32,20 @@ FEWEST = 10
 """Rows with weight, of those that were drawn, without which they do not tell the models' share."""
 
 
-def models_share(shown: Shown, questions: Sequence[Question], sample: Sample) -> Array:
+def models_share(policy_rows: PolicyRows, questions: Sequence[Question], sample: Sample) -> Array:
     """Return N (m, m) for m questions about the whole log of which the rows are a sample.
 
     Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
     """
-    m, folds = len(questions), shown.nuisances.folds
+    m, folds = len(questions), policy_rows.nuisances.folds
     if folds < 2:  # noqa: PLR2004  (models that were not cross-fitted, or none)
         return np.zeros((m, m))
     few = sample.thinned(MOST_TO_FIT)
     fewest = 1 if few.whole else FEWEST
     influences = np.empty((folds, len(few.log), m))
     for k in range(folds):
-        prepared = shown.nuisances.prepare(few.log, few.numbers_if_some, by=k)
-        rows = {q.policy: shown.rows(prepared, q.policy) for q in questions}
+        prepared = policy_rows.nuisances.prepare(few.log, few.numbers_if_some, by=k)
+        rows = {q.policy: policy_rows.rows(prepared, q.policy) for q in questions}
         each = [influence(q, rows[q.policy], fewest) for q in questions]
         influences[k] = np.stack(each, axis=1)
     told = np.flatnonzero(~np.isnan(influences).all(axis=(0, 1)))

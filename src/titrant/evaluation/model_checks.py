@@ -16,7 +16,7 @@ import numpy as np
 from titrant.errors import TitrantError
 from titrant.estimators import DoublyRobust
 from titrant.estimators.joint import joint_estimates, statistics_of
-from titrant.evaluation.nuisance import Shown, contexts, fitted_outcome, unfitted_propensity
+from titrant.evaluation.nuisance import PolicyRows, contexts, fitted_outcome, unfitted_propensity
 from titrant.evaluation.survey import Sample
 from titrant.inference import rules
 from titrant.inference.evidence import in_se
@@ -94,7 +94,7 @@ def evenness(ranks: Array) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SecondOpinions:
     """Questions about policies, asked of a sample of rows with different nuisances."""
 
     nuisances: Nuisances
@@ -195,8 +195,8 @@ class Asked:
         return self._answers(plain, plain.prepare(log, numbers))
 
     def _answers(self, nuisances: Nuisances, prepared: Prepared) -> Joint:
-        shown = Shown(nuisances, self.names, self.policies, len(prepared.log))
-        return joint_estimates(self.questions, statistics_of(self.questions, shown.block(prepared)))
+        made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log))
+        return joint_estimates(self.questions, statistics_of(self.questions, made.block(prepared)))
 
 
 def plain_note(by: float, in_se: float) -> str:

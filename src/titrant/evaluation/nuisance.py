@@ -250,8 +250,8 @@ class Nuisances:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """Policies as they are shown to estimators on any partition of a log."""
+class PolicyRows:
+    """Makes the rows of any block of a log under several policies."""
 
     nuisances: Nuisances
     names: tuple[str, ...]

@@ -171,7 +171,7 @@ SAME_DOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class LogFacts:
     """What is known of a log before any policy is looked at."""
 
     contexts: Contexts
@@ -208,7 +208,7 @@ class Plan:
     """The bias-corrected question, and the same without outcome model if it has one."""
 
     @classmethod
-    def of(cls, point: Joint, i: int, ground: Ground) -> Self:
+    def of(cls, point: Joint, i: int, facts: LogFacts) -> Self:
         """Return what can be asked about answer i."""
         question = point.questions[i]
         known = question, float(point.tally.mean[i]), point.mean(i)
@@ -216,7 +216,7 @@ class Plan:
             return cls(*known, (question,), ())
         path = tuple(replace(question, scale=question.scale.times(f)) for f in FACTORS)
         # A full bandwidth matrix has no correction at bounds, hence no bias-corrected estimate.
-        if ground.bounded and question.scale.axes is None:
+        if facts.bounded and question.scale.axes is None:
             return cls(*known, path, ())
         versions = (question, *without_outcome_model(question))
         corrected = tuple(corrected_question(q) for q in versions)
@@ -308,38 +308,38 @@ class AllEvidence:
         return AllEvidence(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
-def diagnose(point: Joint, ground: Ground) -> Search[list[Diagnostics]]:
+def diagnose(point: Joint, facts: LogFacts) -> Search[list[Diagnostics]]:
     """Return the trust report of each answer in ``point``, in one pass over the rows."""
-    plans = [Plan.of(point, i, ground) for i in range(len(point.questions))]
-    gathered = yield Ask(partial(gather, plans, ground))
+    plans = [Plan.of(point, i, facts) for i in range(len(point.questions))]
+    gathered = yield Ask(partial(evidence_about, plans, facts))
     return [
-        report(point, i, plan, ground, evidence)
+        report(point, i, plan, facts, evidence)
         for i, (plan, evidence) in enumerate(zip(plans, gathered.parts, strict=True))
     ]
 
 
-def gather(plans: Sequence[Plan], ground: Ground, rows: Sequence[Rows]) -> AllEvidence:
+def evidence_about(plans: Sequence[Plan], facts: LogFacts, rows: Sequence[Rows]) -> AllEvidence:
     """Return the evidence of some rows about every estimate."""
-    codes = ground.bins.codes(rows[0].need("x", "balance"))
-    return AllEvidence(tuple(map(partial(evidence_of, ground, rows, codes), plans)))
+    codes = facts.bins.codes(rows[0].need("x", "balance"))
+    return AllEvidence(tuple(map(partial(evidence_of, facts, rows, codes), plans)))
 
 
-def evidence_of(ground: Ground, rows: Sequence[Rows], codes: Codes, plan: Plan) -> Evidence:
+def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan) -> Evidence:
     """Return the evidence of some rows, in bins (n, p), about one estimate."""
     own, estimator = rows[plan.question.policy], plan.question.estimator
     terms = estimator.terms(own, plan.question.scale)
     w, influence = estimator.weights(terms), weighted_influence(plan, terms)
     residuals = terms[:, 1] if has_weighted_terms(estimator) else None
-    outside = 0 if ground.support is None else np.count_nonzero(ground.support.outside(own))
+    outside = 0 if facts.support is None else np.count_nonzero(facts.support.outside(own))
     bins = (
-        BinsOfDoses.of(estimator, ground.levels, own.tau[:, 0])
+        BinsOfDoses.of(estimator, facts.levels, own.tau[:, 0])
         if isinstance(estimator, Discretized)
         else None
     )
     return Evidence(
         statistics_of((*plan.path, *plan.corrected), rows),
-        balance_sums(w, own.need("x", "balance"), plan.mean_weight, ground.contexts),
-        binned_sums(codes, int(ground.bins.starts[-1]), w, residuals),
+        balance_sums(w, own.need("x", "balance"), plan.mean_weight, facts.contexts),
+        binned_sums(codes, int(facts.bins.starts[-1]), w, residuals),
         Tally.of(influence[:, None]),
         raised_weight(w, influence, own),
         int(outside),
@@ -390,19 +390,19 @@ def without_outcome_model(question: Question) -> Iterator[Question]:
         yield replace(question, estimator=plain)
 
 
-def report(point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence) -> Diagnostics:
+def report(point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence) -> Diagnostics:
     """Return all checks of answer i that apply, and notes on those that could not be made."""
     joint = joint_estimates((*plan.path, *plan.corrected), evidence.answers)
     return Diagnostics.of(
         [
-            *weight_checks(point, i, plan, ground, evidence),
-            *support_checks(plan, ground, evidence),
+            *weight_checks(point, i, plan, facts, evidence),
+            *support_checks(plan, facts, evidence),
             *smoothing_checks(joint, plan),
             *jump_checks(point, i, evidence),
-            rules.value_range(float(point.values[i]), *ground.outcome_ends),
-            *(ground.ranks if plan.question.estimator.uses_propensity else ()),
-            *ground.outcomes,
-            *(ground.columns if adjusts(plan.question.estimator) else ()),
+            rules.value_range(float(point.values[i]), *facts.outcome_ends),
+            *(facts.ranks if plan.question.estimator.uses_propensity else ()),
+            *facts.outcomes,
+            *(facts.columns if adjusts(plan.question.estimator) else ()),
         ]
     )
 
@@ -413,7 +413,7 @@ def adjusts(estimator: Estimator) -> bool:
 
 
 def weight_checks(
-    point: Joint, i: int, plan: Plan, ground: Ground, evidence: Evidence
+    point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence
 ) -> Iterator[Check | str]:
     """Yield the checks of the weights; the direct method weights all rows alike."""
     tally = point.tally
@@ -424,7 +424,7 @@ def weight_checks(
     # A ratio does not feel a common factor, nor much of the rest if a model explains outcomes; a
     # column of propensities that is off by a factor is wrong all the same.
     estimator = plan.question.estimator
-    robust = ground.modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
+    robust = facts.modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
     gap = rules.MEAN_WEIGHT_GAP_DR if robust else rules.MEAN_WEIGHT_GAP
     yield rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]), gap)
     if not plan.question.estimator.uses_propensity:
@@ -436,13 +436,13 @@ def weight_checks(
     if isinstance(plan.question.estimator, SmoothedEstimator):
         share = float(evidence.raised[0] / tally.absolute[i])
         moved = in_se(evidence.raised[1] / tally.n, se, value)
-        yield rules.floor_share(share, ground.floor, ground.floor_share, moved)
-    if ground.contexts.names:
-        found = imbalance(evidence.balance, ground.contexts)
-        yield rules.covariate_balance(found, ground.contexts.names)
+        yield rules.floor_share(share, facts.floor, facts.floor_share, moved)
+    if facts.contexts.names:
+        found = imbalance(evidence.balance, facts.contexts)
+        yield rules.covariate_balance(found, facts.contexts.names)
         residuals = has_weighted_terms(plan.question.estimator)
-        binned = binned_imbalance(evidence.binned, ground.bins, residuals=residuals)
-        yield rules.binned_balance(binned, ground.bins, max(se, _ROUNDING * abs(value)))
+        binned = binned_imbalance(evidence.binned, facts.bins, residuals=residuals)
+        yield rules.binned_balance(binned, facts.bins, max(se, _ROUNDING * abs(value)))
 
 
 def tail_check(point: Joint, i: int, evidence: Evidence) -> Check | str:
@@ -468,17 +468,17 @@ def jump_checks(point: Joint, i: int, evidence: Evidence) -> Iterator[Check | st
     yield rules.dose_jump(found.size, size, found.narrow)
 
 
-def support_checks(plan: Plan, ground: Ground, evidence: Evidence) -> Iterator[Check | str]:
+def support_checks(plan: Plan, facts: LogFacts, evidence: Evidence) -> Iterator[Check | str]:
     """Yield the checks of where the policy's doses lie."""
-    n, support, estimator = ground.contexts.n, ground.support, plan.question.estimator
+    n, support, estimator = facts.contexts.n, facts.support, plan.question.estimator
     if support is None:
         yield "The support was not checked: no linear-Gaussian model of the doses can be fitted."
     else:
         share = evidence.outside / n
         yield rules.support(share, support.level, surrogate=support.surrogate)
     if isinstance(estimator, Discretized) and evidence.bins is not None:
-        yield bin_check(estimator, ground.levels, evidence.bins)
-    if ground.bounded and isinstance(estimator, SmoothedEstimator):
+        yield bin_check(estimator, facts.levels, evidence.bins)
+    if facts.bounded and isinstance(estimator, SmoothedEstimator):
         corrected = estimator.boundary is not Boundary.NONE
         yield rules.boundary_mass(evidence.near_bound / n, corrected=corrected)
 

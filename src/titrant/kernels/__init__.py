@@ -1,6 +1,6 @@
 """Room 2, kernels: how much a logged dose counts by its distance from the policy's dose."""
 
-from titrant.kernels.base import Kernel
+from titrant.kernels.base import CompactKernel, Kernel
 from titrant.kernels.boundary import Boundary
 from titrant.kernels.gaussian import Gaussian
 from titrant.kernels.polynomial import Biweight, Epanechnikov, Triangular, Uniform
@@ -13,6 +13,7 @@ __all__ = [
     "KERNELS",
     "Biweight",
     "Boundary",
+    "CompactKernel",
     "Epanechnikov",
     "Gaussian",
     "Kernel",

@@ -10,7 +10,18 @@ from titrant.learn.classes import (
 )
 from titrant.learn.setting import Learned, Procedure, TrainingLog
 
+POLICY_CLASSES: tuple[PolicyClass, ...] = (
+    LinearClass(),
+    LinearClass(standardize=False),
+    LinearClass(intercept=False),
+    LinearClass(intercept=False, standardize=False),
+    ConstantClass(),
+    RBFClass(centers=7),
+)
+"""Every policy class, in each of its forms; the law tests run over this list."""
+
 __all__ = [
+    "POLICY_CLASSES",
     "ClippedClass",
     "ConstantClass",
     "FittedClass",

@@ -361,7 +361,7 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
     if is_exactly(policy, Clipped):
         return ClippedClass(class_of(policy.policy), policy.lower, policy.upper)
     known = isinstance(policy, (Linear, Constant, RBF, Clipped))
-    if isinstance(policy, ParametricPolicy) and not known:
+    if isinstance(policy, ParametricPolicy) and policy.parametric and not known:
         return OwnClass(policy)
     rule = (
         "Linear(), Constant(0), an RBF, one of them Clipped, a policy class (not a subclass of "

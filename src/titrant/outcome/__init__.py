@@ -12,7 +12,21 @@ from titrant.outcome.table import DoseTable
 from titrant.outcome.trees import Trees
 from titrant.outcome.well import Well
 
+OUTCOMES: tuple[OutcomeModel, ...] = (
+    RidgeModel(Quadratic()),
+    RidgeModel(Quadratic(products_up_to=1)),
+    RidgeModel(Spline()),
+    RidgeModel(SmoothContext()),
+    Well(),
+    Trees(),
+    Bounded(RidgeModel(Quadratic())),
+    ContextsOnly(RidgeModel(SmoothContext()), extra=0),
+    Stack(ridge_pair()),
+)
+"""Every outcome model, in each of its forms; the law tests run over this list."""
+
 __all__ = [
+    "OUTCOMES",
     "Bounded",
     "ContextFeatures",
     "ContextsOnly",

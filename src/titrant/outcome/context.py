@@ -65,12 +65,20 @@ class Bends:
 
     def __call__(self, z: Array) -> Array:
         """Return the splines at z (n,), (n, m + 2) for m knots."""
+        return self._continued(self.splines, z)
+
+    def summed(self, z: Array, coef: Array) -> Array:
+        """Return Σₖ cₖ·splineₖ(z) (n,) of coefficients c (m + 2,), which is one spline."""
+        return self._continued(BSpline.construct_fast(self.splines.t, coef, 3), z)
+
+    def _continued(self, splines: BSpline, z: Array) -> Array:
         ends = self.knots[[0, -1]]
         inside = np.clip(z, *ends)
-        values, beyond = np.asarray(self.splines(inside)), (z - inside)[:, None]
+        values, beyond = np.asarray(splines(inside)), z - inside
         if beyond.any():
-            slopes = self.splines(ends, nu=1)
-            values += beyond * np.where(beyond < 0.0, slopes[0], slopes[1])
+            low, high = splines(ends, nu=1)
+            slopes = np.where((beyond < 0.0).reshape(-1, *[1] * low.ndim), low, high)
+            values += (slopes.T * beyond).T
         return values
 
 
@@ -137,16 +145,60 @@ class ContextMap:
         k = len(self.units.center)
         return np.hstack([phi[:, :k], phi[:, phi.shape[1] - self.extra :]])
 
+    def summed(self, x: Array, coef: Array) -> tuple[Array, Array]:
+        """Return φ(x)'c (n,) of coefficients c (F,), and `lines` of φ(x); φ is not computed.
+
+        A sum of splines is a spline, and one of products a quadratic form.
+        """
+        z, extra = self._parts(x)
+        each = iter(np.split(coef, np.cumsum(self._widths)))
+        total = z @ next(each)
+        levels = {j: level(x[:, j]) for j, level in self.levels.items()}
+        for own in levels.values():
+            total += own @ next(each)
+        for j, bend in self.bends.items():
+            total += bend.summed(z[:, j], next(each))
+        crossed = z[:, self.crossed]
+        form = np.zeros((crossed.shape[1], crossed.shape[1]))
+        form[np.triu_indices(len(form))] = next(each)
+        total += np.einsum("ij,ij->i", crossed @ form, crossed)
+        for j, own in levels.items():
+            beside = z[:, self._beside(j)]
+            slopes = next(each).reshape(own.shape[1], beside.shape[1])
+            total += np.einsum("ij,ij->i", own, beside @ slopes.T)
+        return total + extra @ next(each), np.hstack([z, extra])
+
+    @property
+    def width(self) -> int:
+        """The number of features, F."""
+        return sum(self._widths) + self.extra
+
+    @property
+    def _widths(self) -> list[int]:
+        """How many features each part has: z, levels, splines, products, those of levels."""
+        levels = {j: len(level.values) for j, level in self.levels.items()}
+        splines = [len(bend.knots) + 2 for bend in self.bends.values()]
+        products = len(self.crossed) * (len(self.crossed) + 1) // 2
+        by_level = [size * len(self._beside(j)) for j, size in levels.items()]
+        return [len(self.units.center), *levels.values(), *splines, products, *by_level]
+
+    def _beside(self, j: int) -> Columns:
+        """Return the columns that have products with the levels of column j."""
+        beside = self.crossed[: beside_levels(self.levels)]
+        return np.asarray(beside[beside != j])
+
+    def _parts(self, x: Array) -> tuple[Array, Array]:
+        p = x.shape[1] - self.extra
+        return self.units(x[:, :p]), x[:, p:] * self.told
+
     def __call__(self, x: Array) -> Array:
         """Return φ(x) and the extra columns (n, F) at contexts x (n, p + extra)."""
-        p = x.shape[1] - self.extra
-        z, extra = self.units(x[:, :p]), x[:, p:] * self.told
+        z, extra = self._parts(x)
         levels = {j: level(x[:, j]) for j, level in self.levels.items()}
         bends = [bend(z[:, j]) for j, bend in self.bends.items()]
         j, k = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
-        beside = self.crossed[: beside_levels(self.levels)]
         by_level = [
-            (own[:, :, None] * z[:, None, beside[beside != j]]).reshape(len(z), -1)
+            (own[:, :, None] * z[:, None, self._beside(j)]).reshape(len(z), -1)
             for j, own in levels.items()
         ]
         return np.hstack([z, *levels.values(), *bends, z[:, j] * z[:, k], *by_level, extra])
@@ -159,19 +211,13 @@ class ContextMap:
         levels = {
             j: [f"{z[j]} = {value:g}" for value in own.values] for j, own in self.levels.items()
         }
-        beside = self.crossed[: beside_levels(self.levels)]
         sides = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
         return [
             *z,
             *(name for own in levels.values() for name in own),
             *(f"{z[j]} spline {k}" for j, b in self.bends.items() for k in range(len(b.knots) + 2)),
             *(f"{z[j]} × {z[k]}" for j, k in zip(*sides, strict=True)),
-            *(
-                f"{n} × {z[k]}"
-                for j, own in levels.items()
-                for n in own
-                for k in beside[beside != j]
-            ),
+            *(f"{n} × {z[k]}" for j, own in levels.items() for n in own for k in self._beside(j)),
             *columns[p:],
         ]
 

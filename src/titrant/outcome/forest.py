@@ -68,13 +68,15 @@ class Forest(BaseEstimator):
         size = min(len(u), self.rows)
         # Of few rows a tree leaves out 37 %; of many nearly all, and a part of them is enough.
         stride = 1 if len(u) < 4 * size else 2
-        for k in range(self.trees):
-            drawn = np.bincount(rng.integers(len(u), size=size), minlength=len(u))
-            tree = self._grown(x, u, drawn, int(rng.integers(2**31)))
-            out = np.flatnonzero(drawn == 0)[k % stride :: stride]
-            total[out] += _values(tree, x[out])
-            voters[out] += 1.0
-            self.trees_.append(tree)
+        # What is checked here a hundred times over is known: a tenth of the time.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            for k in range(self.trees):
+                drawn = np.bincount(rng.integers(len(u), size=size), minlength=len(u))
+                tree = self._grown(x, u, drawn, int(rng.integers(2**31)))
+                out = np.flatnonzero(drawn == 0)[k % stride :: stride]
+                total[out] += _values(tree, x[out])
+                voters[out] += 1.0
+                self.trees_.append(tree)
         # A row that every tree has seen (there are very few rows) gets the mean, which is 0.
         out_of_bag = total / np.maximum(voters, 1.0)[:, None]
         left = u - out_of_bag
@@ -114,9 +116,7 @@ class Forest(BaseEstimator):
             max_features=p if p <= FEW else max(2, p // 3),
             random_state=seed,
         )
-        # What is checked here a hundred times over is known: a tenth of the time.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            return tree.fit(x[rows], u[rows], drawn[rows].astype(np.float64), check_input=False)
+        return tree.fit(x[rows], u[rows], drawn[rows].astype(np.float64), check_input=False)
 
 
 def learned_from(X: ArrayLike, targets: ArrayLike) -> tuple[Array, Array]:

@@ -389,17 +389,18 @@ class SplineFeatures(Features):
     def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
         """Return level (n,) and heights (n, m) at x (n, p), coefficients (F,)."""
         z = self.context(x)
-        return level_and_heights(z, z, coef)
+        own, of_dose = np.split(coef, [z.shape[1]])
+        return z @ own, heights(z, of_dose)
 
 
-def level_and_heights(phi: Array, z: Array, coef: Array) -> tuple[Array, Array]:
-    """Return level φ'a (n,) and heights (n, m) of the sum a'φ + c'b + Σⱼ bⱼ·eⱼ'z over m splines b.
+def heights(z: Array, coef: Array) -> Array:
+    """Return the height cⱼ + eⱼ'z (n, m) of each of m splines; z is (n, k).
 
-    φ is (n, f), z is (n, k), and the coefficients (a, c, e) are (f + m + m·k,).
+    The coefficients (m + m·k,) are c, then those of all products bⱼzₖ, e.
     """
-    f, k = phi.shape[1], z.shape[1]
-    own, bend, crossed = np.split(coef, [f, f + (len(coef) - f) // (k + 1)])
-    return phi @ own, bend + z @ crossed.reshape(len(bend), k).T
+    k = z.shape[1]
+    own, crossed = np.split(coef, [len(coef) // (k + 1)])
+    return np.asarray(own + z @ crossed.reshape(len(own), k).T)
 
 
 def bends(s: Array, knots: tuple[Array, ...]) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.outcome.context import ContextMap, extra_columns
-from titrant.outcome.ridge import Basis, Features, bends, level_and_heights, quantile_knots
+from titrant.outcome.ridge import Basis, Features, bends, heights, quantile_knots
 from titrant.outcome.standard import Standard
 
 if TYPE_CHECKING:
@@ -60,5 +60,6 @@ class SmoothFeatures(Features):
 
     def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
         """Return level (n,) and heights (n, m) at x (n, p), coefficients (F,)."""
-        phi = self.context(x)
-        return level_and_heights(phi, self.context.lines(phi), coef)
+        own, of_dose = np.split(coef, [self.context.width])
+        level, z = self.context.summed(x, own)
+        return level, heights(z, of_dose)

@@ -284,7 +284,7 @@ def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
     f = np.maximum(np.exp(told + np.log(spread)), FLOOR)
     w = np.full(f.shape[1], 1.0 / f.shape[1])
     for _ in range(_STEPS):
-        before, w = w, w * np.mean(f / (f @ w)[:, None], axis=0)
+        before, w = w, w * ((1.0 / (f @ w)) @ f) / len(f)
         if np.abs(w - before).max() < _SETTLED:
             break
     kept = np.where(w >= LEAST, w, 0.0)

@@ -53,8 +53,9 @@ class ContextRidge:
 
     def predict(self, x: Array) -> Array:
         """Return the fitted values at x (n, p + extra), (n,)."""
-        parts = [self.ridge.predict(self.context(x[rows])) for rows in blocks(len(x), BLOCK)]
-        return np.concatenate([np.empty(0), *parts])
+        coef = self.ridge.coef
+        parts = [self.context.summed(x[rows], coef)[0] for rows in blocks(len(x), BLOCK)]
+        return np.concatenate([np.empty(0), *parts]) + self.ridge.intercept
 
 
 @dataclass(frozen=True, slots=True)

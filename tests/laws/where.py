@@ -1,0 +1,42 @@
+"""Where an answer may be computed: by loops or by numpy, in memory, in chunks or from files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from equivalence.test_sources import Chunks, in_files
+from titrant.bandwidth import binned
+from titrant.estimators import weight
+from titrant.inference import bootstrap
+from titrant.learn import search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def loops(*, on: bool) -> Iterator[None]:
+    """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
+    many = 1 if on else sys.maxsize
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weight, "MANY", many)
+        patch.setattr(binned, "MANY", many)
+        patch.setattr(bootstrap, "_MANY", many)
+        if not on:
+            patch.setattr(search, "has_search_loop", lambda estimator: False)  # noqa: ARG005
+        yield
+
+
+def everywhere(log, ask, folder):
+    """What `ask` answers: by numpy in memory first, then by loops, in chunks and from files."""
+    files = in_files(log, folder, 3, sample_rows=len(log))
+    chunks = Chunks(log, 90 if len(log) < weight.MANY else 20_000, sample_rows=len(log))
+    answers = []
+    for on, source in ((False, log), (True, log), (False, chunks), (True, files)):
+        with loops(on=on):
+            answers.append(ask(source))
+    return answers
