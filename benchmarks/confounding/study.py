@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import titrant as tt
 from benchmarks.confounding.contestants import CONTESTANTS
-from benchmarks.confounding.designs import DESIGNS
+from benchmarks.confounding.designs import DESIGNS, HELD_OUT, NEWEST
 from benchmarks.confounding.records import Task, digits
 from titrant.errors import UntrustedEstimate
 from titrant.evaluation.evaluation import Evaluation
@@ -40,10 +40,11 @@ RECENTERED = RobustBiasCorrected(recentered=True)
 
 
 def plan(seed: int) -> list[Task]:
-    """Return every log of the plan, in an order in which any stop leaves a balanced record.
+    """Return every log of the plan, those first on which the claims about the default rest.
 
-    All designs then have the same number of logs, within one, and all sizes the same share of
-    theirs.
+    These are logs of the usual size from designs that were not looked at while the default was put
+    together. Then come all others of that size, then the other sizes. Any stop leaves a balanced
+    record of its part: all designs have the same number of logs, within one.
     """
     names = list(DESIGNS)
     tasks = [
@@ -52,7 +53,13 @@ def plan(seed: int) -> list[Task]:
         for name in (names[::EVERY] if n == LARGE else names)
         for replication in range(replications)
     ]
-    return sorted(tasks, key=lambda task: (task.replication + 0.5) / PLAN[task.n])
+    return sorted(tasks, key=lambda task: (*_turn(task), task.replication))
+
+
+def _turn(task: Task) -> tuple[int, bool]:
+    """Return the place of a log's size, and whether its design is of the less telling ones."""
+    telling = task.design in HELD_OUT or task.design in NEWEST
+    return list(PLAN).index(task.n), not telling
 
 
 def log_of(task: Task) -> tt.LoggedData:
