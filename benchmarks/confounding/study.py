@@ -53,13 +53,13 @@ def plan(seed: int) -> list[Task]:
         for name in (names[::EVERY] if n == LARGE else names)
         for replication in range(replications)
     ]
-    return sorted(tasks, key=lambda task: (*_turn(task), task.replication))
+    order = [(n, telling) for n in PLAN for telling in (True, False)]
+    return sorted(tasks, key=lambda task: (order.index(turn(task)), task.replication))
 
 
-def _turn(task: Task) -> tuple[int, bool]:
-    """Return the place of a log's size, and whether its design is of the less telling ones."""
-    telling = task.design in HELD_OUT or task.design in NEWEST
-    return list(PLAN).index(task.n), not telling
+def turn(task: Task) -> tuple[int, bool]:
+    """Return the part of the plan that a log belongs to: its size, and whether claims rest on it."""
+    return task.n, task.design in HELD_OUT or task.design in NEWEST
 
 
 def log_of(task: Task) -> tt.LoggedData:
