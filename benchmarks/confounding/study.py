@@ -58,7 +58,7 @@ def plan(seed: int) -> list[Task]:
 
 
 def turn(task: Task) -> tuple[int, bool]:
-    """Return the part of the plan that a log belongs to: its size, and whether claims rest on it."""
+    """Return the part of the plan that a log is of: its size, and whether claims rest on it."""
     return task.n, task.design in HELD_OUT or task.design in NEWEST
 
 
