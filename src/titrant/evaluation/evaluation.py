@@ -412,18 +412,26 @@ class Evaluation:
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:
         """Return how the estimate of policy i was made, as plain values."""
-        estimator, outcome = self._estimator(i), self.nuisances.outcome
+        estimator, outcome = self._estimator(i), self._outcome_name
         weighted = estimator.uses_propensity
         return {
             "estimator": repr(estimator),
-            "propensity": self._propensity_name() if weighted else None,
+            "propensity": self._propensity_name if weighted else None,
             "floor": self.nuisances.floor if weighted else None,
             "floor_share": floor_share if weighted else None,
-            "outcome_model": repr(outcome.model)
-            if estimator.uses_outcome_model and outcome is not None
-            else None,
+            "outcome_model": outcome if estimator.uses_outcome_model else None,
             **self._sampled(estimator),
         }
+
+    @cached_property
+    def _outcome_name(self) -> str | None:
+        outcome = self.nuisances.outcome
+        return None if outcome is None else repr(outcome.model)
+
+    @cached_property
+    def _propensity_name(self) -> str:
+        model = self.nuisances.propensity
+        return "the log's column" if model is None else repr(model)
 
     def _sampled(self, estimator: Estimator) -> dict[str, Any]:
         """Return on how many rows models were fitted, where that was not on all."""
@@ -434,10 +442,6 @@ class Evaluation:
         if rows == sample.of or not (models or estimator.uses_outcome_model):
             return {}
         return {"models_fitted_on": rows, "sample_seed": SEED}
-
-    def _propensity_name(self) -> str:
-        model = self.nuisances.propensity
-        return "the log's column" if model is None else repr(model)
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
         if bandwidth is None:
