@@ -94,7 +94,9 @@ def processes():
         yield pool
 
 
-@pytest.fixture(params=[("chunks", 50), ("files", 1), ("files", 5)], ids=lambda p: f"{p[0]} {p[1]}")
+@pytest.fixture(
+    params=[("chunks", 50), ("files", 5), *long((("files", 1),))], ids=lambda p: f"{p[0]} {p[1]}"
+)
 def cut(request, tmp_path):
     """A function from a log to the same log in another form."""
     kind, number = request.param

@@ -200,7 +200,7 @@ def holds(one, value, level):
 
 
 @pytest.mark.parametrize("interval", INTERVALS, ids=repr)
-@pytest.mark.parametrize("kind", ["bounded", "vector"])
+@pytest.mark.parametrize("kind", ["bounded", *long("vector")])
 def test_a_value_lies_in_its_interval_at_bounds_and_of_several_doses(interval, kind):
     if interval == RobustBiasCorrected(recentered=True):
         return

@@ -74,7 +74,7 @@ def test_the_context_is_still_adjusted_for(spoil, propensity):
         assert found.diagnostics.verdict.value == "ok"
 
 
-@pytest.mark.parametrize("spoil", [one_cell, coded, moved])
+@pytest.mark.parametrize("spoil", [coded, *long(one_cell, moved)])
 def test_so_it_is_in_files(spoil, tmp_path):
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415

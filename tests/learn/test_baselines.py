@@ -126,6 +126,7 @@ def test_the_best_constant_is_for_one_dose():
         tt.best_constant(both)
 
 
+@pytest.mark.long
 def test_the_best_constant_of_rewards_is_that_of_losses():
     assert tt.best_constant(changed(LOG, outcome=-1), maximize=True) == tt.best_constant(LOG)
 

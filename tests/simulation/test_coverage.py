@@ -39,6 +39,7 @@ def test_the_default_interval_covers(replications):
     assert around_value >= around_corrected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_at_a_wide_bandwidth_only_correction_covers(replications):
     # h = .8: bias .128, twice the standard error. The naive interval cannot know.

@@ -139,6 +139,7 @@ def test_files_are_the_same_bytes_every_time(tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+@pytest.mark.long
 def test_processes_give_the_answer_of_one_bit_for_bit(tmp_path):
     study = STUDIES["figure-2"]
     one = study.run(folder=tmp_path / "1", replications=2)
