@@ -222,6 +222,6 @@ def test_no_side_check_ends_an_evaluation(monkeypatch):
     def broken(*_):
         raise np.linalg.LinAlgError("no solution")
 
-    monkeypatch.setattr(model_checks.Asked, "_answers", broken)
+    monkeypatch.setattr(model_checks.SecondOpinions, "_answers", broken)
     found = tt.evaluate(sites(300), tt.Constant(0.5), allow_untrusted=True)
     assert sum("not checked: no solution" in note for note in found.diagnostics.notes) == 2

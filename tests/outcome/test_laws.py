@@ -21,6 +21,7 @@ from titrant.outcome import (
     library,
     ridge_pair,
 )
+from titrant.outcome.base import curve_of, given_of
 
 # Outcomes of order one. Shifting by 20 loses 1e-15 of them, and a Gram matrix of condition 1e4
 # gives it back as 1e-11.
@@ -119,8 +120,9 @@ class Doubled(Stack):
 
 def test_a_model_that_writes_predict_anew_is_asked_by_it_in_every_way():
     plain, doubled = (kind(ridge_pair()).fit(X, T, Y) for kind in (Stack, Doubled))
-    np.testing.assert_array_equal(doubled.given(X_NEW)(T_NEW), 2 * plain.given(X_NEW)(T_NEW))
-    curves = doubled.curve(X_NEW, T_NEW[:3])
+    expected = 2 * plain.given(X_NEW)(T_NEW)
+    np.testing.assert_array_equal(given_of(doubled, X_NEW)(T_NEW), expected)
+    curves = curve_of(doubled, X_NEW, T_NEW[:3])
     np.testing.assert_allclose(curves, 2 * plain.curve(X_NEW, T_NEW[:3]), rtol=ROUNDING)
 
 

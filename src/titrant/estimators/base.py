@@ -7,7 +7,7 @@ search all follow from these two; an estimator never sums inside.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -193,9 +193,7 @@ class SmoothedEstimator(WeightedEstimator):
         owner = type(self).__name__
         if not isinstance(self.kernel, Kernel):
             raise _check.invalid("kernel", owner, "a kernel such as Epanechnikov()", self.kernel)
-        if type(self.kernel).__hash__ is None:
-            rule = "hashable: decorate its class with `@dataclass(frozen=True)`"
-            raise _check.invalid("kernel", owner, rule, self.kernel)
+        _check_kernel(self.kernel, owner)
         if self.clip is not None:
             _check.nonnegative(self.clip, "clip", owner)
         if not isinstance(self.boundary, Boundary):
@@ -211,16 +209,39 @@ class SmoothedEstimator(WeightedEstimator):
                 "and trust checks ask it with another correction at bounds. Decorate it with "
                 "`@dataclass(frozen=True)`, or derive it from `Estimator`."
             )
-        changed: Self = replace(record, boundary=boundary)
+        # Not `dataclasses.replace`: a class may keep more than its fields.
+        changed = object.__new__(type(self))
+        for name in known | set(getattr(self, "__dict__", ())):
+            object.__setattr__(changed, name, getattr(self, name))
+        object.__setattr__(changed, "boundary", boundary)
         return changed
 
     def weight(self, rows: Rows, scale: Scale) -> Array:
-        """Return w (n,)."""
-        return weight(rows, self.kernel, self.boundary, scale)
+        """Return w (n,); a class that overrides this gets a copy that it may change."""
+        w = weight(rows, self.kernel, self.boundary, scale)
+        return w if type(self).weight is SmoothedEstimator.weight else w.copy()
 
     def weight_slope(self, rows: Rows, scale: Scale) -> Array:
         """Return ∂w/∂τ (n, d)."""
         return weight_slope(rows, self.kernel, self.boundary, scale)
+
+
+def _check_kernel(kernel: Kernel, owner: str) -> None:
+    """Refuse a kernel that cannot be told from others: what was computed for one serves its equals.
+
+    A dataclass is equal to another with the same fields, whatever else they hold.
+    """
+    try:
+        hash(kernel)
+    except TypeError:
+        rule = "hashable: decorate its class with `@dataclass(frozen=True)`, and no list in a field"
+        raise _check.invalid("kernel", owner, rule, kernel) from None
+    record: Any = kernel
+    named = {f.name for f in fields(record)} if is_dataclass(record) else None
+    apart = set() if named is None else set(getattr(kernel, "__dict__", ())) - named
+    if apart:
+        rule = f"a dataclass with a field for all that differs; {min(apart)!r} is none"
+        raise _check.invalid("kernel", owner, rule, kernel)
 
 
 # The value of the status quo: the outcomes that were observed, averaged.

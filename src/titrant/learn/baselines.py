@@ -147,6 +147,7 @@ def direct_argmin(
     from sklearn.base import clone  # noqa: PLC0415
 
     from titrant.outcome import Stack, as_outcome_model  # noqa: PLC0415
+    from titrant.outcome.base import curve_of  # noqa: PLC0415
 
     _one_dose(log, "direct_argmin")
     _check.count(doses, "doses", "direct_argmin", at_least=2)
@@ -158,7 +159,7 @@ def direct_argmin(
 
     def best(X: Array) -> Array:
         """Return the dose of each context."""
-        return np.asarray(grid[np.argmin(fitted.curve(X, grid), axis=1)])
+        return np.asarray(grid[np.argmin(curve_of(fitted, X, grid), axis=1)])
 
     return Function(best, features=log.names or None)
 

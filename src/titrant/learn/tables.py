@@ -119,11 +119,13 @@ def fit_and_predict(
     """Fit the models on rows ``train`` and predict ``rows``."""
     from sklearn.base import clone  # noqa: PLC0415
 
+    from titrant.outcome.base import curve_of  # noqa: PLC0415
+
     x, t, y = log.context, log.treatment, log.outcome
     curves, logged = [], []
     for model in models.values():
         fitted = clone(model).fit(x[train], t[train], y[train])
-        curves.append(fitted.curve(x[rows], grid))
+        curves.append(curve_of(fitted, x[rows], grid))
         logged.append(fitted.predict(x[rows], t[rows]))
     mean = np.full(len(rows), y[train].mean())
     return Predictions(grid, np.stack(curves), np.stack(logged), mean)

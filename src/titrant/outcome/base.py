@@ -27,10 +27,34 @@ BLOCK = 65_536
 """Predictions that are computed at a time, so that memory stays flat."""
 
 
-def written_anew(cls: type, methods: Sequence[str], *, since: str) -> bool:
-    """Return whether a class says otherwise what the author of its method `since` relied on."""
+def written_anew(model: object, methods: Sequence[str], *, since: str) -> bool:
+    """Return whether a model says otherwise what the author of its method `since` relied on.
+
+    In its class, however late that was written, or by itself.
+    """
+    cls, own = type(model), getattr(model, "__dict__", {})
     author = next(base for base in cls.__mro__ if since in vars(base))
-    return any(getattr(cls, name, None) is not getattr(author, name, None) for name in methods)
+    return any(
+        name in own or getattr(cls, name, None) is not getattr(author, name, None)
+        for name in methods
+    )
+
+
+def _predicted(model: OutcomeModel, X: Array, t: Array) -> Array:
+    """Return the predictions (n,); a model may write into what it is given."""
+    return model.predict(X.copy(), t)
+
+
+def given_of(model: OutcomeModel, X: Array) -> Curves:
+    """Return what `given` does, by `predict` where that was written anew."""
+    anew = written_anew(model, ("predict",), since="given")
+    return OutcomeModel.given(model, X) if anew else model.given(X)
+
+
+def curve_of(model: OutcomeModel, X: Array, doses: Array) -> Array:
+    """Return what `curve` does, by `predict` where that was written anew."""
+    anew = written_anew(model, ("predict",), since="curve")
+    return OutcomeModel.curve(model, X, doses) if anew else model.curve(X, doses)
 
 
 class OutcomeModel(BaseEstimator, ABC):
@@ -44,16 +68,9 @@ class OutcomeModel(BaseEstimator, ABC):
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
 
-    def __init_subclass__(cls) -> None:
-        """Let a class that writes `predict` anew be asked by it in every way."""
-        super().__init_subclass__()
-        for name in ("given", "curve"):
-            if written_anew(cls, ("predict",), since=name):
-                setattr(cls, name, OutcomeModel.__dict__[name])
-
     def given(self, X: Array) -> Curves:
         """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
-        return partial(self.predict, X)
+        return partial(_predicted, self, X)
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return the prediction of each row by a model that saw no outcome of the row's fold (n,).

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from titrant import _check
-from titrant.outcome.base import OutcomeModel
+from titrant.outcome.base import OutcomeModel, curve_of, given_of
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -45,7 +45,7 @@ class Bounded(OutcomeModel):
 
     def given(self, X: Array) -> Curves:
         """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p)."""
-        free = self.model_.given(X)
+        free = given_of(self.model_, X)
 
         def held(t: Array) -> Array:
             return np.asarray(np.clip(free(t), *self.limits_))
@@ -69,7 +69,7 @@ class Bounded(OutcomeModel):
 
     def curve(self, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
-        curves: Array = np.clip(self.model_.curve(X, doses), *self.limits_)
+        curves: Array = np.clip(curve_of(self.model_, X, doses), *self.limits_)
         return curves
 
     def _limits(self, y: Array) -> tuple[float, float]:

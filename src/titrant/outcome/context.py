@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome.base import OutcomeModel, inputs, training
+from titrant.outcome.base import OutcomeModel, curve_of, given_of, inputs, training
 from titrant.outcome.crossfit import fold_of
 from titrant.outcome.ridge import unexplained
 from titrant.outcome.standard import Standard
@@ -496,7 +496,7 @@ class ContextsOnly(OutcomeModel):
 
     def given(self, X: Array) -> Curves:
         """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p + extra)."""
-        curves: Curves = self.model_.given(self._seen(X))
+        curves: Curves = given_of(self.model_, self._seen(X))
         return curves
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
@@ -513,7 +513,7 @@ class ContextsOnly(OutcomeModel):
 
     def curve(self, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
-        curves: Array = self.model_.curve(self._seen(X), doses)
+        curves: Array = curve_of(self.model_, self._seen(X), doses)
         return curves
 
     def _seen(self, x: Array) -> Array:

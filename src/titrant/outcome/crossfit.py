@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from titrant import _check
 from titrant._hash import GOLDEN, splitmix64
 from titrant.errors import DataError
-from titrant.outcome.base import as_outcome_model, training
+from titrant.outcome.base import as_outcome_model, curve_of, given_of, training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +136,7 @@ class CrossFit(Folded, BaseEstimator):
 
     def given(self, fold: Folds, X: Array) -> Curves:
         """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
-        parts = [(model.given(X[rows]), rows) for model, rows in self._by_fold(fold)]
+        parts = [(given_of(model, X[rows]), rows) for model, rows in self._by_fold(fold)]
 
         def by_fold(t: Array) -> Array:
             prediction = np.empty(len(X))
@@ -150,7 +150,7 @@ class CrossFit(Folded, BaseEstimator):
         """Return r̂(doses[j], xᵢ) (n, G), each row by the model that did not see its fold."""
         curves = np.empty((len(X), len(doses)))
         for model, rows in self._by_fold(fold):
-            curves[rows] = model.curve(X[rows], doses)
+            curves[rows] = curve_of(model, X[rows], doses)
         return curves
 
     def _training_rows(self, fold: Folds) -> list[Rows]:

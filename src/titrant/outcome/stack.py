@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 
 from titrant import _check
-from titrant.outcome.base import OutcomeModel, as_outcome_model, training
+from titrant.outcome.base import OutcomeModel, as_outcome_model, curve_of, given_of, training
 from titrant.outcome.bounded import Bounded
 from titrant.outcome.context import ContextsOnly
 from titrant.outcome.crossfit import fold_of, need_rows
@@ -117,7 +117,7 @@ class Stack(OutcomeModel):
 
     def given(self, X: Array) -> Curves:
         """Return t ↦ r̂(tᵢ, xᵢ) (n,) for contexts X (n, p)."""
-        members = {name: model.given(X) for name, model in self.models_.items()}
+        members = {name: given_of(model, X) for name, model in self.models_.items()}
 
         def average(t: Array) -> Array:
             return self._average({name: own(t) for name, own in members.items()}, (len(X),))
@@ -126,7 +126,7 @@ class Stack(OutcomeModel):
 
     def curve(self, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
-        curves = {name: model.curve(X, doses) for name, model in self.models_.items()}
+        curves = {name: curve_of(model, X, doses) for name, model in self.models_.items()}
         return self._average(curves, (len(X), len(doses)))
 
     def _members(self, dimension: int) -> dict[str, OutcomeModel]:

@@ -75,9 +75,10 @@ def recommended(
 def checked_doses(value: object, n: int, owner: str) -> Array:
     """Return what a policy returned for n rows as finite numbers, (n,) or (n, d).
 
-    Rows go by position: the index of a Series is not looked at.
+    Rows go by position: the index of a Series is not looked at. A copy: a policy may use its array
+    again for the next rows.
     """
-    tau = floats(value, f"dose of the {owner}")
+    tau = floats(value, f"dose of the {owner}").copy()
     if tau.ndim not in {1, 2} or len(tau) != n or (tau.ndim > 1 and not tau.shape[1]):
         raise DataError(
             f"The {owner} must return one dose per row, shape ({n},) or ({n}, d); got {tau.shape}. "

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from titrant.errors import DataError
-from titrant.outcome.base import written_anew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -211,12 +210,6 @@ class PreciseTails(ABC):
     @abstractmethod
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
-
-    def __init_subclass__(cls) -> None:
-        """Let a class that writes one of its answers anew be asked by it in every way."""
-        super().__init_subclass__()
-        if written_anew(cls, ("density", "cdf", "log_density", "log_probability"), since="laws"):
-            cls.laws = PreciseTails.laws  # type: ignore[method-assign]
 
     def laws(self, X: ArrayLike) -> Laws | None:  # noqa: ARG002
         """Return the laws at contexts X (n, p), by which doses are asked; None to be asked anew."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from titrant.outcome.base import written_anew
 from titrant.propensity.base import NormalModel, PreciseTails, doses, log_sum_exp, treatments
 
 if TYPE_CHECKING:
@@ -40,9 +41,16 @@ class Laws(Protocol):
         """Return log P(lower < T ≤ upper | x), (n,)."""
 
 
+ANSWERS = ("density", "cdf", "log_density", "log_probability")
+
+
 def laws_of(model: FittedPropensity, X: ArrayLike) -> Laws:
-    """Return the laws at contexts X (n, p) of any model: kept if it knows them, else asked anew."""
-    known = model.laws(X) if isinstance(model, PreciseTails) else None
+    """Return the laws at contexts X (n, p) of any model: kept if it knows them, else asked anew.
+
+    A model that writes one of its answers anew is asked by it in every way.
+    """
+    keeps = isinstance(model, PreciseTails) and not written_anew(model, ANSWERS, since="laws")
+    known = model.laws(X) if isinstance(model, PreciseTails) and keeps else None
     return Asked(model, np.asarray(X)) if known is None else known
 
 

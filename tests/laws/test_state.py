@@ -1,0 +1,214 @@
+"""Classes of a user's own that write into arrays, reuse them, or keep more than their fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from titrant.estimators import SelfNormalized
+from titrant.estimators import weight as weight_module
+from titrant.kernels import Boundary, Epanechnikov
+from titrant.outcome import OutcomeModel, Quadratic, RidgeModel
+from titrant.propensity import LinearGaussian
+
+SAME = 1e-12  # the same numbers in another order
+
+
+@pytest.fixture(scope="module")
+def log():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(600, 2))
+    t = 0.5 * x[:, 0] + rng.normal(size=600)
+    y = (t - 0.8 * x[:, 0]) ** 2 + x[:, 1] + rng.normal(scale=0.5, size=600)
+    return tt.LoggedData(x, t, y)
+
+
+def asked(log, policies, **settings):
+    found = tt.compare(log, policies, allow_untrusted=True, **settings)
+    return {name: (e.value, e.se, *e.interval()) for name, e in found.estimates.items()}
+
+
+# ── outcome models ───────────────────────────────────────────────────────────────────────────────
+
+
+class Standardized(OutcomeModel):
+    """Least squares on standardized contexts and the dose, squared."""
+
+    def fit(self, X, t, y):
+        self.center_, self.spread_ = X.mean(axis=0), X.std(axis=0)
+        self.coef_ = np.linalg.lstsq(self._columns(X.copy(), t), y, rcond=None)[0]
+        return self
+
+    def predict(self, X, t):
+        return self._columns(X, t) @ self.coef_
+
+    def _columns(self, X, t):
+        t = np.reshape(t, len(X))
+        z = (X - self.center_) / self.spread_
+        return np.column_stack([np.ones(len(t)), z, t, t**2, z * t[:, None]])
+
+
+class InPlace(Standardized):
+    """The same, standardizing the very array it is given."""
+
+    def _columns(self, X, t):
+        t = np.reshape(t, len(X))
+        X -= self.center_
+        X /= self.spread_
+        return np.column_stack([np.ones(len(t)), X, t, t**2, X * t[:, None]])
+
+
+@pytest.mark.parametrize("estimator", [tt.DirectMethod, tt.DoublyRobust])
+def test_a_model_may_write_into_what_it_is_given(log, estimator):
+    policies = {"a": tt.Constant(0.5), "b": tt.Constant(0.5), "c": tt.Linear(coef=[0.8, 0.0])}
+    plain = asked(log, policies, estimator=estimator(outcome=Standardized()))
+    found = asked(log, policies, estimator=estimator(outcome=InPlace()))
+    assert found["a"] == pytest.approx(found["b"], rel=SAME)
+    for name in policies:
+        assert found[name] == pytest.approx(plain[name], rel=1e-9)
+
+
+def test_a_prediction_that_is_set_late_is_asked(log):
+    class Late(RidgeModel):
+        pass
+
+    estimator = tt.DirectMethod(outcome=Late(Quadratic()))
+    before = asked(log, {"a": tt.Constant(0.5)}, estimator=estimator)
+    Late.predict = lambda self, X, t: RidgeModel.predict(self, X, t) + 7.0
+    after = asked(log, {"a": tt.Constant(0.5)}, estimator=estimator)
+    assert after["a"][0] == pytest.approx(before["a"][0] + 7.0, rel=1e-9)
+
+
+# ── propensities ─────────────────────────────────────────────────────────────────────────────────
+
+
+def doubled(self, X, t):
+    return 2.0 * LinearGaussian.density(self, X, t)
+
+
+class Written(LinearGaussian):
+    """A density of its own, in the body of the class."""
+
+    density = doubled
+
+
+def test_a_density_that_is_set_late_is_asked(log):
+    class SetOnClass(LinearGaussian):
+        pass
+
+    class SetInFit(LinearGaussian):
+        def fit(self, X, t):
+            LinearGaussian.fit(self, X, t)
+            self.density = lambda X, t: doubled(self, X, t)
+            return self
+
+    SetOnClass.density = doubled
+    found = [
+        asked(log, {"a": tt.Constant(0.5)}, estimator=tt.IPW(), propensity=model, bandwidth=0.6)
+        for model in (Written(), SetOnClass(), SetInFit())
+    ]
+    plain = asked(
+        log, {"a": tt.Constant(0.5)}, estimator=tt.IPW(), propensity=LinearGaussian(), bandwidth=0.6
+    )
+    assert found[0]["a"][0] == pytest.approx(plain["a"][0] / 2.0, rel=1e-6)
+    for one in found[1:]:
+        assert one["a"] == pytest.approx(found[0]["a"], rel=SAME)
+
+
+# ── policies ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Buffered:
+    """A rule that writes its doses into the same array at every call."""
+
+    def __init__(self, buffer, slope):
+        self.buffer, self.slope = buffer, slope
+
+    def __call__(self, X):
+        out = self.buffer[: len(X)]
+        np.multiply(X[:, 0], self.slope, out=out)
+        return out
+
+
+def test_a_policy_may_use_its_array_again(log):
+    buffer = np.empty(len(log))
+    found = asked(log, {"a": Buffered(buffer, 0.8), "b": Buffered(buffer, -0.5)}, bandwidth=0.6)
+    plain = asked(
+        log,
+        {"a": tt.Linear(coef=[0.8, 0.0]), "b": tt.Linear(coef=[-0.5, 0.0])},
+        bandwidth=0.6,
+    )
+    for name in found:
+        assert found[name] == pytest.approx(plain[name], rel=SAME)
+
+
+# ── estimators and kernels ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capped(SelfNormalized):
+    """Weights up to a cap, as a dataclass."""
+
+    cap: float = 1e9
+
+    def weight(self, rows, scale):
+        return np.minimum(SelfNormalized.weight(self, rows, scale), self.cap)
+
+
+class CappedInPlace(SelfNormalized):
+    """The same, with a constructor of its own, in the array it is given."""
+
+    def __init__(self, cap=1e9):
+        SelfNormalized.__init__(self)
+        object.__setattr__(self, "cap", cap)
+
+    def weight(self, rows, scale):
+        w = SelfNormalized.weight(self, rows, scale)
+        w[w > self.cap] = self.cap
+        return w
+
+
+@pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
+def test_weights_may_be_changed_in_place_and_settings_reach_the_interval(log, many, monkeypatch):
+    monkeypatch.setattr(weight_module, "MANY", many)
+    policies = {"a": tt.Constant(0.5)}
+    plain = asked(log, policies, estimator=SelfNormalized(), bandwidth=0.6)
+    record = asked(log, policies, estimator=Capped(cap=1.5), bandwidth=0.6)
+    own = asked(log, policies, estimator=CappedInPlace(1.5), bandwidth=0.6)
+    assert own["a"] == pytest.approx(record["a"], rel=SAME)
+    assert own["a"][1] < plain["a"][1]
+
+
+def test_another_boundary_keeps_all_that_an_estimator_holds():
+    own = CappedInPlace(1.5).with_boundary(Boundary.QUADRATIC)
+    assert (own.cap, own.boundary, type(own)) == (1.5, Boundary.QUADRATIC, CappedInPlace)
+
+
+class Shape(Epanechnikov):
+    """A kernel whose instances differ and are equal."""
+
+    def __init__(self, coefficients):
+        object.__setattr__(self, "coefficients", coefficients)
+
+
+@dataclass(frozen=True)
+class Listed(Epanechnikov):
+    """A kernel with a field that has no hash."""
+
+    knots: list = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sentence"),
+    [
+        (Shape((1.0, -1.0)), "a field for all that differs; 'coefficients' is none"),
+        (Listed(), "hashable"),
+    ],
+    ids=["unlisted", "unhashable"],
+)
+def test_kernels_that_cannot_be_told_apart_are_refused(kernel, sentence):
+    with pytest.raises(tt.InvalidArgument, match=sentence):
+        SelfNormalized(kernel=kernel)
