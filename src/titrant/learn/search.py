@@ -188,17 +188,16 @@ class Passes:
 class Triangle:
     """R of the QR decomposition of features and doses side by side (n, P + d)."""
 
-    n: int
     r: Array
 
     @classmethod
-    def of(cls, n: int, columns: Array) -> Triangle:
-        """Return that of n rows, from their columns or from what is left of them."""
-        return cls(n, np.asarray(np.linalg.qr(columns, mode="r")))
+    def of(cls, columns: Array) -> Triangle:
+        """Return that of some rows, from their columns or from what is left of them."""
+        return cls(np.asarray(np.linalg.qr(columns, mode="r")))
 
     def __add__(self, other: Triangle) -> Triangle:
         """Return that of both sets of rows."""
-        return Triangle.of(self.n + other.n, np.vstack([self.r, other.r]))
+        return Triangle.of(np.vstack([self.r, other.r]))
 
 
 def nearest(
@@ -208,16 +207,23 @@ def nearest(
 
     Without a policy nearest to the mean dose (d,).
     """
-    task = OverBatches(partial(_triangle, fitted, policy, mean), BATCH)
-    found: Triangle = engine.add_up(task, log.partitions)
-    phi, tau = np.split(found.r, [found.r.shape[1] - len(mean)], axis=1)
+    columns = partial(_columns, fitted, policy, mean)
+    if isinstance(log, LoggedData):
+        found = columns(log)
+    else:
+        found = engine.add_up(OverBatches(partial(_triangle, columns), BATCH), log.partitions).r
+    phi, tau = np.split(found, [found.shape[1] - len(mean)], axis=1)
     first = np.linalg.lstsq(phi, tau, rcond=None)[0]
-    return np.asarray(first, dtype=np.float64), np.sum(phi**2, axis=0) / found.n
+    return np.asarray(first, dtype=np.float64), np.sum(phi**2, axis=0) / len(log)
 
 
-def _triangle(fitted: FittedClass, policy: Policy | None, mean: Array, log: LoggedData) -> Triangle:
+def _columns(fitted: FittedClass, policy: Policy | None, mean: Array, log: LoggedData) -> Array:
+    """Return features and doses side by side (n, P + d)."""
     tau = np.broadcast_to(mean, log.doses.shape)
     if policy is not None:
         tau = doses(as_policy(policy), log.context, log.dimension, log.names)
-    both = np.hstack([fitted.features(log.context), tau])
-    return Triangle.of(len(log), both)
+    return np.hstack([fitted.features(log.context), tau])
+
+
+def _triangle(columns: Callable[[LoggedData], Array], log: LoggedData) -> Triangle:
+    return Triangle.of(columns(log))
