@@ -120,6 +120,8 @@ COLUMNS = {
 """The numbers of a row, after logs and coverage, and how they are written."""
 IN_OWN_UNITS = {"RMSE", *(f"RMSE, {name}" for name in ("plain", *CONTESTANTS))}
 """Numbers whose mean over designs would say nothing."""
+FEWEST = 10
+"""Logs of a design and size without which it has no row."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,10 @@ def origin(records: list[Record]) -> str:
     """Return of how many logs the page is made."""
     if not records:
         return "There is no record yet."
-    said = f"These tables rest on {len(records):,} logs."
+    said = (
+        f"These tables rest on {len(records):,} logs. A design with fewer than {FEWEST} logs of a "
+        "size is not in the table of that size."
+    )
     failed = [r for r in records if "failed" in r]
     if failed:
         first = failed[0]
@@ -220,7 +225,7 @@ def origin(records: list[Record]) -> str:
 def group_tables(records: list[Record], designs: Mapping[str, AnyDesign], n: int) -> list[str]:
     """Return the table of some designs at one size, and what follows from it; or nothing."""
     of_size = grouped((r for r in records if r["n"] == n), "design")
-    logs = {name: of_size[name,] for name in designs if (name,) in of_size}
+    logs = {name: of_size[name,] for name in designs if len(of_size.get((name,), ())) >= FEWEST}
     if not logs:
         return []
     rows = {name: numbers(Estimates(found)) for name, found in logs.items()}
