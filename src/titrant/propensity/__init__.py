@@ -16,10 +16,10 @@ from titrant.propensity.gaussian import LinearGaussian, MultivariateGaussian
 from titrant.propensity.heteroscedastic import HeteroscedasticGaussian
 from titrant.propensity.kernel_conditional import KernelConditional
 from titrant.propensity.known import Known
+from titrant.propensity.laws import Truncated, truncated_cdf, truncated_density
 from titrant.propensity.location_scale import LocationScale
 from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale
-from titrant.propensity.truncate import Truncated, truncated_cdf, truncated_density
 
 PROPENSITIES: tuple[type[Propensity], ...] = (
     LinearGaussian,

@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold
 
 from titrant._check import count
 from titrant.propensity.gaussian import MultivariateGaussian
+from titrant.propensity.laws import truncated_cdf, truncated_density
 from titrant.propensity.location_scale import LocationScale
-from titrant.propensity.truncate import truncated_cdf, truncated_density
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -136,7 +136,7 @@ class LinearGaussian(NormalModel):
     s² = Σe²/(n − rank), rank counting the intercept: the unbiased divisor, because too small
     an s makes densities too peaked when there are many columns. Collinear columns are allowed.
     For an unconditional density pass one constant column. Treatments that were cut off at
-    bounds bias a, b and s (`titrant.propensity.truncate` only renormalizes the fitted law).
+    bounds bias a, b and s (`titrant.propensity.laws` only renormalizes the fitted law).
 
     Fitted: `mean_` (its `slopes` and `intercept` are b and a), `sd_`.
     """
