@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 import titrant as tt
 from sweeps import long
+from titrant.inference.columns import centered_ranks
 from titrant.learn.classes import RBFClass
 
 N = 4000
@@ -146,7 +148,37 @@ def test_sound_columns_raise_nothing():
     contexts = [x, rng.lognormal(size=N), (rng.random(N) < 0.01) * 1.0, rng.integers(0, 5, N)]
     report = tt.check(tt.LoggedData(np.column_stack(contexts), t, np.exp(y / 3)))
     named = {"coded_contexts", "coded_outcomes", "silent_contexts", "stray_doses", "stray_outcomes"}
-    assert not named & set(report.names)
+    assert not (named | {"copied_outcomes"}) & set(report.names)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [lambda y: 0.9 * y, lambda y: 3.0 - y, np.exp, lambda y: y + 1e-3 * np.sin(40 * y)],
+    ids=["in another currency", "reversed", "transformed", "nearly"],
+)
+@pytest.mark.parametrize("rows", [400, 6_000])
+def test_a_context_that_is_the_outcome_is_named(copy, rows):
+    _, x, t, y = drawn(n=rows)
+    names = ["age", "cost"]
+    log = tt.LoggedData(np.column_stack([x, copy(y)]), t, y, names=names)
+    check = tt.evaluate(log, POLICY, allow_untrusted=True).diagnostics["copied_outcomes"]
+    assert check.verdict.value == "warn"
+    assert "'cost'" in check.message
+    assert "'age'" not in check.message
+
+
+def test_ranks_worked_out():
+    # 3, 1, 3: the 1 is first, the two 3 share places two and three; their mean is taken off.
+    assert centered_ranks(np.array([3.0, 1.0, 3.0])).tolist() == [0.5, -1.0, 0.5]
+    values = np.random.default_rng(0).integers(0, 40, 300).astype(float)
+    np.testing.assert_allclose(centered_ranks(values), rankdata(values) - 150.5, atol=1e-12)
+
+
+def test_a_yes_or_no_that_is_the_outcome_is_named():
+    rng, x, t, _ = drawn()
+    bought = (rng.random(N) < 0.4) * 1.0
+    report = tt.check(tt.LoggedData(np.column_stack([x, 1.0 - bought]), t, bought))
+    assert report["copied_outcomes"].verdict.value == "warn"
 
 
 @pytest.mark.parametrize("part", ["context", "treatment", "outcome"])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FAR = 5.0
 """Robust sds from the median beyond which a value is one of the few that may dominate."""
 FEW = 0.05
+RANKED = 2_500
+"""Rows by which ranks are compared: a copy shows in a few, and ranking takes time."""
 
 
 class Coded(NamedTuple):
@@ -45,7 +47,7 @@ def outcome_findings(log: LoggedData) -> Iterator[Check | str]:
 
 
 def context_findings(log: LoggedData, held: Held) -> Iterator[Check | str]:
-    """Yield the checks of codes among contexts and of contexts that say nothing, if any.
+    """Yield the checks of codes among contexts, of contexts that say nothing or all, if any.
 
     Constant contexts, and values that are held, are told in notes: nothing is wrong with the
     first, and the others count as far as is plausible.
@@ -60,6 +62,9 @@ def context_findings(log: LoggedData, held: Held) -> Iterator[Check | str]:
     silent = [name for name in silent if name not in constant]
     if silent:
         yield rules.silent_contexts(silent, len(log.names))
+    copies = [name for name, column, sd in columns if sd and ranks_with(column, log.outcome)]
+    if copies:
+        yield rules.copied_outcomes(copies)
     if constant:
         yield f"Contexts with one value in all rows explain nothing: {', '.join(constant)}."
     yield from _held_values(log, held)
@@ -80,6 +85,20 @@ def _held_values(log: LoggedData, held: Held) -> Iterator[str]:
 def codes(held: Held, names: tuple[str, ...]) -> list[Coded]:
     """Return the codes in named columns; 0 is left out, which is an amount as well."""
     return [Coded(names[c.column], c.value, c.rows) for c in held.codes if c.value]
+
+
+def ranks_with(column: Array, outcome: Array) -> bool:
+    """Whether a column (n,) puts rows in the order of the outcome (n,), or in the opposite one."""
+    some = slice(None, None, max(1, len(column) // RANKED))
+    a, b = centered_ranks(column[some]), centered_ranks(outcome[some])
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return size > 0.0 and abs(float(a @ b)) > rules.SAME_ORDER * size
+
+
+def centered_ranks(values: Array) -> Array:
+    """Return the ranks of values (n,) less their mean; equal values share the mean of theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - count / 2.0)[place] - len(values) / 2.0)
 
 
 def spread_by_many(column: Array) -> bool:

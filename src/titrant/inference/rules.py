@@ -92,6 +92,9 @@ STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
 SPREAD_LEFT = 0.1
 """A context most of whose variance is that of a few rows says next to nothing of the others."""
 
+SAME_ORDER = 0.99
+"""A rank correlation with the outcome that no cause of it has, but a copy or a transform of it."""
+
 CONFOUNDING = frozenset(
     {
         "mean_weight",
@@ -102,6 +105,7 @@ CONFOUNDING = frozenset(
         "stabilized_weight",
         "coded_contexts",
         "silent_contexts",
+        "copied_outcomes",
         "stray_doses",
     }
 )
@@ -424,6 +428,19 @@ def silent_contexts(names: Sequence[str], of: int) -> Check:
         "vary by rounding only, or a few of them lie far from all others.",
         "Subtract a large offset, correct the values, or take logarithms; until then nothing is "
         "adjusted for it.",
+        Verdict.WARN,
+    )
+
+
+def copied_outcomes(names: Sequence[str]) -> Check:
+    """Return the check of contexts that are the outcome itself, or a transform of it."""
+    listed = ", ".join(map(repr, names))
+    return _check(
+        "copied_outcomes",
+        float(len(names)),
+        f"The order of the rows by {listed} is that of the outcome: a context that knows the "
+        "outcome hides what the dose does.",
+        "Leave it out of the contexts, unless it was known before the dose was given.",
         Verdict.WARN,
     )
 
