@@ -174,6 +174,11 @@ def test_ranks_worked_out():
     np.testing.assert_allclose(centered_ranks(values), rankdata(values) - 150.5, atol=1e-12)
 
 
+def test_a_handful_of_rows_may_agree_by_chance():
+    _, x, t, y = drawn(n=10)
+    assert "copied_outcomes" not in tt.check(tt.LoggedData(np.column_stack([x, y]), t, y)).names
+
+
 def test_a_yes_or_no_that_is_the_outcome_is_named():
     rng, x, t, _ = drawn()
     bought = (rng.random(N) < 0.4) * 1.0

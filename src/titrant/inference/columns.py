@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FAR = 5.0
 """Robust sds from the median beyond which a value is one of the few that may dominate."""
 FEW = 0.05
-RANKED = 2_500
-"""Rows by which ranks are compared: a copy shows in a few, and ranking takes time."""
+FEWEST_RANKED, RANKED = 20, 2_500
+"""Rows by which ranks are compared: a handful agree by chance, and ranking many takes time."""
 
 
 class Coded(NamedTuple):
@@ -89,6 +89,8 @@ def codes(held: Held, names: tuple[str, ...]) -> list[Coded]:
 
 def ranks_with(column: Array, outcome: Array) -> bool:
     """Whether a column (n,) puts rows in the order of the outcome (n,), or in the opposite one."""
+    if len(column) < FEWEST_RANKED:
+        return False
     some = slice(None, None, max(1, len(column) // RANKED))
     a, b = centered_ranks(column[some]), centered_ranks(outcome[some])
     size = float(np.sqrt((a @ a) * (b @ b)))
