@@ -74,8 +74,8 @@ CLOSING = """\
   report](../how-to/read-the-trust-report.md) tells what to do.
 - **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
   it in 1,000 rows, and no check sees it. The rows marked *radial* are of this kind, a mild and a
-  hard one. Nor are waves along a slanted line through several contexts, or rings in two: a kernel
-  method can follow some of these in 2,000 rows, the default models do not, and no check tells.
+  hard one. Nor are waves along a slanted line through several contexts, or rings in two:
+  the default models do not follow these, though others can, and no check tells.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
   Smoothing rounds it off, and among 1,000 rows with ordinary noise the bandwidth path and lines
   from either side do not always tell it from a gentle one. Where they do, the interval is wider.
