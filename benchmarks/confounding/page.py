@@ -53,6 +53,7 @@ HEADS = {
     "held out": "## Designs written before the default was first frozen, seen since",
     "fresh": "## Designs written before the models and checks changed again, seen since",
     "attacked": "## Kinds that a reviewer broke; looked at while they were mended",
+    "seen since": "## Designs written when the first of these were mended, seen since",
     "newest": "## Designs written after that, not seen while anything was chosen",
     "jumps": "## Kinks and jumps in the dose",
     "calibration": "## The designs of the calibration page, their propensities estimated",

@@ -101,7 +101,8 @@ def test_rows_are_extended_by_a_forest_that_has_not_seen_their_fold():
     forests = FoldForests(SMALL)
     learned = forests.fit_extend(x, t, y)
     extended = forests.extend(fold, x)
-    assert extended.shape == (300, 6)
+    assert forests.extra_ == 4
+    assert extended.shape == (300, 4 + 4)
     np.testing.assert_array_equal(extended[:, :4], x)
     for k in range(5):
         np.testing.assert_array_equal(learned[k][:, :4], x[fold != k])
@@ -122,7 +123,7 @@ def test_rows_far_down_a_log_and_vector_doses():
     again = FoldForests(SMALL, seed=1).fit_extend(x, doses, y, numbers=numbers)
     for a, b in zip(learned, again, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert forests.extend(fold_of(1003, 100, 5, 1), x).shape == (100, 4 + 3)
+    assert forests.extend(fold_of(1003, 100, 5, 1), x).shape == (100, 4 + 6)
     with pytest.raises(InvalidArgument, match="between 0 and 4"):
         forests.extend(np.full(100, 5), x)
     with pytest.raises(DataError, match="needs at least 10 rows"):
@@ -168,7 +169,9 @@ def test_rich_models_of_few_rows(n, p):
     y = t**2 + 0.1 * rng.normal(size=n)
     forests = FoldForests(SMALL)
     learned = forests.fit_extend(x, t, y)
-    model = CrossFit(Stack(smooth_library(extra=2), folds=3)).fit(x, t, y, extended=learned)
+    model = CrossFit(Stack(smooth_library(extra=forests.extra_), folds=3)).fit(
+        x, t, y, extended=learned
+    )
     fold = fold_of(0, n, 5, 0)
     predicted = model.predict(fold, forests.extend(fold, x), t)
     assert np.all((predicted >= y.min()) & (predicted <= y.max()))
@@ -202,6 +205,6 @@ def test_forests_of_folds_alone():
     with pytest.raises(NotFittedError):
         forests.extend(np.zeros(60, dtype=int), x)
     forests.fit_extend(x.tolist(), t.tolist(), y.tolist())
-    assert forests.extend(np.empty(0, dtype=int), x[:0]).shape == (0, 4 + 2)
+    assert forests.extend(np.empty(0, dtype=int), x[:0]).shape == (0, 4 + 4)
     with pytest.raises(DataError, match="the fold of each of 60 rows"):
         forests.extend(np.zeros(59, dtype=int), x)

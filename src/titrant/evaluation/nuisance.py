@@ -377,13 +377,13 @@ def fitted_models(
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
-    x, t, y, d = contexts(rows), rows.treatment, rows.outcome, rows.dimension
+    x, t, y = contexts(rows), rows.treatment, rows.outcome
     place: dict[str, Any] = {"first_row": rows.first_row, "numbers": numbers}
     forests = FoldForests(folds=folds, seed=seed)
     extended = forests.fit_extend(x, t, y, **place)
     outcome: CrossFit | None
     if default_r:
-        stack = Stack(smooth_library(extra=1 + d), seed=seed)
+        stack = Stack(smooth_library(extra=forests.extra_), seed=seed)
         crossfit = CrossFit(stack, folds=folds, seed=seed)
         outcome = crossfit.fit(x, t, y, extended=extended, **place)
     else:
@@ -395,7 +395,7 @@ def fitted_models(
     from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
 
     fold = forests.fold(rows.first_row, len(rows), numbers)
-    members = CrossPropensity(smooth_members(1 + d, seed=seed), folds=folds, seed=seed)
+    members = CrossPropensity(smooth_members(forests.extra_, seed=seed), folds=folds, seed=seed)
     held_out = forests.extend(fold, x)
     fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
     return Models(fitted, outcome, forests, len(rows))

@@ -5,6 +5,7 @@ from titrant.outcome.bounded import Bounded
 from titrant.outcome.context import ContextFeatures, ContextsOnly
 from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
+from titrant.outcome.landmarks import Landmarks
 from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
 from titrant.outcome.smooth import SmoothContext
 from titrant.outcome.stack import Stack, library, ridge_pair, smooth_library
@@ -34,6 +35,7 @@ __all__ = [
     "DoseTable",
     "FoldForests",
     "Forest",
+    "Landmarks",
     "OfRegressor",
     "OutcomeModel",
     "Quadratic",

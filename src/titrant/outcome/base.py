@@ -193,3 +193,38 @@ def as_outcome_model(model: OutcomeModel | Regressor) -> OutcomeModel:
             "predicts the probability."
         )
     return OfRegressor(model)
+
+
+def learned_from(X: ArrayLike, targets: ArrayLike, owner: str) -> tuple[Array, Array]:
+    """Return contexts (n, p) and targets (n, m), finite and of equal length."""
+    x, u = np.asarray(X, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    if x.ndim != 2 or u.ndim not in {1, 2} or len(x) != len(u) or not len(x):  # noqa: PLR2004
+        raise DataError(
+            f"`{owner}` needs contexts (n, p) and targets (n,) or (n, m) of at least one row; got "
+            f"arrays of shapes {x.shape} and {u.shape}."
+        )
+    u = u.reshape(len(u), -1)
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(u).all(axis=1)
+    if not finite.all():
+        raise DataError(
+            f"`{owner}` cannot learn from {np.sum(~finite):,} of {len(x):,} rows that hold NaN or "
+            "infinity. Drop or impute them."
+        )
+    return x, u
+
+
+def asked_about(X: ArrayLike, p: int, owner: str) -> Array:
+    """Return contexts (n, p), finite, of as many columns as were learned from."""
+    x = np.asarray(X, dtype=np.float64)
+    if x.ndim != 2 or x.shape[1] != p:  # noqa: PLR2004
+        raise DataError(
+            f"`{owner}` learned from contexts of {p} columns; got an array of shape {x.shape}. "
+            "Give the same columns."
+        )
+    bad = int(np.count_nonzero(~np.isfinite(x).all(axis=1)))
+    if bad:
+        raise DataError(
+            f"`{owner}` cannot be asked about {bad:,} of {len(x):,} rows that hold NaN or "
+            "infinity. Drop or impute them."
+        )
+    return x

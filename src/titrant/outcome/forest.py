@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import training
+from titrant.outcome.base import asked_about, learned_from, training
 from titrant.outcome.context import RepeatedValues
 from titrant.outcome.crossfit import Folded, Folds, need_rows
+from titrant.outcome.landmarks import Landmarks
 from titrant.outcome.standard import Standard, grained
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class Forest(BaseEstimator):
     leaf : the fewest rows in a leaf.
     rows : the most rows drawn for a tree (with replacement).
     seed : draws the rows of each tree and, with many contexts, the columns of each split.
+
+    Fitted: `trees_`, `repeated_`, `importance_` (k,), the share of each context (in its units) in
+    what splits explain.
     """
 
     def __init__(
@@ -58,7 +62,7 @@ class Forest(BaseEstimator):
     def fit_out_of_bag(self, X: ArrayLike, targets: ArrayLike) -> Array:
         """Learn as `fit` does; return for each row what the trees grown without it say (n, m)."""
         self._check()
-        contexts, aims = learned_from(X, targets)
+        contexts, aims = learned_from(X, targets, "Forest")
         self.n_features_in_, self.n_targets_ = contexts.shape[1], aims.shape[1]
         self.context_ = Standard.of_contexts(contexts)
         x, u = self._columns(contexts), grained(Standard.of(aims)(aims))
@@ -77,6 +81,7 @@ class Forest(BaseEstimator):
                 total[out] += _values(tree, x[out])
                 voters[out] += 1.0
                 self.trees_.append(tree)
+        self.importance_ = np.mean([tree.feature_importances_ for tree in self.trees_], axis=0)
         # A row that every tree has seen (there are very few rows) gets the mean, which is 0.
         out_of_bag = total / np.maximum(voters, 1.0)[:, None]
         left = u - out_of_bag
@@ -119,52 +124,19 @@ class Forest(BaseEstimator):
         return tree.fit(x[rows], u[rows], drawn[rows].astype(np.float64), check_input=False)
 
 
-def learned_from(X: ArrayLike, targets: ArrayLike) -> tuple[Array, Array]:
-    """Return contexts (n, p) and targets (n, m), finite and of equal length."""
-    x, u = np.asarray(X, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    if x.ndim != 2 or u.ndim not in {1, 2} or len(x) != len(u) or not len(x):  # noqa: PLR2004
-        raise DataError(
-            "`Forest` needs contexts (n, p) and targets (n,) or (n, m) of at least one row; got "
-            f"arrays of shapes {x.shape} and {u.shape}."
-        )
-    u = u.reshape(len(u), -1)
-    finite = np.isfinite(x).all(axis=1) & np.isfinite(u).all(axis=1)
-    if not finite.all():
-        raise DataError(
-            f"`Forest` cannot learn from {np.sum(~finite):,} of {len(x):,} rows that hold NaN or "
-            "infinity. Drop or impute them."
-        )
-    return x, u
-
-
-def asked_about(X: ArrayLike, p: int, owner: str) -> Array:
-    """Return contexts (n, p), finite, of as many columns as were learned from."""
-    x = np.asarray(X, dtype=np.float64)
-    if x.ndim != 2 or x.shape[1] != p:  # noqa: PLR2004
-        raise DataError(
-            f"`{owner}` learned from contexts of {p} columns; got an array of shape {x.shape}. "
-            "Give the same columns."
-        )
-    bad = int(np.count_nonzero(~np.isfinite(x).all(axis=1)))
-    if bad:
-        raise DataError(
-            f"`{owner}` cannot be asked about {bad:,} of {len(x):,} rows that hold NaN or "
-            "infinity. Drop or impute them."
-        )
-    return x
-
-
 def _values(tree: DecisionTreeRegressor, x: NDArray[np.float32]) -> Array:
     """Return what a tree says of each row (n, m)."""
     return np.asarray(tree.tree_.value[tree.tree_.apply(x), :, 0])
 
 
 class FoldForests(Folded, BaseEstimator):
-    """A forest for each fold, and contexts extended by what it says of each row.
+    """A forest and landmarks for each fold, and contexts extended by what they say of each row.
 
-    The extended context is (x, m̂(x), ê(x)), the last with one column a dose. A model of a fold
-    learns from the out-of-bag predictions of that fold's forest, and is asked with the predictions
-    of the same forest, which has seen no row of the fold: one forest serves both nuisances.
+    The extended context is (x, m̂(x), ê(x), m̃(x), ẽ(x)): outcome and dose as the forest predicts
+    them, then as `Landmarks` do, scaled by what mattered to the forest; ê and ẽ have one column a
+    dose. A model of a fold learns from predictions that lack the row (out of bag, or out of an
+    inner fold), and is asked with those of the same forest and landmarks, which have seen no row of
+    the fold: they serve both nuisances.
 
     Parameters
     ----------
@@ -193,7 +165,7 @@ class FoldForests(Folded, BaseEstimator):
     ) -> list[Array]:
         """Fit on X (n, p), doses t (n,) or (n, d), outcomes y (n,); extend the training contexts.
 
-        Returns, for each fold, the extended contexts (n_k, p + 1 + d) of the rows outside it, in
+        Returns, for each fold, the extended contexts (n_k, p + `extra_`) of the rows outside it, in
         their order. `first_row` and `numbers` are those of `CrossFit.fit`.
         """
         _check.count(self.folds, "folds", "FoldForests", at_least=2)
@@ -202,16 +174,21 @@ class FoldForests(Folded, BaseEstimator):
         need_rows(len(x), self.folds, "FoldForests")
         fold = self.fold(first_row, len(x), numbers)
         targets = np.column_stack([outcome, doses])
+        self.extra_ = 2 * targets.shape[1]
         forest = Forest(seed=self.seed) if self.forest is None else self.forest
         self.forests_: tuple[Forest, ...] = tuple(clone(forest) for _ in range(self.folds))
+        self.landmarks_ = tuple(Landmarks(seed=self.seed) for _ in range(self.folds))
         extended = []
-        for k, own in enumerate(self.forests_):
+        for k, (trees, near) in enumerate(zip(self.forests_, self.landmarks_, strict=True)):
             rows = fold != k
-            extended.append(np.hstack([x[rows], own.fit_out_of_bag(x[rows], targets[rows])]))
+            own, aims = x[rows], targets[rows]
+            out_of_bag = trees.fit_out_of_bag(own, aims)
+            smooth = near.fit_out_of_fold(own, aims, trees.importance_)
+            extended.append(np.hstack([own, out_of_bag, smooth]))
         return extended
 
     def extend(self, fold: Folds, X: ArrayLike) -> Array:
-        """Return the extended contexts (n, p + 1 + d), each row by the forest of its fold."""
+        """Return the extended contexts (n, p + `extra_`), each row by the models of its fold."""
         check_is_fitted(self)
         x, fold = asked_about(X, self.forests_[0].n_features_in_, "FoldForests"), np.asarray(fold)
         if fold.shape != (len(x),):
@@ -222,8 +199,9 @@ class FoldForests(Folded, BaseEstimator):
         parts = [(k, np.flatnonzero(fold == k)) for k in range(self.folds)]
         if sum(len(rows) for _, rows in parts) < len(fold):
             raise _check.invalid("fold", "FoldForests", f"between 0 and {self.folds - 1}", fold)
-        extra = np.empty((len(x), self.forests_[0].n_targets_))
+        extra = np.empty((len(x), self.extra_))
         for k, rows in parts:
             if len(rows):
-                extra[rows] = self.forests_[k].predict(x[rows])
+                said = [m[k].predict(x[rows]) for m in (self.forests_, self.landmarks_)]
+                extra[rows] = np.hstack(said)
         return np.hstack([x, extra])

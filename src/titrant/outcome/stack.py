@@ -178,9 +178,8 @@ def library(dimension: int = 1, *, seed: int = 0) -> dict[str, OutcomeModel]:
 def smooth_library(*, extra: int = 0) -> dict[str, OutcomeModel]:
     """Return ridge models that follow contexts which act nonlinearly, by name.
 
-    The last `extra` columns of the contexts are those that `FoldForests` appends, 1 + d for d
-    doses; a fourth model sees them. All are smooth in the dose: the bandwidth and the interval are
-    calibrated on that.
+    The last `extra` columns of the contexts are those that `FoldForests` appends; a fourth model
+    sees them. All are smooth in the dose: the bandwidth and the interval are calibrated on that.
     """
     smooth = Bounded(RidgeModel(SmoothContext()), margin=MARGIN)
     plain = {**ridge_pair(margin=MARGIN), "smooth": smooth}
