@@ -37,8 +37,6 @@ class Tally:
     """Σ|w|."""
     squares: Array
     """Σw²."""
-    fourths: Array
-    """Σw⁴."""
     count: Array
     """Rows with w ≠ 0."""
     largest: Array
@@ -50,13 +48,11 @@ class Tally:
         # Most rows are far from the policy's dose: the others are taken out once.
         carried = [column[column != 0.0] for column in w.T]
         sizes = [np.abs(some) for some in carried]
-        squares = [some * some for some in carried]
         return cls(
             n=len(w),
             total=_each(np.sum, carried),
             absolute=_each(np.sum, sizes),
-            squares=_each(np.sum, squares),
-            fourths=_each(np.vdot, squares, squares),
+            squares=_each(np.vdot, carried, carried),
             count=_each(len, carried),
             largest=np.stack([_largest(some, len(w)) for some in sizes]),
         )
@@ -68,7 +64,6 @@ class Tally:
             total=self.total + other.total,
             absolute=self.absolute + other.absolute,
             squares=self.squares + other.squares,
-            fourths=self.fourths + other.fourths,
             count=self.count + other.count,
             largest=np.stack(
                 [
@@ -85,8 +80,8 @@ class Tally:
 
     @property
     def degrees_of_freedom(self) -> Array:
-        """ν = (Σw²)²/Σw⁴ − 1 (m,), at least 1: what a t quantile needs."""
-        return np.maximum(_ratio(self.squares**2, self.fourths) - 1.0, 1.0)
+        """ν = ESS − 1 (m,), at least 1: what a t quantile needs."""
+        return np.maximum(self.ess - 1.0, 1.0)
 
     @property
     def purity(self) -> Array:
