@@ -10,6 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, named_columns
+from titrant.data.masses import checked_atoms
 from titrant.data.validate import Parts, frozen
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.data.masses import Atoms
     from titrant.data.texts import Texts
     from titrant.data.validate import Bounds, Labels
 
@@ -45,12 +47,15 @@ class LoggedData:
         None, a number, one number per row (n,), or for a dose in R^d d numbers or (n, d)
     names : p names of the context columns; unless given, those of the table, or x0, x1, … for an
         array. A policy that knows its features finds its columns by these names
+    atoms : doses that many rows have exactly, such as 0 or list prices, where the dose has a
+        probability and not a density; unless given they are looked for, and () says there are none
 
     Attributes
     ----------
     context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
-    texts (what the columns hold of which a batch of files made indicators; else empty)
+    texts (what the columns hold of which a batch of files made indicators; else empty), atoms (as
+    given)
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -64,6 +69,7 @@ class LoggedData:
     bounded: bool
     first_row: int
     texts: tuple[Texts, ...]
+    atoms: tuple[float, ...] | None
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -76,6 +82,7 @@ class LoggedData:
         *,
         bounds: Bounds = None,
         names: Sequence[str] | None = None,
+        atoms: Atoms = None,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
         x, own = named_columns(context, names)
@@ -86,7 +93,8 @@ class LoggedData:
             propensity=None if propensity is None else validate.vector(propensity, "propensity"),
         )
         columns = validate.context_names(own, parts.context.shape[1])
-        _fill_checked(self, parts, columns, bounds, validate.array_labels(parts, columns))
+        labels = validate.array_labels(parts, columns)
+        _fill_checked(self, parts, columns, bounds, labels, atoms)
 
     @classmethod
     def from_frame(
@@ -98,11 +106,13 @@ class LoggedData:
         context: str | Iterable[str],
         propensity: str | None = None,
         bounds: Bounds = None,
+        atoms: Atoms = None,
     ) -> LoggedData:
         """Return the log held in named columns of a table.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
-        dict of columns; only the named columns are read.
+        dict of columns; only the named columns are read. `bounds` and `atoms` are those of the
+        class.
 
         >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, 56]}
         >>> LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
@@ -115,7 +125,7 @@ class LoggedData:
         )
         parts, labels = frames.read(frame, columns)
         log = object.__new__(cls)
-        _fill_checked(log, parts, columns.features, bounds, labels)
+        _fill_checked(log, parts, columns.features, bounds, labels, atoms)
         return log
 
     def __len__(self) -> int:
@@ -178,7 +188,7 @@ class LoggedData:
 
     def numbered(self, first_row: int) -> LoggedData:
         """Return the same rows as those of a larger log that begin at row ``first_row``."""
-        return _assembled(self._parts, self.names, self._limits, first_row)
+        return _assembled(self._parts, self.names, self._limits, first_row, atoms=self.atoms)
 
     def with_propensity(self, propensity: ArrayLike | None) -> LoggedData:
         """Return the same rows with another propensity (n,), or with none."""
@@ -187,23 +197,28 @@ class LoggedData:
             validate.check_lengths({"outcome": len(self), "propensity": len(q)})
             validate.check_finite({"propensity": q})
             validate.check_propensity(q, "propensity")
-        return _assembled(
-            replace(self._parts, propensity=q), self.names, self._limits, self.first_row
-        )
+        parts = replace(self._parts, propensity=q)
+        return _assembled(parts, self.names, self._limits, self.first_row, atoms=self.atoms)
 
     def with_outcome(self, outcome: ArrayLike) -> LoggedData:
         """Return the same rows with another outcome (n,)."""
         y = validate.vector(outcome, "outcome")
         validate.check_lengths({"treatment": len(self), "outcome": len(y)})
         validate.check_finite({"outcome": y})
-        return _assembled(replace(self._parts, outcome=y), self.names, self._limits, self.first_row)
+        parts = replace(self._parts, outcome=y)
+        return _assembled(parts, self.names, self._limits, self.first_row, atoms=self.atoms)
 
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
         limits = validate.bound_arrays(bounds, len(self), self.dimension)
         labels = validate.array_labels(self._parts, self.names)
         validate.check_within(self.doses, *limits, labels.treatment)
-        return _assembled(self._parts, self.names, limits, self.first_row)
+        return _assembled(self._parts, self.names, limits, self.first_row, atoms=self.atoms)
+
+    def with_atoms(self, atoms: Atoms) -> LoggedData:
+        """Return the same rows with other point masses; None to look for them, () for none."""
+        own = checked_atoms(atoms, self.dimension, "LoggedData.with_atoms")
+        return _assembled(self._parts, self.names, self._limits, self.first_row, atoms=own)
 
     def to_columns(
         self,
@@ -237,7 +252,8 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        return _assembled, (self._parts, self.names, self._limits, self.first_row, self.texts)
+        where = self.first_row, self.texts, self.atoms
+        return _assembled, (self._parts, self.names, self._limits, *where)
 
     @property
     def _parts(self) -> Parts:
@@ -255,7 +271,8 @@ class LoggedData:
     def _cut(self, take: Callable[[Array], Array], first_row: int) -> LoggedData:
         lower = self._lower if len(self._lower) == 1 else take(self._lower)
         upper = self._upper if len(self._upper) == 1 else take(self._upper)
-        return _assembled(self._parts.each(take), self.names, (lower, upper), first_row)
+        limits = lower, upper
+        return _assembled(self._parts.each(take), self.names, limits, first_row, atoms=self.atoms)
 
 
 def checked_batch(
@@ -293,11 +310,16 @@ def joined(logs: Sequence[LoggedData]) -> LoggedData:
         outcome=np.concatenate([log.outcome for log in logs]),
         propensity=np.concatenate(q) if q else None,
     )
-    return _assembled(parts, logs[0].names, limits, 0)
+    return _assembled(parts, logs[0].names, limits, 0, atoms=logs[0].atoms)
 
 
 def _fill_checked(
-    log: LoggedData, parts: Parts, names: tuple[str, ...], bounds: Bounds, labels: Labels
+    log: LoggedData,
+    parts: Parts,
+    names: tuple[str, ...],
+    bounds: Bounds,
+    labels: Labels,
+    atoms: Atoms,
 ) -> None:
     """Check the parts by themselves and against each other, then store them."""
     validate.check_lengths(parts.lengths)
@@ -311,7 +333,8 @@ def _fill_checked(
         validate.check_propensity(parts.propensity, labels.propensity)
     limits = validate.bound_arrays(bounds, *parts.doses.shape)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    _fill(log, parts, names, limits, 0)
+    own = checked_atoms(atoms, parts.doses.shape[1], "LoggedData")
+    _fill(log, parts, names, limits, 0, atoms=own)
 
 
 def _assembled(
@@ -320,10 +343,11 @@ def _assembled(
     limits: tuple[Array, Array],
     first_row: int,
     texts: tuple[Texts, ...] = (),
+    atoms: tuple[float, ...] | None = None,
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
-    _fill(log, parts, names, limits, first_row, texts=texts)
+    _fill(log, parts, names, limits, first_row, texts=texts, atoms=atoms)
     return log
 
 
@@ -335,6 +359,7 @@ def _fill(
     first_row: int,
     *,
     texts: tuple[Texts, ...] = (),
+    atoms: tuple[float, ...] | None = None,
 ) -> None:
     store = object.__setattr__  # the class is frozen
     kept = parts.each(frozen)
@@ -344,6 +369,7 @@ def _fill(
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)
     store(log, "texts", texts)
+    store(log, "atoms", atoms)
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))
 

@@ -14,6 +14,7 @@ from titrant import _check
 from titrant.data import encode, frames, validate
 from titrant.data.columns import Columns, missing_column
 from titrant.data.logged import LoggedData, checked_batch
+from titrant.data.masses import checked_atoms
 from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.phrases import reading_as
 from titrant.data.source import SAMPLE, TableSource
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from titrant._types import Array
+    from titrant.data.masses import Atoms
     from titrant.data.validate import Bounds
 
     AnyPath = str | os.PathLike[str]
@@ -94,6 +96,7 @@ def scan_parquet(
     columns: Columns,
     *,
     bounds: Bounds = None,
+    atoms: Atoms = None,
     sample_rows: int = SAMPLE,
     partition_rows: int = PARTITION,
 ) -> ParquetSource:
@@ -111,6 +114,7 @@ def scan_parquet(
         value ``male`` of a text column ``sex``; all values of the column but one need an indicator
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
         number, or d numbers; the same in all rows
+    atoms : as those of `LoggedData`: point masses of the doses; looked for unless given
     sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
         be fitted by adding up over rows
     partition_rows : the least size of a part of a file that is worked on by itself
@@ -125,6 +129,7 @@ def scan_parquet(
     if not isinstance(columns, Columns):
         raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
     limits = validate.bound_arrays(bounds, 1, len(columns.doses))
+    masses = checked_atoms(atoms, len(columns.doses), owner)
     paths = _paths(path)
     footers = [_footer(one, columns) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
@@ -135,7 +140,7 @@ def scan_parquet(
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
         partitions += _partitions(footer, columns, limits, first, least)
     place = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
-    source = ParquetSource(columns, limits, tuple(partitions), sample, place)
+    source = ParquetSource(columns, limits, tuple(partitions), sample, place, atoms=masses)
     validate.check_rows(len(source))
     return source
 

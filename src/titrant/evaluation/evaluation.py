@@ -23,8 +23,10 @@ from titrant.estimators import (
     SmoothedEstimator,
 )
 from titrant.estimators.discretized import few_levels
+from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
+from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.schedule import served
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import Search, Statistics
+    from titrant.evaluation.masses import AskedMasses
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -167,7 +170,8 @@ class Evaluation:
         engine = as_engine(executor, log)
         survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
-        nuisances = Nuisances.of(log, chosen, propensity, survey)
+        masses = survey.masses if knows_point_masses(chosen) else None
+        nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
         return cls(log, tuple(policies), rules, chosen, nuisances, survey, engine)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
@@ -239,6 +243,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
+            masses=self.nuisances.masses is not None,
         )
 
     def sampled_rows(self, i: int) -> Rows:
@@ -277,7 +282,7 @@ class Evaluation:
         All policies choose together, so that their number does not multiply the passes.
         """
         which = list(range(len(self.policies)) if policies is None else policies)
-        smoothed = [i for i in which if isinstance(self._estimator(i), SmoothedEstimator)]
+        smoothed = [i for i in which if self._smoothed(i)]
         selector = self._selector(bandwidth)
         searches = [self._select(selector, i) for i in smoothed]
         found = dict(zip(smoothed, served(searches, self.over_rows), strict=True))
@@ -302,7 +307,10 @@ class Evaluation:
         estimator = self._estimator(i)
         if not isinstance(estimator, SmoothedEstimator):
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
-        found = yield from selector.search(self.problem(i, estimator))
+        problem = self.problem(i, estimator)
+        if self.asked_masses is not None:
+            problem = problem.of_smoothed(self.asked_masses[i].smoothed)
+        found = yield from selector.search(problem)
         if not isinstance(found, Bandwidth):
             raise InvalidArgument(
                 f"A bandwidth selector must return a `Bandwidth(h=…, selector=…, reason=…)`; got "
@@ -320,7 +328,24 @@ class Evaluation:
     def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
         """Return the question how good policy i is."""
         h, kink = (1.0, 0.0) if bandwidth is None else (bandwidth.h, bandwidth.kink)
-        return Question(self._estimator(i), i, Scale.of(h, self.source.dimension), kink)
+        estimator, scale = self._estimator(i), Scale.of(h, self.source.dimension)
+        exact = isinstance(estimator, SmoothedEstimator) and not self._smoothed(i)
+        return Question(estimator, i, scale, kink, exact=exact)
+
+    def _smoothed(self, i: int) -> bool:
+        """Whether a bandwidth has a say in the value of policy i."""
+        if not isinstance(self._estimator(i), SmoothedEstimator):
+            return False
+        return self.asked_masses is None or self.asked_masses[i].elsewhere > 0
+
+    @cached_property
+    def asked_masses(self) -> tuple[AskedMasses, ...] | None:
+        """At which point masses each policy's doses are, in one pass; None if there are none."""
+        masses = self.nuisances.masses
+        if masses is None or not self.estimator.uses_propensity:
+            return None
+        spread = self.nuisances.unit
+        return self.over_rows(partial(asked_of_masses, masses, spread)).parts
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
@@ -352,6 +377,8 @@ class Evaluation:
         searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
         inference, reports = _without_refusals(served(searches, self.over_rows))
         models = self._second_opinions(point).findings()
+        for one, i in zip(models, bandwidths, strict=True):
+            one.extend(self._mass_findings(i))
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         estimates = [
@@ -389,7 +416,7 @@ class Evaluation:
             ),
             floor=self.nuisances.floor,
             floor_share=floor_share,
-            bounded=self.source.bounded,
+            bounded=self._bounded,
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
             outcomes=tuple(outcome_findings(survey.looked_at)),
@@ -399,6 +426,16 @@ class Evaluation:
             if isinstance(self.estimator, Discretized)
             else None,
         )
+
+    def _mass_findings(self, i: int) -> list[Check | str]:
+        """Return what is found about policy i because the doses have point masses."""
+        masses, found = self.survey.masses, self._estimator(i).uses_propensity
+        if masses is None or not found:
+            return []
+        if self.asked_masses is None:
+            name = type(self.estimator).__name__
+            return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
+        return list(mass_findings(masses, self.asked_masses[i]))
 
     @cached_property
     def _ranks(self) -> tuple[Check | str, ...]:
@@ -423,6 +460,13 @@ class Evaluation:
             **self._sampled(estimator),
         }
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether kernels meet a bound: one of the log's, or a point mass at the end of doses."""
+        masses = self.nuisances.masses
+        ends = () if masses is None else (masses.low, masses.high)
+        return self.source.bounded or any(map(np.isfinite, ends))
+
     @cached_property
     def _outcome_name(self) -> str | None:
         outcome = self.nuisances.outcome
@@ -444,6 +488,11 @@ class Evaluation:
         return {"models_fitted_on": rows, "sample_seed": SEED}
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
+        if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):
+            return (
+                f"No logged dose is the point mass that policy {self.names[i]!r} gives in any of "
+                f"{self.nuisances.n:,} rows. Ask about a dose that such rows were given."
+            )
         if bandwidth is None:
             return (
                 f"No logged dose falls in the bin of the dose of policy {self.names[i]!r} in any "

@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.masses import PointMasses
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
-    from titrant.evaluation.survey import Sums, Survey
+    from titrant.evaluation.survey import Sample, Sums, Survey
     from titrant.outcome import CrossFit, FoldForests
     from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
-    from titrant.propensity import CrossPropensity, PropensityModel, Truncated
+    from titrant.propensity import CrossMasses, CrossPropensity, PropensityModel, Truncated
     from titrant.propensity.gaussian import LinearSums
+    from titrant.propensity.masses import ScalarLaws
 
 
 FEWEST_TO_FOLLOW = 50
@@ -64,7 +66,7 @@ class Prepared:
     """The contexts as the outcome model sees them: those of the log, or extended by a forest."""
     outcome: Curves | None
     """t ↦ r̂(t, x), by which r̂ at the doses of any policy is found."""
-    law: Truncated | None
+    law: ScalarLaws | None
     """The law of the dose in each row, where it is modeled."""
 
 
@@ -85,6 +87,10 @@ class Nuisances:
     """What extends the contexts that default models see; one forest a fold serves both."""
     fitted_on: int | None = None
     """Rows that default models were fitted on."""
+    masses: PointMasses | None = None
+    """Doses that many rows have exactly: there the dose has a probability, not a density."""
+    probabilities: CrossMasses | None = None
+    """The model of these probabilities, where they are not known or the propensity's own."""
 
     @classmethod
     def of(
@@ -93,8 +99,12 @@ class Nuisances:
         estimator: Estimator,
         propensity: PropensityModel | None,
         survey: Survey | None = None,
+        masses: PointMasses | None = None,
     ) -> Nuisances:
-        """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made."""
+        """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made.
+
+        Without ``masses`` the dose is taken to have a density everywhere.
+        """
         refuse_crossed(propensity)
         known = survey_of(log, Engine(pin=False)) if survey is None else survey
         check_work(
@@ -102,8 +112,8 @@ class Nuisances:
             outcome=takes_default_outcome(estimator),
             propensity=takes_default_propensity(log, estimator, propensity),
         )
-        models = fitted_models(log, estimator, propensity, known)
-        return cls(
+        models = fitted_models(log, estimator, propensity, known, masses)
+        made = cls(
             n=known.n,
             center=known.center,
             spread=known.spread,
@@ -112,7 +122,12 @@ class Nuisances:
             outcome=models.outcome,
             forests=models.forests,
             fitted_on=models.fitted_on,
+            masses=masses,
+            probabilities=models.probabilities,
         )
+        if masses is not None and estimator.uses_propensity and made.known:
+            check_known_masses(made, masses, known.sample.thinned(MOST_TO_FIT))
+        return made
 
     def prepare(
         self, log: LoggedData, numbers: NDArray[np.int64] | None = None, *, by: int | None = None
@@ -132,7 +147,7 @@ class Nuisances:
         outcome = self._outcome(seen, fold)
         return Prepared(
             log=log,
-            q=self._floored(log.propensity if law is None else self._checked(law, log.doses)),
+            q=self._floored(self._column(log) if law is None else self._checked(law, log.doses)),
             r_logged=None if outcome is None else outcome(log.doses),
             fold=fold,
             seen=seen,
@@ -146,7 +161,7 @@ class Nuisances:
         r_logged = None if outcome is None else outcome(prepared.log.doses)
         return replace(prepared, r_logged=r_logged, outcome=outcome)
 
-    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Truncated:
+    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> ScalarLaws:
         """Return the law of the dose in each row of a block, by models that have not seen it."""
         fold = self._fold(log, numbers)
         law = self._law(log, fold, self._extended(log, fold))
@@ -158,7 +173,7 @@ class Nuisances:
         """Return the block as an estimator sees it under ``policy``."""
         log, law = prepared.log, prepared.law
         tau = self._doses(log, policy)
-        return Rows(
+        whole = Rows(
             tau=tau,
             t=log.doses,
             y=log.outcome,
@@ -174,6 +189,7 @@ class Nuisances:
             floor=self.floor,
             first_row=log.first_row,
         )
+        return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
 
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
         if is_exactly(policy, StatusQuo):
@@ -196,6 +212,18 @@ class Nuisances:
         return isinstance(self.propensity, CrossPropensity)
 
     @property
+    def known(self) -> bool:
+        """Whether the law of the doses is known, as a column or a function."""
+        from titrant.propensity import Known  # noqa: PLC0415
+
+        return self.propensity is None or isinstance(self.propensity, Known)
+
+    @property
+    def unit(self) -> float:
+        """What a probability is divided by to have the unit of a density: sd(T)."""
+        return float(np.prod(self.spread))
+
+    @property
     def _follows(self) -> bool:
         """Whether the outcome model is the default one, which sees extended contexts."""
         return self.outcome is not None and self.outcome.extended_
@@ -205,20 +233,61 @@ class Nuisances:
             return None
         return self.forests.extend(fold, contexts(log))
 
-    def _law(self, log: LoggedData, fold: Folds | None, extended: Array | None) -> Truncated | None:
-        model = self.propensity
-        if model is None:
+    def _law(
+        self, log: LoggedData, fold: Folds | None, extended: Array | None
+    ) -> ScalarLaws | None:
+        if self.propensity is None:
             return None
+        masses = self.masses
+        if masses is None:
+            return self._smooth_law(log, fold, extended)
+        from titrant.propensity.masses import (  # noqa: PLC0415
+            KnownMixedLaws,
+            MixedLaws,
+            interval_probabilities,
+        )
+
+        smooth = self._smooth_law(log, fold, extended, masses.low, masses.high)
+        if self.known:
+            return KnownMixedLaws(masses, smooth, self.unit)
+        latent = interval_probabilities(smooth, masses, len(log)) if masses.levels else None
+        if self.probabilities is None or fold is None or extended is None:
+            assert latent is not None  # noqa: S101  (else probabilities are fitted)
+            p = latent
+        else:
+            p = self.probabilities.probabilities(fold, extended, latent)
+        return MixedLaws(masses, p, None if masses.levels else smooth, self.unit)
+
+    def _smooth_law(
+        self,
+        log: LoggedData,
+        fold: Folds | None,
+        extended: Array | None,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Truncated:
+        """Return the law of the dose in each row, or of what is no point mass, within bounds."""
         from titrant.propensity import CrossPropensity, Known, Truncated  # noqa: PLC0415
 
-        # What is known holds within the bounds as it is.
-        bounded = log.bounded and not isinstance(model, Known)
-        bounds = (_scalar(log.lower), _scalar(log.upper)) if bounded else (-np.inf, np.inf)
+        model = self.propensity
+        assert model is not None  # noqa: S101  (asked by _law)
+        bounds: tuple[float | Array, float | Array] = (low, high)
+        if isinstance(model, Known):  # what is known holds within the bounds as it is
+            bounds = (-np.inf, np.inf)
+        elif log.bounded:
+            bounds = np.maximum(_scalar(log.lower), low), np.minimum(_scalar(log.upper), high)
         if isinstance(model, CrossPropensity) and fold is not None and extended is not None:
             return Truncated.of(model.on(fold), extended, *bounds)
         return Truncated.of(model, contexts(log), *bounds)
 
-    def _checked(self, law: Truncated, doses: Array) -> Array:
+    def _column(self, log: LoggedData) -> Array | None:
+        if log.propensity is None or self.masses is None:
+            return log.propensity
+        from titrant.propensity.masses import read_at_masses  # noqa: PLC0415
+
+        return read_at_masses(log.propensity, log.treatment, self.masses, self.unit)
+
+    def _checked(self, law: ScalarLaws, doses: Array) -> Array:
         """Return the density of the logged doses (n, d), checked, as models may be a user's own."""
         q = law.density(doses)
         check_density(q, len(doses), self.propensity)
@@ -355,21 +424,31 @@ class Models:
     outcome: CrossFit | None
     forests: FoldForests | None = None
     fitted_on: int | None = None
+    probabilities: CrossMasses | None = None
 
 
 def fitted_models(
-    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+    log: Source,
+    estimator: Estimator,
+    propensity: PropensityModel | None,
+    survey: Survey,
+    masses: PointMasses | None = None,
 ) -> Models:
     """Return what the estimator needs, fitted: models that are given, and default ones otherwise.
 
     Default models follow contexts that act nonlinearly. They share folds, and one forest a fold
     that extends the contexts by its predictions of outcome and dose; each row is judged by models
     that have not seen its fold. Logs of few rows take plain models: there is nothing to bend.
+
+    Of a dose with point masses the density is that of the other rows, and their probabilities are
+    a model of their own; of a dose with levels the density, fitted to all rows, tells about these
+    probabilities.
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
     sample = survey.sample
-    if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r):
+    apart = masses is not None and learns_masses(log, estimator, propensity, masses)
+    if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, fitted_outcome(sample.log, estimator, sample.numbers_if_some))
     sample = sample.thinned(MOST_TO_FIT)
@@ -383,22 +462,68 @@ def fitted_models(
     extended = forests.fit_extend(x, t, y, **place)
     outcome: CrossFit | None
     if default_r:
-        stack = Stack(smooth_library(extra=forests.extra_), seed=seed)
+        jumps = () if masses is None or masses.levels else tuple(masses.values.tolist())
+        stack = Stack(smooth_library(extra=forests.extra_, jumps=jumps), seed=seed)
         crossfit = CrossFit(stack, folds=folds, seed=seed)
         outcome = crossfit.fit(x, t, y, extended=extended, **place)
     else:
         whole = survey.sample
         outcome = fitted_outcome(whole.log, estimator, whole.numbers_if_some)
-    if not default_q:
+    if not (default_q or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
     from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
 
     fold = forests.fold(rows.first_row, len(rows), numbers)
-    members = CrossPropensity(smooth_members(forests.extra_, seed=seed), folds=folds, seed=seed)
     held_out = forests.extend(fold, x)
-    fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
-    return Models(fitted, outcome, forests, len(rows))
+    fitted: PropensityModel | CrossPropensity | None
+    if not default_q:
+        fitted = fitted_propensity(log, estimator, propensity, survey, masses)
+    else:
+        members = CrossPropensity(smooth_members(forests.extra_, seed=seed), folds=folds, seed=seed)
+        if masses is None or masses.levels:
+            fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
+        else:
+            other = masses.index(t) < 0
+            own = [part[other[fold != k]] for k, part in enumerate(extended)]
+            named = (np.arange(rows.first_row, rows.first_row + len(rows)))[other]
+            where = named if numbers is None else numbers[other]
+            fitted = members.fit(
+                x[other], t[other], extended=own, held_out=held_out[other], numbers=where
+            )
+    if not apart or masses is None:
+        return Models(fitted, outcome, forests, len(rows))
+    from titrant.propensity import CrossMasses  # noqa: PLC0415
+    from titrant.propensity.masses import interval_probabilities  # noqa: PLC0415
+
+    latent = None
+    if masses.levels and isinstance(fitted, CrossPropensity):
+        laws = fitted.on(fold).laws(held_out)
+        latent = interval_probabilities(laws, masses, len(rows))
+    probabilities = CrossMasses(extra=forests.extra_, folds=folds, seed=seed).fit(
+        masses.index(t),
+        size=len(masses.values),
+        extended=extended,
+        held_out=held_out,
+        fold=fold,
+        latent=latent,
+    )
+    return Models(fitted, outcome, forests, len(rows), probabilities)
+
+
+def learns_masses(
+    log: Source, estimator: Estimator, propensity: PropensityModel | None, masses: PointMasses
+) -> bool:
+    """Return whether the probabilities of point masses take a model of their own.
+
+    What is known holds them already. A model that is given says how likely each of several levels
+    is by the doses around it.
+    """
+    from titrant.propensity import Known  # noqa: PLC0415
+
+    if not estimator.uses_propensity or isinstance(propensity, Known):
+        return False
+    return not log.has_propensity if propensity is None else not masses.levels
 
 
 def folds_of(estimator: Estimator) -> tuple[int, int]:
@@ -409,12 +534,17 @@ def folds_of(estimator: Estimator) -> tuple[int, int]:
 
 
 def fitted_propensity(
-    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+    log: Source,
+    estimator: Estimator,
+    propensity: PropensityModel | None,
+    survey: Survey,
+    masses: PointMasses | None = None,
 ) -> PropensityModel | None:
     """Return a fitted copy of the user's model, of the default one, or None for the column.
 
     On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows,
-    unless values of contexts are held; then, and any other model, on the sample of rows.
+    unless values of contexts are held; then, and any other model, on the sample of rows. Beside
+    ``masses`` it is fitted to the other rows.
     """
     if not estimator.uses_propensity or (propensity is None and log.has_propensity):
         return None
@@ -422,13 +552,15 @@ def fitted_propensity(
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
     by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
-    if by_sums and survey.as_they_are and not survey.sample.whole:
+    if by_sums and survey.as_they_are and not survey.sample.whole and masses is None:
         from titrant.propensity.gaussian import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
         sums = linear_sums(survey.sums, log.dimension)
         scalar = type(model) is LinearGaussian
         return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
     rows = survey.sample.log
+    if masses is not None and not masses.levels:
+        rows = rows.rows(masses.index(rows.treatment) < 0)
     return model.fit(contexts(rows), rows.treatment)
 
 
@@ -523,6 +655,65 @@ def check_density(q: object, n: int, model: object) -> None:
             f"{owner} is negative or not finite in {bad:,} of {n:,} rows. Check the model at these "
             "rows."
         )
+
+
+# Rows of a dose with point masses.
+
+
+def with_masses(rows: Rows, masses: PointMasses, unit: float) -> Rows:
+    """Return rows whose weights are fixed where the policy's dose or the logged one is a mass.
+
+    q at a point mass a is P(T = a | x)/s, s the ``unit``. Where the policy's dose is a, rows at a
+    answer for it, w = 1{t = a}/P(T = a | x). Elsewhere the kernel runs over rows that have no point
+    mass, and one at the end of all doses bounds it. Of doses that are levels, it runs over rows
+    at levels, each of which stands for the doses around it: q = P(T = a | x)/spacing.
+    """
+    if rows.q is None:
+        return rows
+    t, tau = masses.index(rows.t[:, 0]), masses.index(rows.tau[:, 0])
+    exact, q = tau >= 0, rows.q
+    fixed = np.where(exact & (t == tau), 1.0 / (unit * q), np.where(exact, 0.0, np.nan))
+    if masses.levels:
+        fixed[~exact & (t < 0)] = 0.0
+        return replace(
+            rows, fixed=fixed, q=np.where(exact, q, q * unit / masses.spacing[np.maximum(t, 0)])
+        )
+    fixed[~exact & (t >= 0)] = 0.0
+    if not (np.isfinite(masses.low) or np.isfinite(masses.high)):
+        return replace(rows, fixed=fixed)
+    # A dose beyond all that were logged is not smoothed toward them.
+    lower = -np.inf if rows.lower is None else rows.lower
+    upper = np.inf if rows.upper is None else rows.upper
+    return replace(
+        rows,
+        fixed=fixed,
+        lower=np.where(rows.tau < masses.low, lower, np.maximum(lower, masses.low)),
+        upper=np.where(rows.tau > masses.high, upper, np.minimum(upper, masses.high)),
+    )
+
+
+KNOWN_GAP, KNOWN_SE = 0.25, 4.0
+"""How far the mean of 1{t = a}/P(T = a | x) may be from 1: this much, or so many SE."""
+
+
+def check_known_masses(nuisances: Nuisances, masses: PointMasses, sample: Sample) -> None:
+    """Refuse a known propensity that is no probability at point masses: 1{t = a}/P averages to 1."""
+    log = sample.log
+    q = nuisances.prepare(log, sample.numbers_if_some).q
+    if q is None:
+        return
+    at = masses.index(log.treatment)
+    for k, value in enumerate(masses.values.tolist()):
+        inverse = np.where(at == k, 1.0 / (nuisances.unit * q), 0.0)
+        gap, se = abs(float(inverse.mean()) - 1.0), float(inverse.std() / np.sqrt(len(log)))
+        if gap > KNOWN_GAP and gap > KNOWN_SE * se:
+            raise DataError(
+                f"{100 * masses.shares[k]:.2g} % of doses are exactly {value:.6g}, and there the "
+                f"known propensity is no probability: 1{{t = {value:.6g}}}/q averages to "
+                f"{inverse.mean():.3g}, not 1. Give P(T = a | x) at point masses and the density "
+                "of the other doses elsewhere; or leave the propensity out, so that it is learned; "
+                "or say `atoms=()` if these doses are rounded ones."
+            )
 
 
 def contexts(log: LoggedData) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
+from titrant.data.masses import point_masses
 from titrant.data.source import SAMPLE, Source
 from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import InvalidArgument
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.data.masses import PointMasses
     from titrant.execute import Engine
 
 
@@ -111,6 +113,8 @@ class Survey:
     dimension: int
     sums: Sums
     sample: Sample
+    atoms: tuple[float, ...] | None = None
+    """The point masses of the doses that the user named; None to look for them."""
 
     @property
     def n(self) -> int:
@@ -183,6 +187,11 @@ class Survey:
         return self.sample.thinned(SAMPLE).log
 
     @cached_property
+    def masses(self) -> PointMasses | None:
+        """The point masses of one dose, by the rows looked at; None if there are none."""
+        return None if self.dimension > 1 else point_masses(self.looked_at.treatment, self.atoms)
+
+    @cached_property
     def held(self) -> Held:
         """How far values of the contexts are held, by the rows looked at."""
         return Held.of(self.looked_at.context)
@@ -228,7 +237,7 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     if isinstance(log, LoggedData):
         sums = add_up(in_memory, log.batches(BATCH))
         sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))
-        return Survey(log.names, log.dimension, sums, sample)
+        return Survey(log.names, log.dimension, sums, sample, log.atoms)
     share = min(log.sample_rows / len(log), 1.0)
     sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
     check_texts(sums.texts, log.names)
@@ -238,7 +247,7 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
     sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
-    return Survey(log.names, log.dimension, sums, sample)
+    return Survey(log.names, log.dimension, sums, sample, log.atoms)
 
 
 def sums_of(share: float, log: LoggedData) -> Sums:

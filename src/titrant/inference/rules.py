@@ -84,6 +84,10 @@ cannot reach. (Without that margin, values of long-tailed outcomes were off by 4
 not held at all, errors on heavy-tailed contexts doubled.)"""
 RICH_SE = 2.0
 """Standard errors by which the plain models' value differs: never passed in 360 sound logs."""
+MASS_ROWS_WANTED, MASS_ROWS_NEEDED = 30, 10
+"""Rows with exactly the policy's dose: fewer than 10 are not a mean with an error."""
+MASS_SHARE = 0.1
+"""Of the rows, from which on a policy rests on a point mass."""
 PIT_DISTANCE, PIT_RATE = 0.05, 0.001
 """A distribution function off by 5 points moves weights by about a tenth of their size."""
 STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
@@ -348,6 +352,43 @@ def binned_balance(found: BinnedImbalance, bins: Bins, se: float) -> Check:
         "you gave may be too plain for it; the default ones need more rows there.",
         judge(in_sd, warn=bool(warned.any())),
     )
+
+
+def rows_at_mass(rows: int, value: float, asked: int) -> Check:
+    """Return the check of how many rows were given exactly the dose that the policy gives them."""
+    return _check(
+        "rows_at_dose",
+        float(rows),
+        f"{rows:,} of the {asked:,} rows to which the policy gives exactly {value:.6g} were given "
+        f"it ({MASS_ROWS_WANTED} wanted, {MASS_ROWS_NEEDED} needed).",
+        "Ask about a dose that more rows like these were given, or collect more rows.",
+        judge(rows, warn=rows < MASS_ROWS_WANTED, refuse=rows < MASS_ROWS_NEEDED),
+    )
+
+
+def thin_mass(share: float, value: float, thin: float) -> Check:
+    """Return the check of the share of rows that seldom are given the policy's dose."""
+    return _check(
+        "seldom_dose",
+        share,
+        f"In {_percent(share)} of rows the policy gives exactly {value:.6g} where that had a "
+        f"probability below {thin:g} (above {_percent(MASS_SHARE)} is much).",
+        "Few rows stand for all of these: leave the policy as it was in such contexts.",
+        judge(share, warn=share > MASS_SHARE),
+    )
+
+
+def between_levels(share: float, wide: float, gap: float, levels: Sequence[float]) -> Check:
+    """Return the check of policy doses between list prices, ``wide`` where these are far apart."""
+    listed = ", ".join(f"{level:.6g}" for level in levels)
+    refuse = wide > MASS_SHARE
+    fact = (
+        f"In {_percent(share)} of rows the policy's dose lies between list prices, the only doses "
+        f"that were given ({listed}), and in {_percent(wide)} of rows between two that are more "
+        f"than {gap:g} sd(T) apart (above {_percent(MASS_SHARE)} is too much)."
+    )
+    remedy = "What was never given is read off its neighbors: ask about the doses listed."
+    return _check("between_levels", share, fact, remedy, judge(share, warn=True, refuse=refuse))
 
 
 def dose_jump(size: float, in_se: float, narrow: float) -> Check:

@@ -100,6 +100,11 @@ class Half:
         return self.whole.has_propensity
 
     @property
+    def atoms(self) -> tuple[float, ...] | None:
+        """The point masses of the doses; None to look for them."""
+        return self.whole.atoms
+
+    @property
     def sample_rows(self) -> int:
         """On how many rows models are fitted."""
         return self.whole.sample_rows
