@@ -72,7 +72,7 @@ def point_masses(
 
 
 def _common(x: Array) -> Array:
-    """What dose and outcome share: more than a line."""
+    """Return what dose and outcome share: more than a line."""
     return np.asarray(x[:, 0] + 0.4 * (x[:, 0] ** 2 - 1.0) + 0.5 * x[:, 1])
 
 

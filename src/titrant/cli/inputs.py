@@ -55,9 +55,10 @@ def _in_memory(options: LogOptions) -> Opened:
         context=encoded.names,
         propensity=options.propensity,
         bounds=limits,
+        atoms=atoms(options.atoms),
     )
     for name, column in zip(roles.doses, log.doses.T, strict=True):
-        _note_steps(name, column)
+        _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
     return Opened(log, levels=encoded.levels)
 
 
@@ -81,19 +82,40 @@ def announce(encoded: Encoded, *, chosen: bool) -> None:
         note(f"Context: {listed(encoded.names) or 'none'}. Choose others with `--context`.")
 
 
-def _note_steps(name: str, doses: Array) -> None:
-    """Say so if doses (n,) were given in a few steps, which is not what propensities assume."""
+def atoms(text: str | None) -> tuple[float, ...] | None:
+    """Return the point masses that `--atoms` names, () for none; None to look for them.
+
+    >>> atoms("0,50"), atoms("none"), atoms(None)
+    ((0.0, 50.0), (), None)
+    """
+    if text is None:
+        return None
+    if text.strip().lower() == "none":
+        return ()
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        sentence = f"It must be doses separated by commas, or `none`; got {text!r}."
+        raise bad_value("--atoms", sentence) from None
+
+
+def _note_steps(name: str, doses: Array, *, apart: bool) -> None:
+    """Say so if doses (n,) were given in a few steps; ``apart`` if each is valued by its rows."""
     import numpy as np  # noqa: PLC0415
 
     # A sample that holds more of them than are few settles the matter.
     if len(np.unique(doses[:_SAMPLE])) <= FEW_DOSES < len(doses) / FEW_DOSES:
         steps = len(np.unique(doses))
         if steps <= FEW_DOSES:
-            note(
-                f"Column `{name}` takes only {steps} different values in {len(doses):,} rows. A "
-                "density of the dose describes doses that vary freely: mind the trust checks, and "
-                "rather ask about one of these values with a bandwidth that reaches the next."
+            what = (
+                "Rows with exactly one of them answer for it; ask about these rather than others."
+                if apart
+                else "A density of the dose describes doses that vary freely: mind the trust "
+                "checks, and rather ask about one of these values with a bandwidth that reaches "
+                "the next."
             )
+            given = f"Column `{name}` takes only {steps} different values in {len(doses):,} rows."
+            note(f"{given} {what}")
 
 
 def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
@@ -400,4 +422,5 @@ def _scanned(log: LogOptions) -> Source:
             "Name the context columns: a log that is read part by part is not searched for them.",
         )
     roles = _roles(log, columns(log.context))
-    return tt.scan_parquet(log.log, roles, bounds=bounds(log.bounds, len(roles.doses)))
+    limits = bounds(log.bounds, len(roles.doses))
+    return tt.scan_parquet(log.log, roles, bounds=limits, atoms=atoms(log.atoms))

@@ -282,6 +282,12 @@ class LogOptions:
         help="Between which doses are possible; either may be empty. Once for all treatments, or "
         "once for each.",
     )
+    atoms: str | None = option(
+        "--atoms",
+        metavar="DOSE,…",
+        help="Doses that many rows have exactly, such as 0 or list prices; `none` if there are "
+        "none.  [default: those that are found]",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -107,7 +108,7 @@ class LoggedData:
         )
         columns = validate.context_names(own, parts.context.shape[1])
         labels = validate.array_labels(parts, columns)
-        _fill_checked(self, parts, columns, bounds, labels, atoms)
+        _fill_checked(self, parts, columns, bounds, labels, atoms=atoms)
 
     @classmethod
     def from_frame(
@@ -145,7 +146,7 @@ class LoggedData:
         )
         parts, labels = frames.read(frame, columns)
         log = object.__new__(cls)
-        _fill_checked(log, parts, columns.features, bounds, labels, atoms)
+        _fill_checked(log, parts, columns.features, bounds, labels, atoms=atoms)
         return log
 
     def __len__(self) -> int:
@@ -292,8 +293,8 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        where = self.first_row, self.texts, self.atoms
-        return _assembled, (self._parts, self.names, self._limits, *where)
+        kept = partial(_assembled, texts=self.texts, atoms=self.atoms)
+        return kept, (self._parts, self.names, self._limits, self.first_row)
 
     @property
     def _parts(self) -> Parts:
@@ -326,7 +327,7 @@ def checked_batch(
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row, texts)
+    return _assembled(parts, names, limits, first_row, texts=texts)
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:
@@ -350,6 +351,7 @@ def _fill_checked(
     names: tuple[str, ...],
     bounds: Bounds,
     labels: Labels,
+    *,
     atoms: Atoms,
 ) -> None:
     """Check the parts by themselves and against each other, then store them."""
@@ -375,6 +377,7 @@ def _assembled(
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
+    *,
     texts: tuple[Texts, ...] = (),
     atoms: tuple[float, ...] | None = None,
 ) -> LoggedData:

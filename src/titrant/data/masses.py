@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def checked_atoms(atoms: Atoms, dimension: int, owner: str) -> tuple[float, ...]
     """Return the point masses that a user names, increasing; None to look for them."""
     if atoms is None:
         return None
-    if isinstance(atoms, str) or not isinstance(atoms, Iterable):
+    if isinstance(cast("object", atoms), str) or not isinstance(atoms, Iterable):
         rule = "a list of doses, () for none, or None to look for them"
         raise _check.invalid("atoms", owner, rule, atoms)
     given = tuple(atoms)
@@ -165,9 +165,10 @@ _SHOWN = 6
 
 def _listed(values: Array, shares: Array, *, levels: bool) -> str:
     if not levels:
-        each = [f"{s:.2g} % of doses are exactly {a:.6g}" for a, s in zip(values, 100 * shares)]
-        more = f" and {len(each) - _SHOWN} more point masses" if len(each) > _SHOWN else ""
-        return ", ".join(each[:_SHOWN]) + more
+        each = zip(values, 100 * shares, strict=True)
+        parts = [f"{s:.2g} % of doses are exactly {a:.6g}" for a, s in each]
+        more = f" and {len(parts) - _SHOWN} more point masses" if len(parts) > _SHOWN else ""
+        return ", ".join(parts[:_SHOWN]) + more
     named = ", ".join(f"{a:.6g}" for a in values[: 2 * _SHOWN])
     more = f" and {len(values) - 2 * _SHOWN} more" if len(values) > 2 * _SHOWN else ""
     return f"doses are {len(values)} levels: {named}{more}"

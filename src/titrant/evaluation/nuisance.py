@@ -13,6 +13,14 @@ import numpy as np
 
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Rows
+from titrant.evaluation.masses import (
+    FoldedRows,
+    check_known_masses,
+    fitted_density,
+    fitted_probabilities,
+    learns_masses,
+    with_masses,
+)
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
     from titrant.data.masses import PointMasses
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
-    from titrant.evaluation.survey import Sample, Sums, Survey
+    from titrant.evaluation.survey import Sums, Survey
     from titrant.outcome import CrossFit, FoldForests
     from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
@@ -126,7 +134,9 @@ class Nuisances:
             probabilities=models.probabilities,
         )
         if masses is not None and estimator.uses_propensity and made.known:
-            check_known_masses(made, masses, known.sample.thinned(MOST_TO_FIT))
+            some = known.sample.thinned(MOST_TO_FIT)
+            q = made.prepare(some.log, some.numbers_if_some).q
+            check_known_masses(q, some.log.treatment, masses, made.unit)
         return made
 
     def prepare(
@@ -472,58 +482,14 @@ def fitted_models(
     if not (default_q or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
-    from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
-
     fold = forests.fold(rows.first_row, len(rows), numbers)
-    held_out = forests.extend(fold, x)
-    fitted: PropensityModel | CrossPropensity | None
-    if not default_q:
-        fitted = fitted_propensity(log, estimator, propensity, survey, masses)
+    seen = FoldedRows(rows, sample.numbers, forests, fold, extended, forests.extend(fold, x))
+    if default_q:
+        density: PropensityModel | CrossPropensity | None = fitted_density(seen, x, masses)
     else:
-        members = CrossPropensity(smooth_members(forests.extra_, seed=seed), folds=folds, seed=seed)
-        if masses is None or masses.levels:
-            fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
-        else:
-            other = masses.index(t) < 0
-            own = [part[other[fold != k]] for k, part in enumerate(extended)]
-            named = (np.arange(rows.first_row, rows.first_row + len(rows)))[other]
-            where = named if numbers is None else numbers[other]
-            fitted = members.fit(
-                x[other], t[other], extended=own, held_out=held_out[other], numbers=where
-            )
-    if not apart or masses is None:
-        return Models(fitted, outcome, forests, len(rows))
-    from titrant.propensity import CrossMasses  # noqa: PLC0415
-    from titrant.propensity.masses import interval_probabilities  # noqa: PLC0415
-
-    latent = None
-    if masses.levels and isinstance(fitted, CrossPropensity):
-        laws = fitted.on(fold).laws(held_out)
-        latent = interval_probabilities(laws, masses, len(rows))
-    probabilities = CrossMasses(extra=forests.extra_, folds=folds, seed=seed).fit(
-        masses.index(t),
-        size=len(masses.values),
-        extended=extended,
-        held_out=held_out,
-        fold=fold,
-        latent=latent,
-    )
-    return Models(fitted, outcome, forests, len(rows), probabilities)
-
-
-def learns_masses(
-    log: Source, estimator: Estimator, propensity: PropensityModel | None, masses: PointMasses
-) -> bool:
-    """Return whether the probabilities of point masses take a model of their own.
-
-    What is known holds them already. A model that is given says how likely each of several levels
-    is by the doses around it.
-    """
-    from titrant.propensity import Known  # noqa: PLC0415
-
-    if not estimator.uses_propensity or isinstance(propensity, Known):
-        return False
-    return not log.has_propensity if propensity is None else not masses.levels
+        density = fitted_propensity(log, estimator, propensity, survey, masses)
+    p = fitted_probabilities(seen, density, masses) if apart and masses is not None else None
+    return Models(density, outcome, forests, len(rows), p)
 
 
 def folds_of(estimator: Estimator) -> tuple[int, int]:
@@ -655,65 +621,6 @@ def check_density(q: object, n: int, model: object) -> None:
             f"{owner} is negative or not finite in {bad:,} of {n:,} rows. Check the model at these "
             "rows."
         )
-
-
-# Rows of a dose with point masses.
-
-
-def with_masses(rows: Rows, masses: PointMasses, unit: float) -> Rows:
-    """Return rows whose weights are fixed where the policy's dose or the logged one is a mass.
-
-    q at a point mass a is P(T = a | x)/s, s the ``unit``. Where the policy's dose is a, rows at a
-    answer for it, w = 1{t = a}/P(T = a | x). Elsewhere the kernel runs over rows that have no point
-    mass, and one at the end of all doses bounds it. Of doses that are levels, it runs over rows
-    at levels, each of which stands for the doses around it: q = P(T = a | x)/spacing.
-    """
-    if rows.q is None:
-        return rows
-    t, tau = masses.index(rows.t[:, 0]), masses.index(rows.tau[:, 0])
-    exact, q = tau >= 0, rows.q
-    fixed = np.where(exact & (t == tau), 1.0 / (unit * q), np.where(exact, 0.0, np.nan))
-    if masses.levels:
-        fixed[~exact & (t < 0)] = 0.0
-        return replace(
-            rows, fixed=fixed, q=np.where(exact, q, q * unit / masses.spacing[np.maximum(t, 0)])
-        )
-    fixed[~exact & (t >= 0)] = 0.0
-    if not (np.isfinite(masses.low) or np.isfinite(masses.high)):
-        return replace(rows, fixed=fixed)
-    # A dose beyond all that were logged is not smoothed toward them.
-    lower = -np.inf if rows.lower is None else rows.lower
-    upper = np.inf if rows.upper is None else rows.upper
-    return replace(
-        rows,
-        fixed=fixed,
-        lower=np.where(rows.tau < masses.low, lower, np.maximum(lower, masses.low)),
-        upper=np.where(rows.tau > masses.high, upper, np.minimum(upper, masses.high)),
-    )
-
-
-KNOWN_GAP, KNOWN_SE = 0.25, 4.0
-"""How far the mean of 1{t = a}/P(T = a | x) may be from 1: this much, or so many SE."""
-
-
-def check_known_masses(nuisances: Nuisances, masses: PointMasses, sample: Sample) -> None:
-    """Refuse a known propensity that is no probability at point masses: 1{t = a}/P averages to 1."""
-    log = sample.log
-    q = nuisances.prepare(log, sample.numbers_if_some).q
-    if q is None:
-        return
-    at = masses.index(log.treatment)
-    for k, value in enumerate(masses.values.tolist()):
-        inverse = np.where(at == k, 1.0 / (nuisances.unit * q), 0.0)
-        gap, se = abs(float(inverse.mean()) - 1.0), float(inverse.std() / np.sqrt(len(log)))
-        if gap > KNOWN_GAP and gap > KNOWN_SE * se:
-            raise DataError(
-                f"{100 * masses.shares[k]:.2g} % of doses are exactly {value:.6g}, and there the "
-                f"known propensity is no probability: 1{{t = {value:.6g}}}/q averages to "
-                f"{inverse.mean():.3g}, not 1. Give P(T = a | x) at point masses and the density "
-                "of the other doses elsewhere; or leave the propensity out, so that it is learned; "
-                "or say `atoms=()` if these doses are rounded ones."
-            )
 
 
 def contexts(log: LoggedData) -> Array:

@@ -6,13 +6,14 @@ fitting it again on each fold, so that is done here, once for a log, and not for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from titrant.errors import InvalidArgument, TitrantError, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation.evaluation import Evaluation
+from titrant.evaluation.model_checks import ranks_of
 from titrant.evaluation.nuisance import Nuisances, contexts
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
@@ -62,7 +63,7 @@ def check(
     if policy is None:
         # Nothing but the propensities is of interest, so no outcome model is fitted.
         survey = survey_of(log, as_engine(executor, log))
-        nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
+        nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey, survey.masses)
         rows = survey.sample
         columns = Diagnostics.of(
             [*outcome_findings(survey.looked_at), *context_findings(survey.looked_at, survey.held)]
@@ -119,7 +120,15 @@ def calibrated(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Cal
     log, model = rows.log, nuisances.propensity
     x, t = contexts(log), log.treatment
     low, high = limits(log)
-    column = log.propensity
+    column, masses = log.propensity, nuisances.masses
+    if masses is not None:
+        q = nuisances.prepare(log, rows.numbers).q
+        if q is None:
+            raise InvalidArgument("There is neither a model nor a column of propensities.")
+        ranks = None if nuisances.known else ranks_of(nuisances.law(log, rows.numbers), t)
+        ends = np.maximum(low, masses.low), np.minimum(high, masses.high)
+        split: dict[str, Any] = {"folds": folds, "seed": seed, "masses": masses}
+        return calibration_of(q, ranks, t, lower=ends[0], upper=ends[1], **split)
     if nuisances.crossed:
         law = nuisances.law(log, rows.numbers)
         q, pit = law.density(log.doses), law.cdf(t)

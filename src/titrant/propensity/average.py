@@ -285,7 +285,7 @@ def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
 
 
 def likeliest(f: Array) -> Array:
-    """Return the weights w (M,) that maximize Σᵢ log Σ_m w_m f_im, f (n, M), those below .01 as 0."""
+    """Return the weights w (M,) that maximize Σᵢ log Σ_m w_m f_im of f (n, M), by EM."""
     w = np.full(f.shape[1], 1.0 / f.shape[1])
     for _ in range(_STEPS):
         before, w = w, w * ((1.0 / (f @ w)) @ f) / len(f)

@@ -92,22 +92,24 @@ class MixedLaws:
         total = np.sum(self.probabilities * reached, axis=1)
         if self.rest is not None:
             total = total + self._other * self.rest.cdf(t)
-        return np.asarray(np.minimum(total, 1.0))
+        return np.asarray(np.minimum(total, 1.0), dtype=np.float64)
 
     def between(self, low: Array, high: Array) -> Array:
         """Return P(low < T ≤ high | x) (n,) between edges (n,)."""
-        return np.maximum(self.cdf(high) - self.cdf(low), 0.0)
+        return np.asarray(np.maximum(self.cdf(high) - self.cdf(low), 0.0))
 
     def ranks(self, t: Array) -> Array:
         """Return F(t|x), spread evenly over its step where t (n,) is a point mass, (n,)."""
         k = self.masses.index(t)
         step = np.where(k >= 0, self.probabilities[np.arange(len(k)), k], 0.0)
-        return np.asarray(self.cdf(t) - step * np.random.default_rng(0).random(len(t)))
+        # With rounding in the sums, a rank may leave 0 … 1 by as much.
+        spread = self.cdf(t) - step * np.random.default_rng(0).random(len(t))
+        return np.asarray(np.clip(spread, 0.0, 1.0))
 
     @property
     def _other(self) -> Array:
         """P(T is no point mass | x) (n,)."""
-        return np.maximum(1.0 - self.probabilities.sum(axis=1), 0.0)
+        return np.asarray(np.maximum(1.0 - self.probabilities.sum(axis=1), 0.0))
 
 
 @dataclass(frozen=True, slots=True)
