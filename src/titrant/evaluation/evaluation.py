@@ -282,7 +282,7 @@ class Evaluation:
         All policies choose together, so that their number does not multiply the passes.
         """
         which = list(range(len(self.policies)) if policies is None else policies)
-        smoothed = [i for i in which if self._smoothed(i)]
+        smoothed = [i for i in which if self.smoothed(i)]
         selector = self._selector(bandwidth)
         searches = [self._select(selector, i) for i in smoothed]
         found = dict(zip(smoothed, served(searches, self.over_rows), strict=True))
@@ -329,10 +329,10 @@ class Evaluation:
         """Return the question how good policy i is."""
         h, kink = (1.0, 0.0) if bandwidth is None else (bandwidth.h, bandwidth.kink)
         estimator, scale = self._estimator(i), Scale.of(h, self.source.dimension)
-        exact = isinstance(estimator, SmoothedEstimator) and not self._smoothed(i)
+        exact = isinstance(estimator, SmoothedEstimator) and not self.smoothed(i)
         return Question(estimator, i, scale, kink, exact=exact)
 
-    def _smoothed(self, i: int) -> bool:
+    def smoothed(self, i: int) -> bool:
         """Whether a bandwidth has a say in the value of policy i."""
         if not isinstance(self._estimator(i), SmoothedEstimator):
             return False
