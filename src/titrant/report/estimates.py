@@ -73,7 +73,8 @@ def dose_grid(logged: Array, masses: PointMasses | None) -> Array:
     """
     if masses is not None and masses.levels:
         return masses.values
-    grid = np.linspace(*np.quantile(logged, GRID_ENDS), GRID)
+    low, high = np.quantile(logged, GRID_ENDS).tolist()
+    grid = np.linspace(low, high, GRID)
     return grid if masses is None else np.union1d(grid, masses.values)
 
 
