@@ -7,34 +7,10 @@ rows from every design; ``--anew`` forgets the records that there are.
 from __future__ import annotations
 
 import argparse
-import zlib
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from benchmarks.confounding.records import Task, digits, run_missing
-from benchmarks.confounding.study import estimates, evaluated, timed
+from benchmarks.confounding.records import Task, run_missing
 from benchmarks.structure.designs import DESIGNS
-
-RECORDS = Path(__file__).parent / "records.jsonl.gz"
-SEED = 2028
-ROWS = 1000
-
-
-@cache
-def truths(design: str) -> tuple[float, ...]:
-    return tuple(digits(DESIGNS[design].truth(name)) for name in DESIGNS[design].policies)
-
-
-def study(task: Task) -> dict[str, Any]:
-    """Return what is kept of one log; every list is in the order of the design's policies."""
-    design = DESIGNS[task.design]
-    seed = [task.seed, task.n, task.replication, zlib.crc32(task.design.encode())]
-    found: dict[str, Any] = {"truth": list(truths(task.design))}
-    for name, log in zip(("with", "without"), design.versions(task.n, seed), strict=True):
-        (_, answers), found[name] = timed(lambda log=log: evaluated(log, design.policies))
-        found[name] |= estimates(answers, design.policies)
-    return found
+from benchmarks.structure.study import RECORDS, ROWS, SEED, study
 
 
 def main() -> None:

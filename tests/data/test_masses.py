@@ -125,16 +125,20 @@ def test_named_ones_override() -> None:
 
 
 def test_which_mass_a_dose_is() -> None:
-    masses = PointMasses(np.array([0.0, 0.3, 5.0]), np.full(3, 0.2), False, 0.0, np.inf)
+    masses = PointMasses(
+        np.array([0.0, 0.3, 5.0]), np.full(3, 0.2), levels=False, low=0.0, high=np.inf
+    )
     # .1 + .2 is .3 but for rounding.
     t = np.array([0.1 + 0.2, 0.0, 5.0, 4.99, -1.0, 7.0])
     assert masses.index(t).tolist() == [1, 0, 2, -1, -1, -1]
-    one = PointMasses(np.array([0.0]), np.ones(1), False, 0.0, np.inf)
+    one = PointMasses(np.array([0.0]), np.ones(1), levels=False, low=0.0, high=np.inf)
     assert one.index(np.array([0.0, 1e-12, -1.0])).tolist() == [0, -1, -1]
 
 
 def test_gaps_and_spacing_of_levels() -> None:
-    masses = PointMasses(np.array([1.0, 2.0, 4.0]), np.full(3, 1 / 3), True, -np.inf, np.inf)
+    masses = PointMasses(
+        np.array([1.0, 2.0, 4.0]), np.full(3, 1 / 3), levels=True, low=-np.inf, high=np.inf
+    )
     assert masses.spacing.tolist() == [1.0, 1.5, 2.0]
     assert masses.gap(np.array([1.5, 3.9, 0.5, 6.0])).tolist() == [1.0, 2.0, 0.5, 2.0]
 

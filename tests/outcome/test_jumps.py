@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from titrant.outcome import Jumps, Quadratic, RidgeModel, SmoothContext, Spline
-from titrant.outcome.ridge import Basis
+
+if TYPE_CHECKING:
+    from titrant.outcome.ridge import Basis
 
 SAME = {"rtol": 1e-9, "atol": 1e-9}
 """Two ways to the same sum of about fifty features."""

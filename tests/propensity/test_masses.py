@@ -26,9 +26,11 @@ def fitted() -> tuple[LinearGaussian, np.ndarray]:
     return LinearGaussian().fit(x, 1.0 + x[:, 0] + rng.normal(size=400)), x[:3]
 
 
-def mixed(levels: bool = False) -> MixedLaws:
+def mixed(*, levels: bool = False) -> MixedLaws:
     model, x = fitted()
-    masses = PointMasses(np.array([0.0, 2.0]), np.array([0.3, 0.2]), levels, 0.0, np.inf)
+    masses = PointMasses(
+        np.array([0.0, 2.0]), np.array([0.3, 0.2]), levels=levels, low=0.0, high=np.inf
+    )
     p = np.array([[0.3, 0.2], [0.1, 0.4], [0.5, 0.05]])
     rest = None if levels else Truncated.of(model, x, 0.0, np.inf)
     return MixedLaws(masses, p, rest, 1.7)
@@ -57,7 +59,9 @@ def test_the_distribution_function_steps_by_the_masses() -> None:
 def test_ranks_of_doses_from_the_law_are_even() -> None:
     n = 4000
     rng = np.random.default_rng(1)
-    masses = PointMasses(np.array([0.0, 1.0]), np.array([0.3, 0.7]), True, -np.inf, np.inf)
+    masses = PointMasses(
+        np.array([0.0, 1.0]), np.array([0.3, 0.7]), levels=True, low=-np.inf, high=np.inf
+    )
     p = rng.uniform(0.1, 0.9, n)
     law = MixedLaws(masses, np.column_stack([p, 1.0 - p]), None, 1.0)
     t = (rng.uniform(size=n) > p).astype(float)
@@ -78,7 +82,9 @@ def test_between_levels_the_density_is_interpolated() -> None:
 def test_interval_probabilities_are_those_of_the_doses_around() -> None:
     model, x = fitted()
     law = Truncated.of(model, x, -np.inf, np.inf)
-    masses = PointMasses(np.array([0.0, 1.0, 3.0]), np.full(3, 1 / 3), True, -np.inf, np.inf)
+    masses = PointMasses(
+        np.array([0.0, 1.0, 3.0]), np.full(3, 1 / 3), levels=True, low=-np.inf, high=np.inf
+    )
     p = interval_probabilities(law, masses, 3)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, **EXACT)
     expected = law.cdf(np.full(3, 2.0)) - law.cdf(np.full(3, 0.5))
@@ -88,7 +94,7 @@ def test_interval_probabilities_are_those_of_the_doses_around() -> None:
 def test_what_is_known_is_a_probability_at_masses() -> None:
     model, x = fitted()
     law = Truncated.of(model, x, -np.inf, np.inf)
-    masses = PointMasses(np.array([0.0]), np.array([0.3]), False, 0.0, np.inf)
+    masses = PointMasses(np.array([0.0]), np.array([0.3]), levels=False, low=0.0, high=np.inf)
     known = KnownMixedLaws(masses, law, 2.0)
     both = np.array([0.0, 0.0, 1.0])
     np.testing.assert_allclose(known.density(both), law.density(both) / [2.0, 2.0, 1.0], **EXACT)
@@ -109,7 +115,7 @@ def test_softmax_of_a_class_without_rows() -> None:
     np.testing.assert_allclose(alone[:, :, 1], 1.0, **EXACT)
 
 
-def crossed(n: int, informative: bool) -> tuple[CrossMasses, np.ndarray, np.ndarray, np.ndarray]:
+def crossed(n: int, *, informative: bool) -> tuple[CrossMasses, np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(2)
     x = rng.normal(size=(n, 2))
     p = 1.0 / (1.0 + np.exp(-1.5 * x[:, 0])) if informative else np.full(n, 0.3)
@@ -121,8 +127,8 @@ def crossed(n: int, informative: bool) -> tuple[CrossMasses, np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("informative", [True, False])
-def test_probabilities_are_learned(informative: bool) -> None:
-    model, fold, x, p = crossed(1500, informative)
+def test_probabilities_are_learned(*, informative: bool) -> None:
+    model, fold, x, p = crossed(1500, informative=informative)
     found = model.probabilities(fold, x)[:, 0]
     assert ((found >= 0.0) & (found <= 1.0)).all()
     # About seven effective parameters of 1,200 rows leave an error of .04 at most.
@@ -131,7 +137,7 @@ def test_probabilities_are_learned(informative: bool) -> None:
 
 
 def test_no_row_is_judged_by_a_model_that_saw_it() -> None:
-    model, fold, x, _ = crossed(300, True)
+    model, fold, x, _ = crossed(300, informative=True)
     rows = np.flatnonzero(fold == 2)
     index = np.where(np.arange(300) % 2 == 0, 0, -1)
     index_other = index.copy()
