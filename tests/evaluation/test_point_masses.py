@@ -1,15 +1,15 @@
-"""Doses with point masses: exact weights at them, a kernel over the other rows, and what is said."""
+"""Doses with point masses: exact weights at them, a kernel over the other rows, what is said."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import naive
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import naive
 import titrant as tt
 from titrant.bandwidth import SELECTORS
 from titrant.data.masses import PointMasses
