@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthSelector
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
-    from titrant.estimators.joint import Search, Statistics
+    from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -239,6 +239,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
+            alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
     def sampled_rows(self, i: int) -> Rows:
@@ -511,7 +512,7 @@ class Point:
 class PointStatistics:
     """What is kept of the rows for estimates, and how many rows the floor raised."""
 
-    statistics: Statistics
+    statistics: AnyStatistics
     raised: int
 
     def __add__(self, other: PointStatistics) -> PointStatistics:
