@@ -53,6 +53,12 @@ class Rows:
     fixed: Array | None = None
     """w (n,) of rows in which no kernel decides, nan in the others: 1{t = a}/P(T = a | x) where the
     policy's dose is a point mass a, 0 where the logged dose is one and the policy's is not."""
+    omega: Array | None = None
+    """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
+    group: NDArray[np.int64] | None = None
+    """The key of the group that each row belongs to (n,); None if each is its own."""
+    seen: Array | None = None
+    """a = Δ/p̂, 0 where the outcome is missing; None if none is. q holds it already."""
     first_row: int = 0
     """The number of the first of these rows in the whole log."""
     floor: float = 0.0
@@ -61,6 +67,16 @@ class Rows:
         init=False, default_factory=dict, repr=False, compare=False
     )
     """Weights (n,) that were asked for already. Rows that are changed or copied know none."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether each row counts once, for itself."""
+        return self.omega is None and self.group is None
+
+    @property
+    def counts(self) -> Array:
+        """ω (n,), 1 where all rows count alike."""
+        return np.ones(len(self.y)) if self.omega is None else self.omega
 
     def need(self, name: str, owner: str) -> Array:
         """Return the array `name`, or say that `owner` cannot do without it."""

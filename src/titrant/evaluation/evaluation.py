@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthSelector
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
-    from titrant.estimators.joint import Search, Statistics
+    from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.masses import AskedMasses
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
@@ -244,6 +244,7 @@ class Evaluation:
             partial(self.sampled_rows, i),
             i,
             masses=self.nuisances.masses is not None,
+            alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
     def sampled_rows(self, i: int) -> Rows:
@@ -560,7 +561,7 @@ class Point:
 class PointStatistics:
     """What is kept of the rows for estimates, and how many rows the floor raised."""
 
-    statistics: Statistics
+    statistics: AnyStatistics
     raised: int
 
     def __add__(self, other: PointStatistics) -> PointStatistics:

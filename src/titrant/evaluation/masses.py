@@ -40,6 +40,7 @@ class FoldedRows:
 
     log: LoggedData
     numbers: NDArray[np.int64]
+    """By which rows are in folds."""
     forests: FoldForests
     fold: Folds
     extended: Sequence[Array]

@@ -99,6 +99,10 @@ class Nuisances:
     """Doses that many rows have exactly: there the dose has a probability, not a density."""
     probabilities: CrossMasses | None = None
     """The model of these probabilities, where they are not known or the propensity's own."""
+    mean_weight: float | None = None
+    """Of the rows, None if they have no weights."""
+    keys: NDArray[np.int64] | None = None
+    """Of all groups, in increasing order; None if rows have none."""
 
     @classmethod
     def of(
@@ -132,6 +136,8 @@ class Nuisances:
             fitted_on=models.fitted_on,
             masses=masses,
             probabilities=models.probabilities,
+            mean_weight=known.mean_weight,
+            keys=known.keys,
         )
         if masses is not None and estimator.uses_propensity and made.known:
             some = known.sample.thinned(MOST_TO_FIT)
@@ -197,6 +203,8 @@ class Nuisances:
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
             floor=self.floor,
+            omega=None if self.mean_weight is None else counted(log) / self.mean_weight,
+            group=None if self.keys is None else log.groups,
             first_row=log.first_row,
         )
         return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
@@ -318,7 +326,7 @@ class Nuisances:
         folded = self.outcome if self.forests is None else self.forests
         if folded is None:
             return None
-        return folded.fold(log.first_row, len(log), numbers)
+        return folded.fold(log.first_row, len(log), folding_numbers(log, numbers, self.keys))
 
     def _outcome(self, seen: Array, fold: Folds | None) -> Curves | None:
         if self.outcome is None or fold is None:
@@ -456,13 +464,15 @@ def fitted_models(
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
-    sample = survey.sample
+    sample, keys = survey.sample, survey.keys
     apart = masses is not None and learns_masses(log, estimator, propensity, masses)
     if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
-        return Models(given, fitted_outcome(sample.log, estimator, sample.numbers_if_some))
+        numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
+        return Models(given, fitted_outcome(sample.log, estimator, numbers))
     sample = sample.thinned(MOST_TO_FIT)
-    rows, numbers = sample.log, sample.numbers_if_some
+    rows = sample.log
+    numbers = folding_numbers(rows, sample.numbers_if_some, keys)
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
@@ -478,18 +488,38 @@ def fitted_models(
         outcome = crossfit.fit(x, t, y, extended=extended, **place)
     else:
         whole = survey.sample
-        outcome = fitted_outcome(whole.log, estimator, whole.numbers_if_some)
+        own = folding_numbers(whole.log, whole.numbers_if_some, keys)
+        outcome = fitted_outcome(whole.log, estimator, own)
     if not (default_q or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
     fold = forests.fold(rows.first_row, len(rows), numbers)
-    seen = FoldedRows(rows, sample.numbers, forests, fold, extended, forests.extend(fold, x))
+    named = sample.numbers if numbers is None else numbers
+    seen = FoldedRows(rows, named, forests, fold, extended, forests.extend(fold, x))
     if default_q:
         density: PropensityModel | CrossPropensity | None = fitted_density(seen, x, masses)
     else:
         density = fitted_propensity(log, estimator, propensity, survey, masses)
     p = fitted_probabilities(seen, density, masses) if apart and masses is not None else None
     return Models(density, outcome, forests, len(rows), p)
+
+
+def folding_numbers(
+    log: LoggedData, numbers: NDArray[np.int64] | None, keys: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """Return the numbers (n,) by which rows are in folds: with groups, those of the groups.
+
+    So no group is in two folds, and folds have as many groups, within one. ``keys`` are those of
+    all groups, ``numbers`` those of the rows if they are not consecutive.
+    """
+    if keys is None or log.groups is None:
+        return numbers
+    return np.searchsorted(keys, log.groups)
+
+
+def counted(log: LoggedData) -> Array:
+    """Return how much each row counts (n,), 1 without weights."""
+    return np.ones(len(log)) if log.weights is None else log.weights
 
 
 def folds_of(estimator: Estimator) -> tuple[int, int]:
