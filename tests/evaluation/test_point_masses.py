@@ -316,6 +316,15 @@ def test_few_rows_at_the_dose_asked_for() -> None:
         tt.evaluate(fewer, NAMED["zero"])
 
 
+def test_a_few_rows_at_a_point_mass_by_the_way_are_no_reason() -> None:
+    def seldom_none(x: np.ndarray) -> np.ndarray:
+        return np.where(x[:, 1] > 1.8, 0.0, 1.0)
+
+    log = some_none()
+    names = {check.name for check in tt.evaluate(log, seldom_none).diagnostics}
+    assert not names & {"rows_at_dose", "seldom_dose"}
+
+
 def test_it_is_said_in_plain_words() -> None:
     log = some_none()
     share = 100.0 * np.mean(log.treatment == 0.0)

@@ -253,13 +253,14 @@ def asked_of_masses(masses: PointMasses, spread: float, rows: Sequence[Rows]) ->
 def mass_findings(masses: PointMasses, asked: AskedMasses) -> Iterator[Check | str]:
     """Yield the checks of a policy on a log whose doses have point masses."""
     n = asked.n
-    often = np.flatnonzero(asked.asked > rules.MASS_SHARE * n)
-    if asked.elsewhere < n:
-        some = often if len(often) else np.flatnonzero(asked.asked)
-        fewest = int(some[np.argmin(asked.matched[some])])
-        yield rules.rows_at_mass(
-            int(asked.matched[fewest]), float(masses.values[fewest]), int(asked.asked[fewest])
-        )
+    if asked.elsewhere < (1.0 - rules.MASS_SHARE) * n:
+        often = np.flatnonzero(asked.asked > rules.MASS_SHARE * n)
+        if len(often):
+            k = int(often[np.argmin(asked.matched[often])])
+            counts, what = (asked.matched[k], asked.asked[k]), f"exactly {masses.values[k]:.6g}"
+        else:
+            counts, what = (asked.matched.sum(), asked.asked.sum()), "one of the doses given often"
+        yield rules.rows_at_mass(*map(int, counts), what)
         thin = int(np.argmax(asked.thin))
         yield rules.thin_mass(float(asked.thin[thin]) / n, float(masses.values[thin]), THIN)
     if masses.levels and asked.elsewhere:

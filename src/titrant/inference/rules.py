@@ -354,12 +354,12 @@ def binned_balance(found: BinnedImbalance, bins: Bins, se: float) -> Check:
     )
 
 
-def rows_at_mass(rows: int, value: float, asked: int) -> Check:
-    """Return the check of how many rows were given exactly the dose that the policy gives them."""
+def rows_at_mass(rows: int, asked: int, dose: str) -> Check:
+    """Return the check of how many rows were given the very ``dose`` that the policy gives them."""
     return _check(
         "rows_at_dose",
         float(rows),
-        f"{rows:,} of the {asked:,} rows to which the policy gives exactly {value:.6g} were given "
+        f"{rows:,} of the {asked:,} rows to which the policy gives {dose} were given "
         f"it ({MASS_ROWS_WANTED} wanted, {MASS_ROWS_NEEDED} needed).",
         "Ask about a dose that more rows like these were given, or collect more rows.",
         judge(rows, warn=rows < MASS_ROWS_WANTED, refuse=rows < MASS_ROWS_NEEDED),
