@@ -29,6 +29,7 @@ from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
+from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
@@ -382,6 +383,9 @@ class Evaluation:
             one.extend(self._mass_findings(i))
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
+        if self.held and self.nuisances.keys is None:
+            copied = repeated_findings(self.log, point, self.held_blocks)
+            models = [[*one, *more] for one, more in zip(models, copied, strict=True)]
         estimates = [
             Estimate(
                 policy=self.names[i],
@@ -420,6 +424,7 @@ class Evaluation:
             bounded=self._bounded,
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
+            evenness=survey.evenness,
             outcomes=tuple(outcome_findings(survey.looked_at)),
             columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
@@ -459,6 +464,7 @@ class Evaluation:
             "floor_share": floor_share if weighted else None,
             "outcome_model": outcome if estimator.uses_outcome_model else None,
             **self._sampled(estimator),
+            **self._counted,
         }
 
     @property
@@ -487,6 +493,14 @@ class Evaluation:
         if rows == sample.of or not (models or estimator.uses_outcome_model):
             return {}
         return {"models_fitted_on": rows, "sample_seed": SEED}
+
+    @property
+    def _counted(self) -> dict[str, Any]:
+        """Return how many groups there are, and what weights are worth, where rows have them."""
+        keys, evenness = self.nuisances.keys, self.survey.evenness
+        groups = {} if keys is None else {"groups": len(keys)}
+        worth = {} if evenness is None else {"weights_worth": evenness * self.nuisances.n}
+        return groups | worth
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
         if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):

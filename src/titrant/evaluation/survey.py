@@ -6,7 +6,7 @@ by a hash of their numbers: the same rows however the log is cut into partitions
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +87,8 @@ class Sums:
     numbers: tuple[NDArray[np.int64], ...]
     digest: int | None
     """A hash of the rows; see `digest_of`. Not taken of rows that stay in memory."""
-    weight: float = 0.0
-    """Σω; 0 where rows have no weights."""
+    weight: Array = field(default_factory=lambda: np.zeros(2))
+    """Σω and Σω² (2,); 0 where rows have no weights."""
     keys: NDArray[np.int64] | None = None
     """The keys of all groups, in increasing order."""
     texts: tuple[Texts, ...] = ()
@@ -130,7 +130,14 @@ class Survey:
     @property
     def mean_weight(self) -> float | None:
         """The mean of the rows' weights, None if they have none."""
-        return self.sums.weight / self.n if self.sums.weight else None
+        total = float(self.sums.weight[0])
+        return total / self.n if total else None
+
+    @property
+    def evenness(self) -> float | None:
+        """(Σω)²/(nΣω²) of the rows' weights, None if they have none."""
+        total, squares = self.sums.weight
+        return float(total**2 / (self.n * squares)) if total else None
 
     @property
     def keys(self) -> NDArray[np.int64] | None:
@@ -287,7 +294,9 @@ def in_memory(log: LoggedData) -> Sums:
         logs=(),
         numbers=(),
         digest=None,
-        weight=0.0 if log.weights is None else float(log.weights.sum()),
+        weight=np.zeros(2)
+        if log.weights is None
+        else np.array([log.weights.sum(), log.weights @ log.weights]),
         keys=None if log.groups is None else np.unique(log.groups),
         texts=log.texts,
     )

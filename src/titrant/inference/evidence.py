@@ -185,6 +185,8 @@ class LogFacts:
     """Whether propensities are fitted, not given."""
     outcome_ends: tuple[float, float]
     """The least and the greatest outcome."""
+    evenness: float | None
+    """(Σω)²/(nΣω²) of the rows' weights, None without."""
     outcomes: tuple[Check | str, ...] = ()
     """What was found about outcomes and doses, for every estimate."""
     columns: tuple[Check | str, ...] = ()
@@ -433,7 +435,12 @@ def weight_checks(
     tally = point.tally
     largest = tally.largest[i]
     one, five, ten = (float(largest[:k].sum() / tally.absolute[i]) for k in (1, 5, 10))
-    yield rules.effective_sample_size(float(tally.ess[i]), tally.n)
+    noun = "rows" if point.row_count is None else "groups"
+    yield rules.effective_sample_size(float(tally.ess[i]), tally.n, noun)
+    if point.row_count is not None:
+        yield rules.group_count(tally.n)
+    if facts.evenness is not None:
+        yield rules.row_weights(facts.evenness, point.rows)
     yield rules.largest_weight_share((one, five, ten))
     # A ratio does not feel a common factor, nor much of the rest if a model explains outcomes; a
     # column of propensities that is off by a factor is wrong all the same.
