@@ -257,10 +257,11 @@ def mass_findings(masses: PointMasses, asked: AskedMasses) -> Iterator[Check | s
         often = np.flatnonzero(asked.asked > rules.MASS_SHARE * n)
         if len(often):
             k = int(often[np.argmin(asked.matched[often])])
-            counts, what = (asked.matched[k], asked.asked[k]), f"exactly {masses.values[k]:.6g}"
+            rows, of, what = asked.matched[k], asked.asked[k], f"exactly {masses.values[k]:.6g}"
         else:
-            counts, what = (asked.matched.sum(), asked.asked.sum()), "one of the doses given often"
-        yield rules.rows_at_mass(*map(int, counts), what)
+            rows, of = asked.matched.sum(), asked.asked.sum()
+            what = "one of the doses given often"
+        yield rules.rows_at_mass(int(rows), int(of), what)
         thin = int(np.argmax(asked.thin))
         yield rules.thin_mass(float(asked.thin[thin]) / n, float(masses.values[thin]), THIN)
     if masses.levels and asked.elsewhere:
