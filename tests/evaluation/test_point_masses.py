@@ -260,6 +260,17 @@ def test_files_give_the_bits_of_memory(tmp_path) -> None:
     )
 
 
+def test_compiled_loops_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, _ = known_log(40_000)
+    policies = {**NAMED, "either": lambda x: np.where(x[:, 0] > 0.0, 0.0, 1.0)}
+    values = []
+    for many in (1, 10**9):
+        monkeypatch.setattr(weight_module, "MANY", many)
+        found = tt.compare(log, policies, estimator=SelfNormalized(), bandwidth=0.3)
+        values.append([(e.value, *e.interval()) for e in found.estimates.values()])
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-10)
+
+
 # Levels.
 
 
