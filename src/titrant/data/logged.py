@@ -12,7 +12,7 @@ from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, named_columns
 from titrant.data.keys import group_keys
-from titrant.data.masses import checked_atoms
+from titrant.data.masses import check_given, checked_atoms
 from titrant.data.validate import Parts, frozen
 
 if TYPE_CHECKING:
@@ -249,6 +249,7 @@ class LoggedData:
     def with_atoms(self, atoms: Atoms) -> LoggedData:
         """Return the same rows with other point masses; None to look for them, () for none."""
         own = checked_atoms(atoms, self.dimension, "LoggedData.with_atoms")
+        check_given(own, self.doses)
         return _assembled(self._parts, self.names, self._limits, self.first_row, atoms=own)
 
     def to_columns(
@@ -369,6 +370,7 @@ def _fill_checked(
     limits = validate.bound_arrays(bounds, *parts.doses.shape)
     validate.check_within(parts.doses, *limits, labels.treatment)
     own = checked_atoms(atoms, parts.doses.shape[1], "LoggedData")
+    check_given(own, parts.doses)
     _fill(log, parts, names, limits, 0, atoms=own)
 
 

@@ -100,13 +100,7 @@ def point_masses(doses: Array, atoms: tuple[float, ...] | None = None) -> PointM
     if atoms is None:
         chosen = found(values, counts)
     else:
-        chosen = np.isin(values, atoms)
-        missing = [a for a in atoms if a not in values]
-        if missing:
-            raise DataError(
-                f"No logged dose is {missing[0]:.6g}, one of `atoms`; doses run from "
-                f"{values[0]:.6g} to {values[-1]:.6g}. Name doses that rows have."
-            )
+        chosen = np.isin(values, atoms)  # a part of a log need not have them all
     if not chosen.any():
         return None
     n = len(doses)
@@ -115,6 +109,16 @@ def point_masses(doses: Array, atoms: tuple[float, ...] | None = None) -> PointM
     low = values[0] if chosen[0] and not levels else -np.inf
     high = values[-1] if chosen[-1] and not levels else np.inf
     return PointMasses(values[chosen], counts[chosen] / n, levels, float(low), float(high))
+
+
+def check_given(atoms: tuple[float, ...] | None, doses: Array) -> None:
+    """Refuse point masses that none of the doses (n, d) is."""
+    for value in atoms or ():
+        if not (doses == value).any():
+            raise DataError(
+                f"No logged dose is {value:.6g}, one of `atoms`; doses run from "
+                f"{doses.min():.6g} to {doses.max():.6g}. Name doses that rows have."
+            )
 
 
 def found(values: Array, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
