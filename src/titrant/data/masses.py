@@ -97,10 +97,8 @@ def point_masses(doses: Array, atoms: tuple[float, ...] | None = None) -> PointM
             )
         return None
     values, counts = np.unique(doses, return_counts=True)
-    if atoms is None:
-        chosen = found(values, counts)
-    else:
-        chosen = np.isin(values, atoms)  # a part of a log need not have them all
+    # A part of a log need not have all that are named.
+    chosen = found(values, counts) if atoms is None else np.isin(values, atoms)
     if not chosen.any():
         return None
     n = len(doses)
