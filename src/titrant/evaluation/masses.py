@@ -187,7 +187,7 @@ class AskedMasses:
     asked: Array
     """Rows whose policy dose is the point mass,"""
     matched: Array
-    """those that were given it,"""
+    """those that were given it and have an outcome,"""
     thin: Array
     """and those that seldom are."""
     elsewhere: int
@@ -200,17 +200,18 @@ class AskedMasses:
     @classmethod
     def of(cls, masses: PointMasses, spread: float, rows: Rows) -> AskedMasses:
         """Return the counts of some rows, ``spread`` being sd(T)."""
-        t, tau = masses.index(rows.t[:, 0]), masses.index(rows.tau[:, 0])
+        tau = masses.index(rows.tau[:, 0])
         size, exact = len(masses.values), tau >= 0
         thin = np.zeros(len(tau), dtype=bool)
         if rows.density is not None:
             thin = exact & (rows.density(rows.tau) * spread < THIN)
         wide = ~exact & masses.levels & (masses.gap(rows.tau[:, 0]) > WIDE * spread)
-        smoothed = 0 if rows.fixed is None else np.count_nonzero(np.isnan(rows.fixed))
+        fixed = np.zeros(len(tau)) if rows.fixed is None else rows.fixed
+        smoothed, weighted = np.count_nonzero(np.isnan(fixed)), fixed > 0.0
         return cls(
             n=len(tau),
             asked=_counts(tau[exact], size),
-            matched=_counts(tau[exact & (t == tau)], size),
+            matched=_counts(tau[exact & weighted], size),
             thin=_counts(tau[thin], size),
             elsewhere=int(np.count_nonzero(~exact)),
             smoothed=int(smoothed),
