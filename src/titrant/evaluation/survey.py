@@ -20,6 +20,7 @@ from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
+from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, Table
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.execute import Engine
+    from titrant.inference import Check
 
 
 SEED = 0
@@ -186,6 +188,21 @@ class Survey:
     def held(self) -> Held:
         """How far values of the contexts are held, by the rows looked at."""
         return Held.of(self.looked_at.context)
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows looked at, as doubts look at them."""
+        return Table.of(self.looked_at, self.held)
+
+    @cached_property
+    def outcome_doubts(self) -> tuple[Check | str, ...]:
+        """What is doubtful about doses and outcomes."""
+        return tuple(found for doubt in OUTCOME_DOUBTS for found in doubt(self.table))
+
+    @cached_property
+    def context_doubts(self) -> tuple[Check | str, ...]:
+        """What is doubtful about contexts, and which columns were left out of them."""
+        return tuple(found for doubt in CONTEXT_DOUBTS for found in doubt(self.table))
 
     @property
     def as_they_are(self) -> bool:

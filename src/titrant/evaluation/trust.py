@@ -17,7 +17,7 @@ from titrant.evaluation.nuisance import Nuisances, contexts
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
-from titrant.inference.columns import context_findings, outcome_findings
+from titrant.inference.doubts import ignored
 from titrant.inference.rules import overlap, propensity_pit, stabilized_weight
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def check(
     propensity: PropensityModel | None = None,
     folds: int = 5,
     seed: int = 0,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
 ) -> Diagnostics:
     """Return the full trust report of a log and, if given, of a policy on it.
@@ -64,11 +65,12 @@ def check(
         survey = survey_of(log, as_engine(executor, log))
         nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
         rows = survey.sample
-        columns = Diagnostics.of(
-            [*outcome_findings(survey.looked_at), *context_findings(survey.looked_at, survey.held)]
-        )
+        doubts = (*survey.outcome_doubts, *survey.context_doubts)
+        columns = Diagnostics.of(ignored(doubts) if ignore_doubts else doubts)
         return columns + calibration_report(nuisances, rows, folds, seed)
-    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
+    evaluation = Evaluation.of(
+        log, {"policy": policy}, chosen, propensity, executor, ignore_doubts=ignore_doubts
+    )
     found = policy_report(evaluation, bandwidth)
     if not chosen.uses_propensity:
         return found
