@@ -279,7 +279,14 @@ def learned_page(
     with bar(REPORTING) as steps:
         report = gather(
             honest_value(learner).comparison,
-            Evaluation.of(log, known, learner.grade, learner.propensity, learner.executor),
+            Evaluation.of(
+                log,
+                known,
+                learner.grade,
+                learner.propensity,
+                learner.executor,
+                ignore_doubts=learner.ignore_doubts,
+            ),
             level=level,
             maximize=maximize,
             settings=settings(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -50,7 +51,8 @@ class LoggedData:
     ----------
     context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
-    texts (what the columns hold of which a batch of files made indicators; else empty)
+    texts (what the columns hold of which a batch of files made indicators; else empty),
+    after (columns that `from_frame` left out of the context, measured after the treatment)
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -64,6 +66,7 @@ class LoggedData:
     bounded: bool
     first_row: int
     texts: tuple[Texts, ...]
+    after: tuple[str, ...]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -98,11 +101,13 @@ class LoggedData:
         context: str | Iterable[str],
         propensity: str | None = None,
         bounds: Bounds = None,
+        after: str | Iterable[str] = (),
     ) -> LoggedData:
         """Return the log held in named columns of a table.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
-        dict of columns; only the named columns are read.
+        dict of columns; only the named columns are read. Contexts that `after` names were measured
+        after the treatment: they are left out, and every trust report says so.
 
         >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, 56]}
         >>> LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
@@ -111,11 +116,16 @@ class LoggedData:
         from titrant.data import frames  # noqa: PLC0415 - loads pyarrow, which arrays do not need
 
         columns = Columns(
-            treatment=treatment, outcome=outcome, context=context, propensity=propensity
+            treatment=treatment,
+            outcome=outcome,
+            context=context,
+            propensity=propensity,
+            after=after,
         )
         parts, labels = frames.read(frame, columns)
         log = object.__new__(cls)
         _fill_checked(log, parts, columns.features, bounds, labels)
+        object.__setattr__(log, "after", columns.after)
         return log
 
     def __len__(self) -> int:
@@ -237,7 +247,8 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        return _assembled, (self._parts, self.names, self._limits, self.first_row, self.texts)
+        make = partial(_assembled, texts=self.texts, after=self.after)
+        return make, (self._parts, self.names, self._limits, self.first_row)
 
     @property
     def _parts(self) -> Parts:
@@ -272,7 +283,7 @@ def checked_batch(
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row, texts)
+    return _assembled(parts, names, limits, first_row, texts=texts)
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:
@@ -319,11 +330,14 @@ def _assembled(
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
+    *,
     texts: tuple[Texts, ...] = (),
+    after: tuple[str, ...] = (),
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
     _fill(log, parts, names, limits, first_row, texts=texts)
+    object.__setattr__(log, "after", after)
     return log
 
 
@@ -344,6 +358,7 @@ def _fill(
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)
     store(log, "texts", texts)
+    store(log, "after", ())
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))
 

@@ -15,12 +15,12 @@ import numpy as np
 from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
-from titrant.data.source import SAMPLE, Source
+from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
-from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, Table
+from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, Table, listed
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
@@ -113,6 +113,8 @@ class Survey:
     dimension: int
     sums: Sums
     sample: Sample
+    after: tuple[str, ...] = ()
+    """Columns left out of the contexts, since they were measured after the treatment."""
 
     @property
     def n(self) -> int:
@@ -202,7 +204,12 @@ class Survey:
     @cached_property
     def context_doubts(self) -> tuple[Check | str, ...]:
         """What is doubtful about contexts, and which columns were left out of them."""
-        return tuple(found for doubt in CONTEXT_DOUBTS for found in doubt(self.table))
+        found = [one for doubt in CONTEXT_DOUBTS for one in doubt(self.table)]
+        if self.after:
+            found.append(
+                f"Measured after the treatment, and so not used as context: {listed(self.after)}."
+            )
+        return tuple(found)
 
     @property
     def as_they_are(self) -> bool:
@@ -245,7 +252,7 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     if isinstance(log, LoggedData):
         sums = add_up(in_memory, log.batches(BATCH))
         sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))
-        return Survey(log.names, log.dimension, sums, sample)
+        return Survey(log.names, log.dimension, sums, sample, log.after)
     share = min(log.sample_rows / len(log), 1.0)
     sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
     check_texts(sums.texts, log.names)
@@ -255,7 +262,13 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
     sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
-    return Survey(log.names, log.dimension, sums, sample)
+    return Survey(log.names, log.dimension, sums, sample, _after(log))
+
+
+def _after(log: Source) -> tuple[str, ...]:
+    """Return which columns of a table were said to be measured after the treatment."""
+    root = root_of(log)
+    return tuple(root.columns.after) if isinstance(root, TableSource) else ()
 
 
 def sums_of(share: float, log: LoggedData) -> Sums:

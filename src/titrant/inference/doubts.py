@@ -296,7 +296,8 @@ def leaked_outcomes(table: Table) -> Iterator[Check]:
     said = []
     for one in found:
         beside = f" with {table.named(rest[j] for j in one.others)}" if one.others else ""
-        said.append(f"{table.names[rest[one.column]]!r}{beside} (R² {one.without:.2f} without it)")
+        left = f" (R² {one.without:.2f} without it)" if one.without < EXACT else ""
+        said.append(f"{table.names[rest[one.column]]!r}{beside}{left}")
     if said:
         yield _doubt(
             "leaked_outcomes",
