@@ -41,7 +41,6 @@ def _in_memory(options: LogOptions) -> Opened:
     from titrant.data.columns import context_roles  # noqa: PLC0415
     from titrant.data.encode import encode  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
-    from titrant.data.phrases import listed  # noqa: PLC0415
 
     chosen = columns(options.context) if options.context else None
     after = columns(options.after)
@@ -53,8 +52,6 @@ def _in_memory(options: LogOptions) -> Opened:
     context = None if chosen is None else roles.features
     encoded = encode(table, context, [*roles.needed, *after])
     announce(encoded, chosen=chosen is None)
-    if after:
-        note(f"Measured after the treatment, and so not used as context: {listed(after)}.")
     log = tt.LoggedData.from_frame(
         encoded.table,
         treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,

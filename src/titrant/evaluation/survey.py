@@ -20,7 +20,7 @@ from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
-from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, Table, listed
+from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
@@ -192,19 +192,19 @@ class Survey:
         return Held.of(self.looked_at.context)
 
     @cached_property
-    def table(self) -> Table:
+    def columns(self) -> LogColumns:
         """The rows looked at, as doubts look at them."""
-        return Table.of(self.looked_at, self.held)
+        return LogColumns.of(self.looked_at, self.held, self.context_ends)
 
     @cached_property
     def outcome_doubts(self) -> tuple[Check | str, ...]:
         """What is doubtful about doses and outcomes."""
-        return tuple(found for doubt in OUTCOME_DOUBTS for found in doubt(self.table))
+        return tuple(found for doubt in OUTCOME_DOUBTS for found in doubt(self.columns))
 
     @cached_property
     def context_doubts(self) -> tuple[Check | str, ...]:
         """What is doubtful about contexts, and which columns were left out of them."""
-        found = [one for doubt in CONTEXT_DOUBTS for one in doubt(self.table)]
+        found = [one for doubt in CONTEXT_DOUBTS for one in doubt(self.columns)]
         if self.after:
             found.append(
                 f"Measured after the treatment, and so not used as context: {listed(self.after)}."

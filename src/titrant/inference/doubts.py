@@ -10,7 +10,7 @@ variance. A context that explains nine tenths by itself gets a note, no more: on
 knows when it was measured. The same holds of doses: one that a context predicts well is confounded,
 one that a context knows exactly leaves nothing to compare.
 
-A doubt is a function of a `Table` that yields checks and notes, and an entry in `DOUBTS`.
+A doubt is a function of a `LogColumns` that yields checks and notes, and an entry in `DOUBTS`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", 
 
 
 @dataclass(frozen=True)
-class Table:
+class LogColumns:
     """The columns of a log, as doubts look at them."""
 
     names: tuple[str, ...]
@@ -80,11 +80,13 @@ class Table:
     """(n,)"""
     held: Held
     """How far values of the contexts are held."""
+    ends: tuple[Array, Array]
+    """The least and the greatest value of each context (p,), of all rows where these are some."""
 
     @classmethod
-    def of(cls, log: LoggedData, held: Held) -> Self:
+    def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
         """Return the columns of a log."""
-        return cls(log.names, log.context, log.doses, log.outcome, held)
+        return cls(log.names, log.context, log.doses, log.outcome, held, ends)
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -139,17 +141,17 @@ def _doubt(name: str, value: float, fact: str, remedy: str) -> Check:
 # Of outcomes and doses.
 
 
-def coded_outcomes(table: Table) -> Iterator[Check]:
+def coded_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield codes such as −9999 among outcomes and doses."""
-    columns = np.column_stack([table.doses, table.outcome])
-    found = codes(Held.of(columns), (*table.dose_names, "outcome"))
+    columns = np.column_stack([log.doses, log.outcome])
+    found = codes(Held.of(columns), (*log.dose_names, "outcome"))
     if found:
-        yield _coded("coded_outcomes", found, len(table))
+        yield _coded("coded_outcomes", found, len(log))
 
 
-def stray_doses(table: Table) -> Iterator[Check]:
+def stray_doses(log: LogColumns) -> Iterator[Check]:
     """Yield doses of which a few lie so far off that they are most of the spread."""
-    for name, column in zip(table.dose_names, table.doses.T, strict=True):
+    for name, column in zip(log.dose_names, log.doses.T, strict=True):
         if not spread_by_many(column):
             yield _doubt(
                 "stray_doses",
@@ -160,10 +162,10 @@ def stray_doses(table: Table) -> Iterator[Check]:
             )
 
 
-def stray_outcomes(table: Table) -> Iterator[Check]:
+def stray_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield outcomes of which a few are most of the spread."""
-    if not spread_by_many(table.outcome):
-        far = farthest(table.outcome)
+    if not spread_by_many(log.outcome):
+        far = farthest(log.outcome)
         yield _doubt(
             "stray_outcomes",
             far,
@@ -176,22 +178,22 @@ def stray_outcomes(table: Table) -> Iterator[Check]:
 # Of single contexts.
 
 
-def coded_contexts(table: Table) -> Iterator[Check]:
+def coded_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield codes among contexts."""
-    found = codes(table.held, table.names)
+    found = codes(log.held, log.names)
     if found:
-        yield _coded("coded_contexts", found, len(table))
+        yield _coded("coded_contexts", found, len(log))
 
 
-def silent_contexts(table: Table) -> Iterator[Check]:
+def silent_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield contexts that vary by rounding only, or in a few rows only."""
-    columns = zip(range(len(table.names)), table.seen.T, table.spread, strict=True)
+    columns = zip(range(len(log.names)), log.seen.T, log.spread, strict=True)
     found = [j for j, x, sd in columns if np.ptp(x) > 0.0 and not (sd > 0.0 and spread_by_many(x))]
     if found:
         yield _doubt(
             "silent_contexts",
             len(found),
-            f"Of {len(table.names):,} contexts, {table.named(found)} say{'s' * (len(found) == 1)} "
+            f"Of {len(log.names):,} contexts, {log.named(found)} say{'s' * (len(found) == 1)} "
             "next to nothing: the values vary by rounding only, or a few of them lie far from all "
             "others.",
             "Subtract a large offset, correct the values, or take logarithms; until then nothing "
@@ -199,39 +201,40 @@ def silent_contexts(table: Table) -> Iterator[Check]:
         )
 
 
-def constant_contexts(table: Table) -> Iterator[Check]:
+def constant_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield contexts with one value."""
-    found = [j for j, x in enumerate(table.seen.T) if np.ptp(x) == 0.0]
+    low, high = log.ends
+    found = np.flatnonzero(low == high).tolist()
     if found:
         yield _doubt(
             "constant_contexts",
             len(found),
-            f"Contexts with one value in all rows explain nothing: {table.named(found)}.",
+            f"Contexts with one value in all rows explain nothing: {log.named(found)}.",
             "Leave them out, or find where their values were lost.",
         )
 
 
-def key_contexts(table: Table) -> Iterator[Check]:
+def key_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield contexts that number the rows or name whom they are about."""
-    columns = zip(table.names, table.context.T, strict=True)
+    columns = zip(log.names, log.context.T, strict=True)
     found = [j for j, (name, x) in enumerate(columns) if is_key(x, name)]
     if found:
         yield _doubt(
             "key_contexts",
             len(found),
-            f"The values of {table.named(found)} are whole numbers of which none comes twice: this "
+            f"The values of {log.named(found)} are whole numbers of which none comes twice: this "
             "looks like a row number or a key, not like something measured.",
             "Leave it out of the contexts, unless it is the time and doses changed with time.",
         )
 
 
-def held_values(table: Table) -> Iterator[str]:
+def held_values(log: LogColumns) -> Iterator[str]:
     """Yield a note for each context with values that are held, codes aside."""
-    strays = table.held.strays(table.context)
+    strays = log.held.strays(log.context)
     for j in np.flatnonzero(strays.any(axis=0)):
-        far = table.context[strays[:, j], j]
+        far = log.context[strays[:, j], j]
         yield (
-            f"In {len(far):,} rows the context {table.names[j]!r} lies far beyond all other values "
+            f"In {len(far):,} rows the context {log.names[j]!r} lies far beyond all other values "
             f"(such as {far[0]:.6g}); models count it as the last "
             "value before that."
         )
@@ -240,10 +243,10 @@ def held_values(table: Table) -> Iterator[str]:
 # Of contexts beside other columns.
 
 
-def repeated_contexts(table: Table) -> Iterator[Check]:
+def repeated_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield contexts that are another one, on its scale or on another: r² beyond `EXACT`."""
-    columns = table.varying
-    x = standardized(table.seen[table.some][:, columns])
+    columns = log.varying
+    x = standardized(log.seen[log.some][:, columns])
     # Rows that a thinned log leaves out may be all in which a column varies.
     same = np.triu((x.T @ x / max(len(x), 1)) ** 2 > EXACT, k=1)
     pairs = [
@@ -251,9 +254,9 @@ def repeated_contexts(table: Table) -> Iterator[Check]:
         for i, j in zip(*np.nonzero(same), strict=True)
         if _apart_rows(x[:, i]) >= COINCIDENCE
     ]
-    if len(table) >= FEWEST and pairs:
+    if len(log) >= FEWEST and pairs:
         firsts = {j: i for i, j in reversed(pairs)}
-        said = "; ".join(f"{table.names[j]!r} is {table.names[i]!r}" for j, i in firsts.items())
+        said = "; ".join(f"{log.names[j]!r} is {log.names[i]!r}" for j, i in firsts.items())
         yield _doubt(
             "repeated_contexts",
             len(firsts),
@@ -262,42 +265,42 @@ def repeated_contexts(table: Table) -> Iterator[Check]:
         )
 
 
-def copied_outcomes(table: Table) -> Iterator[Check | str]:
+def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
     """Yield contexts that have the order of the outcome, and note those that come near it."""
-    order = {j: rank_correlation(table.seen[:, j], table.outcome) for j in table.varying}
+    order = {j: rank_correlation(log.seen[:, j], log.outcome) for j in log.varying}
     found = [
-        j for j, r in order.items() if abs(r) > SAME_ORDER or parts(table.seen[:, j], table.outcome)
+        j for j, r in order.items() if abs(r) > SAME_ORDER or parts(log.seen[:, j], log.outcome)
     ]
     if found:
         yield _doubt(
             "copied_outcomes",
             len(found),
-            f"The order of the rows by {table.named(found)} is that of the outcome: a context that "
+            f"The order of the rows by {log.named(found)} is that of the outcome: a context that "
             "knows the outcome hides what the dose does.",
             "Leave it out of the contexts, unless it was known before the dose was given.",
         )
     for j, r in order.items():
         if r**2 > STRONG and j not in found:
             yield (
-                f"The context {table.names[j]!r} alone explains {r**2:.0%} of the outcome's order. "
+                f"The context {log.names[j]!r} alone explains {r**2:.0%} of the outcome's order. "
                 "That is sound if it was known before the dose was given, such as the same "
                 "quantity at an earlier visit; if not, name it in `after`."
             )
 
 
-def leaked_outcomes(table: Table) -> Iterator[Check]:
+def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield contexts of which, with other columns, the outcome is a sum, product or ratio."""
-    copies = {j for j in table.varying if _same_order(table.seen[:, j], table.outcome)}
-    rest = [j for j in table.varying if j not in copies]
-    x, t, y = table.seen[table.some][:, rest], table.doses[table.some], table.outcome[table.some]
+    copies = {j for j in log.varying if _same_order(log.seen[:, j], log.outcome)}
+    rest = [j for j in log.varying if j not in copies]
+    x, t, y = log.seen[log.some][:, rest], log.doses[log.some], log.outcome[log.some]
     how, found = "sum or difference", determined(y, t, x)
     if not found:
         how, found = "product or ratio", _by_logarithms(y, t, x)
     said = []
     for one in found:
-        beside = f" with {table.named(rest[j] for j in one.others)}" if one.others else ""
+        beside = f" with {log.named(rest[j] for j in one.others)}" if one.others else ""
         left = f" (R² {one.without:.2f} without it)" if one.without < EXACT else ""
-        said.append(f"{table.names[rest[one.column]]!r}{beside}{left}")
+        said.append(f"{log.names[rest[one.column]]!r}{beside}{left}")
     if said:
         yield _doubt(
             "leaked_outcomes",
@@ -308,25 +311,24 @@ def leaked_outcomes(table: Table) -> Iterator[Check]:
         )
 
 
-def copied_treatments(table: Table) -> Iterator[Check]:
+def copied_treatments(log: LogColumns) -> Iterator[Check]:
     """Yield contexts that are the dose, rescaled or in classes, or that it is computed from."""
     found: list[int] = []
     said: list[str] = []
-    for name, t in zip(table.dose_names, table.doses.T, strict=True):
-        copies = [j for j in table.varying if _copies_dose(table.seen[:, j], t)]
+    for name, t in zip(log.dose_names, log.doses.T, strict=True):
+        copies = [j for j in log.varying if _copies_dose(log.seen[:, j], t)]
         if copies:
-            said.append(f"the order of the rows by {table.named(copies)} is that of the {name}")
+            said.append(f"The order of the rows by {log.named(copies)} is that of the {name}.")
         else:
-            copies = _sources_of(t, table)
+            copies = _sources_of(t, log)
             if copies:
-                said.append(f"the {name} can be computed from {table.named(copies)} exactly")
+                said.append(f"The {name} can be computed from {log.named(copies)} exactly.")
         found += copies
     if found:
         yield _doubt(
             "copied_treatments",
             len(set(found)),
-            f"{'; '.join(said).capitalize()}: rows alike in that have no other doses to compare "
-            "with.",
+            f"{' '.join(said)} Rows that are alike in this have no other doses to compare with.",
             "Leave it out of the contexts if it is the dose in other units, or was computed from "
             "it; if it set the dose, this log cannot tell what other doses do.",
         )
@@ -336,20 +338,20 @@ def _copies_dose(x: Array, t: Array) -> bool:
     return _same_order(x, t, SAME_DOSE) or parts(x, t)
 
 
-def _sources_of(t: Array, table: Table) -> list[int]:
+def _sources_of(t: Array, log: LogColumns) -> list[int]:
     """Return the contexts that a dose (n,) is an exact linear function of."""
-    x = table.seen[table.some][:, table.varying]
-    found = determined(t[table.some], np.empty((len(x), 0)), x)
-    return list(dict.fromkeys(table.varying[j] for f in found for j in (f.column, *f.others)))
+    x = log.seen[log.some][:, log.varying]
+    found = determined(t[log.some], np.empty((len(x), 0)), x)
+    return list(dict.fromkeys(log.varying[j] for f in found for j in (f.column, *f.others)))
 
 
-OUTCOME_DOUBTS: tuple[Callable[[Table], Iterator[Check | str]], ...] = (
+OUTCOME_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     coded_outcomes,
     stray_doses,
     stray_outcomes,
 )
 """Doubts about doses and outcomes, for every estimate."""
-CONTEXT_DOUBTS: tuple[Callable[[Table], Iterator[Check | str]], ...] = (
+CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     coded_contexts,
     silent_contexts,
     constant_contexts,
