@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -153,6 +153,12 @@ class Description:
         if self.looked_at == self.rows:
             return f"{self.rows:,} rows"
         return f"{self.rows:,} rows, {self.looked_at:,} of them looked at"
+
+    def main_contexts(self, most: int) -> Description:
+        """Return the same with the contexts alone that explain most of doses or outcomes."""
+        weight = [max(*c.explains_dose, c.explains_outcome) for c in self.contexts]
+        kept = sorted(np.argsort(-np.array(weight), kind="stable")[:most].tolist())
+        return replace(self, contexts=tuple(self.contexts[j] for j in kept))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""

@@ -57,7 +57,7 @@ def check(
 
     Besides the checks that every estimate carries, the propensity is calibrated on held-out
     rows (``folds``, drawn by ``seed``; about 20,000 rows at most). The other parameters are those
-    of `evaluate`. A refusal is part of the report here, not an error.
+    of `evaluate`. A refusal is part of the report here, not an error. Doubtful columns come first.
     """
     chosen = DoublyRobust() if estimator is None else estimator
     if policy is None:

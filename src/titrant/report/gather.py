@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
 from titrant.errors import InvalidArgument
+from titrant.evaluation.description import Description
 from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
 from titrant.report import counting
@@ -16,6 +17,7 @@ from titrant.report.content import (
     CONTEXTS,
     DOSES,
     LOGGED,
+    MOST_COLUMNS,
     DoseCounts,
     DoseSummary,
     LogSummary,
@@ -121,6 +123,7 @@ def gather(
         focus=first,
         drawn=chosen,
         log=_summary(whole, named, outcome, maximize=maximize),
+        description=Description.of(whole.survey).main_contexts(MOST_COLUMNS),
         level=level,
         maximize=maximize,
         doses=_dose_counts(log, seen),
