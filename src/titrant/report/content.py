@@ -33,8 +33,8 @@ LOGGED = "logged"
 """How the doses of the log are called beside those of the policies."""
 DOSES = 3
 """Treatments that are drawn, if there are several."""
-MOST_COLUMNS = 20
-"""Contexts in the table of columns: the main ones of many."""
+MOST_COLUMNS, MAIN_COLUMNS = 20, 4
+"""Contexts that a table of columns has at most, and those that it has of a log with more."""
 CONTEXTS = 3
 """Contexts that doses are drawn against, and that subgroups are made by."""
 

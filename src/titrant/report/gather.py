@@ -17,6 +17,7 @@ from titrant.report.content import (
     CONTEXTS,
     DOSES,
     LOGGED,
+    MAIN_COLUMNS,
     MOST_COLUMNS,
     DoseCounts,
     DoseSummary,
@@ -123,7 +124,7 @@ def gather(
         focus=first,
         drawn=chosen,
         log=_summary(whole, named, outcome, maximize=maximize),
-        description=Description.of(whole.survey).main_contexts(MOST_COLUMNS),
+        description=_description(whole),
         level=level,
         maximize=maximize,
         doses=_dose_counts(log, seen),
@@ -191,6 +192,13 @@ def _summary(
         outcome=outcome or ("reward" if maximize else "loss"),
         sample=None if survey.sample.whole else len(survey.sample.log),
     )
+
+
+def _description(whole: Evaluation) -> Description:
+    """Return what is in the log; of many contexts the main ones."""
+    found = Description.of(whole.survey)
+    many = len(found.contexts) > MOST_COLUMNS
+    return found.main_contexts(MAIN_COLUMNS) if many else found
 
 
 def _treatment_names(given: Sequence[str] | None, dimension: int) -> list[str]:
