@@ -102,7 +102,10 @@ class Nuisances:
             outcome=takes_default_outcome(estimator),
             propensity=takes_default_propensity(log, estimator, propensity),
         )
-        models = fitted_models(log, estimator, propensity, known)
+        try:
+            models = fitted_models(log, estimator, propensity, known)
+        except DataError as error:
+            raise known.explained(error) from error
         return cls(
             n=known.n,
             center=known.center,

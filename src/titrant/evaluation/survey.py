@@ -17,7 +17,7 @@ from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
 from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.data.texts import Texts, added_texts, check_texts
-from titrant.errors import InvalidArgument
+from titrant.errors import DataError, InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
 from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
@@ -210,6 +210,12 @@ class Survey:
                 f"Measured after the treatment, and so not used as context: {listed(self.after)}."
             )
         return tuple(found)
+
+    def explained(self, error: DataError) -> DataError:
+        """Return an error about the log with the doubts that may be its cause before it."""
+        found = (*self.outcome_doubts, *self.context_doubts)
+        doubts = [one.message for one in found if not isinstance(one, str)]
+        return DataError(" ".join([*doubts, str(error)])) if doubts else error
 
     @property
     def as_they_are(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.errors import InvalidArgument, TitrantError, UntrustedEstimate
+from titrant.errors import DataError, InvalidArgument, TitrantError, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.nuisance import Nuisances, contexts
@@ -18,7 +18,7 @@ from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
 from titrant.inference.doubts import ignored
-from titrant.inference.rules import overlap, propensity_pit, stabilized_weight
+from titrant.inference.rules import overlap, propensity_pit, stabilized_weight, unfitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.estimators import Estimator
     from titrant.evaluation.evaluation import AnyPolicy
-    from titrant.evaluation.survey import Sample
+    from titrant.evaluation.survey import Sample, Survey
     from titrant.execute import Engine
     from titrant.inference import Check
     from titrant.propensity import Calibration, PropensityModel
@@ -59,23 +59,42 @@ def check(
     rows (``folds``, drawn by ``seed``; about 20,000 rows at most). The other parameters are those
     of `evaluate`. A refusal is part of the report here, not an error. Doubtful columns come first.
     """
-    chosen = DoublyRobust() if estimator is None else estimator
+    engine = as_engine(executor, log)
     if policy is None:
-        # Nothing but the propensities is of interest, so no outcome model is fitted.
-        survey = survey_of(log, as_engine(executor, log))
-        nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
-        rows = survey.sample
-        doubts = (*survey.outcome_doubts, *survey.context_doubts)
-        columns = Diagnostics.of(ignored(doubts) if ignore_doubts else doubts)
-        return columns + calibration_report(nuisances, rows, folds, seed)
-    evaluation = Evaluation.of(
-        log, {"policy": policy}, chosen, propensity, executor, ignore_doubts=ignore_doubts
-    )
+        survey = survey_of(log, engine)
+        columns = doubts_report(survey, ignore_doubts=ignore_doubts)
+        try:
+            # Nothing but the propensities is of interest, so no outcome model is fitted.
+            nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
+        except DataError as error:
+            return columns + unfitted_report(error, columns)
+        return columns + calibration_report(nuisances, survey.sample, folds, seed)
+    chosen = DoublyRobust() if estimator is None else estimator
+    try:
+        evaluation = Evaluation.of(
+            log, {"policy": policy}, chosen, propensity, engine, ignore_doubts=ignore_doubts
+        )
+    except DataError as error:
+        columns = doubts_report(survey_of(log, engine), ignore_doubts=ignore_doubts)
+        return columns + unfitted_report(error, columns)
     found = policy_report(evaluation, bandwidth)
     if not chosen.uses_propensity:
         return found
     rows = evaluation.survey.sample
     return found.updated(calibration_report(evaluation.nuisances, rows, folds, seed))
+
+
+def doubts_report(survey: Survey, *, ignore_doubts: bool) -> Diagnostics:
+    """Return what is doubtful about the columns of a log."""
+    doubts = (*survey.outcome_doubts, *survey.context_doubts)
+    return Diagnostics.of(ignored(doubts) if ignore_doubts else doubts)
+
+
+def unfitted_report(error: DataError, columns: Diagnostics) -> Diagnostics:
+    """Return the refusal of a log whose doubtful columns make models fail; else it is an error."""
+    if not columns.checks:
+        raise error
+    return Diagnostics((unfitted(str(error.__cause__ or error)),))
 
 
 def policy_report(

@@ -135,7 +135,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _doubt(name: str, value: float, fact: str, remedy: str) -> Check:
-    return Check(name, float(value), Verdict.WARN, f"{fact} {remedy}")
+    return Check(name, float(value), Verdict.WARN, f"{fact} {remedy}", explains=True)
 
 
 # Of outcomes and doses.

@@ -425,6 +425,11 @@ def overlap(reason: str) -> Check:
     return Check("overlap", 0.0, Verdict.REFUSE, reason)
 
 
+def unfitted(reason: str) -> Check:
+    """Return the refusal of a log that no model of its doses can be fitted to."""
+    return Check("unfitted", 0.0, Verdict.REFUSE, reason)
+
+
 def _check(name: str, value: float, fact: str, remedy: str, verdict: Verdict) -> Check:
     """Return the check whose message is the fact and, unless it is ok, the remedy."""
     message = fact if verdict is Verdict.OK else f"{fact} {remedy}"
