@@ -118,7 +118,7 @@ def test_center_error_and_degrees_come_from_the_corrected_question(estimator):
     interval = inference.interval(0)
     assert interval.center == pytest.approx(corrected.values[0], rel=EXACT)
     assert interval.se == pytest.approx(math.sqrt(np.sum(phi**2)) / 60, rel=EXACT)
-    degrees = np.sum(w**2) ** 2 / np.sum(w**4) - 1
+    degrees = np.sum(w) ** 2 / np.sum(w**2) - 1
     assert interval.degrees == pytest.approx(degrees, rel=EXACT)
     half = stats.t.ppf(0.975, degrees) * interval.se
     assert interval.at(0.95) == pytest.approx((interval.center - half, interval.center + half))

@@ -26,7 +26,8 @@ class Columns:
     """The names of the columns that make a log.
 
     `treatment` names one column, or d of them for a treatment in R^d; `context` names any number
-    of columns, also none; `propensity` names the column of f(t | x) if the table has one. Those of
+    of columns, also none; `propensity` names the column of f(t | x) if the table has one, `weights`
+    that of sampling weights, `groups` that of ids of those who have several rows. Those of
     the contexts that `after` names were measured after the treatment and are not used.
 
     >>> Columns(treatment="dose", outcome="loss", context=["age", "bmi"]).needed
@@ -37,6 +38,8 @@ class Columns:
     outcome: str
     context: str | Iterable[str]
     propensity: str | None = None
+    weights: str | None = None
+    groups: str | None = None
     after: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
@@ -63,11 +66,13 @@ class Columns:
 
     @property
     def roles(self) -> Roles:
-        """Each (role, column) in the order treatment, outcome, propensity, context."""
+        """Each (role, column): treatment, outcome, propensity, weights, groups, context."""
+        single = ("propensity", "weights", "groups")
+        named = [(role, getattr(self, role)) for role in single]
         return (
             *(("treatment", name) for name in self.doses),
             ("outcome", self.outcome),
-            *(() if self.propensity is None else (("propensity", self.propensity),)),
+            *((role, name) for role, name in named if name is not None),
             *context_roles(self.features),
         )
 

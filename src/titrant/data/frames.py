@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from titrant.data import encode, phrases, validate
 from titrant.data.columns import check_present, check_roles, context_roles
+from titrant.data.keys import group_keys
 from titrant.data.validate import Labels, Parts, first_non_number
 from titrant.errors import DataError
 
@@ -40,20 +41,26 @@ class ArrowStream(Protocol):
 def read(frame: object, columns: Columns) -> tuple[Parts, Labels]:
     """Return the needed columns of a table by role; nothing but their type is checked here."""
     label = _labels(columns.roles)
-    by_name = _float_columns(frame, columns.roles)
+    by_name = _columns(frame, columns.roles)
     doses = [by_name[name] for name in columns.doses]
-    q = columns.propensity
+
+    def of(name: str | None) -> Any:  # noqa: ANN401  (numbers or keys)
+        return None if name is None else by_name[name]
+
     parts = Parts(
         context=_stacked([by_name[name] for name in columns.features], len(doses[0])),
         treatment=doses[0] if len(doses) == 1 else _stacked(doses, len(doses[0])),
         outcome=by_name[columns.outcome],
-        propensity=None if q is None else by_name[q],
+        propensity=of(columns.propensity),
+        weights=of(columns.weights),
+        groups=of(columns.groups),
     )
     labels = Labels(
         treatment=tuple(label[name] for name in columns.doses),
         outcome=label[columns.outcome],
-        propensity="" if q is None else label[q],
+        propensity="" if columns.propensity is None else label[columns.propensity],
         context=tuple(label[name] for name in columns.features),
+        weights="" if columns.weights is None else label[columns.weights],
     )
     return parts, labels
 
@@ -159,25 +166,41 @@ def _context_columns(frame: object, names: Sequence[str]) -> dict[str, Array]:
     """Return the contexts of a table, each (n,) by name."""
     roles = context_roles(names)
     check_roles(roles)
-    return _float_columns(frame, roles)
+    return _columns(frame, roles)
 
 
 def _labels(roles: Roles) -> dict[str, str]:
     return {name: f"{role} column `{name}`" for role, name in roles}
 
 
-def _float_columns(frame: object, roles: Roles) -> dict[str, Array]:
-    """Return each needed column (n,) by name."""
+def _columns(frame: object, roles: Roles) -> dict[str, Any]:
+    """Return each needed column (n,) by name: keys of groups, and else numbers."""
     label = _labels(roles)
+    keys = {name for role, name in roles if role == "groups"}
     if isinstance(frame, Mapping):
         check_present(roles, list(frame))
-        by_name = {name: validate.vector(frame[name], what) for name, what in label.items()}
+        by_name = {
+            name: group_keys(frame[name], what)
+            if name in keys
+            else validate.vector(frame[name], what)
+            for name, what in label.items()
+        }
         validate.check_lengths({label[name]: len(column) for name, column in by_name.items()})
         return by_name
     table = _needed(frame, roles)
     if isinstance(table, pa.Table):
-        return {name: _from_arrow(table[name], what) for name, what in label.items()}
-    return {name: validate.vector(table[name].to_numpy(), what) for name, what in label.items()}
+        return {
+            name: group_keys(table[name].to_numpy(), what)
+            if name in keys
+            else _from_arrow(table[name], what)
+            for name, what in label.items()
+        }
+    return {
+        name: group_keys(table[name].to_numpy(), what)
+        if name in keys
+        else validate.vector(table[name].to_numpy(), what)
+        for name, what in label.items()
+    }
 
 
 def _needed(frame: object, roles: Roles) -> pa.Table | nw.DataFrame[Any]:

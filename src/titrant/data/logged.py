@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, named_columns
+from titrant.data.keys import group_keys
 from titrant.data.validate import Parts, frozen
 
 if TYPE_CHECKING:
@@ -44,12 +45,17 @@ class LoggedData:
     propensity : (n,), > 0, or None when the density of the logged doses is not known
     bounds : None or a pair (lower, upper) of the range in which doses are possible; each side is
         None, a number, one number per row (n,), or for a dose in R^d d numbers or (n, d)
+    weights : (n,), ≥ 0, sampling weights: how many of the population each row stands for, in any
+        unit. They are no counts of equal rows, whose errors would be smaller: repeat such rows
+    groups : (n,), an id of the patient, customer or site that each row belongs to, where one has
+        several rows; what is said of errors then counts groups, not rows
     names : p names of the context columns; unless given, those of the table, or x0, x1, … for an
         array. A policy that knows its features finds its columns by these names
 
     Attributes
     ----------
     context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
+    weights (n,) or None, groups (n,) keys of the ids or None, observed (n,) or None,
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
     texts (what the columns hold of which a batch of files made indicators; else empty),
     after (columns that `from_frame` left out of the context, measured after the treatment)
@@ -62,6 +68,9 @@ class LoggedData:
     treatment: Array
     outcome: Array
     propensity: Array | None
+    weights: Array | None
+    groups: NDArray[np.int64] | None
+    observed: Array | None
     names: tuple[str, ...]
     bounded: bool
     first_row: int
@@ -78,6 +87,8 @@ class LoggedData:
         propensity: ArrayLike | None = None,
         *,
         bounds: Bounds = None,
+        weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
@@ -87,6 +98,8 @@ class LoggedData:
             treatment=validate.treatment(treatment, "treatment"),
             outcome=validate.vector(outcome, "outcome"),
             propensity=None if propensity is None else validate.vector(propensity, "propensity"),
+            weights=None if weights is None else validate.vector(weights, "weights"),
+            groups=None if groups is None else group_keys(groups),
         )
         columns = validate.context_names(own, parts.context.shape[1])
         _fill_checked(self, parts, columns, bounds, validate.array_labels(parts, columns))
@@ -100,6 +113,8 @@ class LoggedData:
         outcome: str,
         context: str | Iterable[str],
         propensity: str | None = None,
+        weights: str | None = None,
+        groups: str | None = None,
         bounds: Bounds = None,
         after: str | Iterable[str] = (),
     ) -> LoggedData:
@@ -120,6 +135,8 @@ class LoggedData:
             outcome=outcome,
             context=context,
             propensity=propensity,
+            weights=weights,
+            groups=groups,
             after=after,
         )
         parts, labels = frames.read(frame, columns)
@@ -136,6 +153,16 @@ class LoggedData:
     def has_propensity(self) -> bool:
         """Whether the density of the logged doses is known."""
         return self.propensity is not None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several rows may belong to one group."""
+        return self.groups is not None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weights is not None
 
     @property
     def partitions(self) -> tuple[LoggedData]:
@@ -221,7 +248,9 @@ class LoggedData:
         treatment: str = "treatment",
         outcome: str = "outcome",
         propensity: str = "propensity",
-    ) -> dict[str, Array]:
+        weights: str = "weights",
+        groups: str = "groups",
+    ) -> dict[str, Any]:
         """Return each column (n,) by name, ready for any table; doses in R^d are numbered."""
         several = [f"{treatment}_{j}" for j in range(self.dimension)]
         columns = Columns(
@@ -229,12 +258,16 @@ class LoggedData:
             outcome=outcome,
             context=self.names,
             propensity=None if self.propensity is None else propensity,
+            weights=None if self.weights is None else weights,
+            groups=None if self.groups is None else groups,
         )
         return (
             {name: self.context[:, j] for j, name in enumerate(columns.features)}
             | {name: self.doses[:, j] for j, name in enumerate(columns.doses)}
             | {outcome: self.outcome}
             | ({} if self.propensity is None else {propensity: self.propensity})
+            | ({} if self.weights is None else {weights: self.weights})
+            | ({} if self.groups is None else {groups: self.groups})
         )
 
     def __repr__(self) -> str:
@@ -243,7 +276,11 @@ class LoggedData:
         known = "propensity known" if self.propensity is not None else "no propensity"
         dose = "dose" if self.dimension == 1 else f"{self.dimension} doses"
         what = f"{dose} {_range(self.treatment, self.treatment)}{within}"
-        return f"LoggedData({len(self):,} rows; {what}; {_shown(self.names)}; {known})"
+        rows = f"{len(self):,} rows"
+        if self.groups is not None:
+            rows += f" of {len(np.unique(self.groups)):,} groups"
+        weighted = "; weighted" if self.weights is not None else ""
+        return f"LoggedData({rows}; {what}; {_shown(self.names)}; {known}{weighted})"
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
@@ -252,12 +289,7 @@ class LoggedData:
 
     @property
     def _parts(self) -> Parts:
-        return Parts(
-            context=self.context,
-            treatment=self.treatment,
-            outcome=self.outcome,
-            propensity=self.propensity,
-        )
+        return Parts(**{part.name: getattr(self, part.name) for part in fields(Parts)})
 
     @property
     def _limits(self) -> tuple[Array, Array]:
@@ -282,6 +314,8 @@ def checked_batch(
     validate.check_finite(validate.by_label(parts, labels))
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
+    if parts.weights is not None and len(parts.weights):
+        validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
     return _assembled(parts, names, limits, first_row, texts=texts)
 
@@ -297,13 +331,7 @@ def joined(logs: Sequence[LoggedData]) -> LoggedData:
             np.concatenate([log.lower for log in logs]),
             np.concatenate([log.upper for log in logs]),
         )
-    q = [log.propensity for log in logs if log.propensity is not None]
-    parts = Parts(
-        context=np.concatenate([log.context for log in logs]),
-        treatment=np.concatenate([log.treatment for log in logs]),
-        outcome=np.concatenate([log.outcome for log in logs]),
-        propensity=np.concatenate(q) if q else None,
-    )
+    parts = Parts.joined([log._parts for log in logs])  # noqa: SLF001
     return _assembled(parts, logs[0].names, limits, 0)
 
 
@@ -320,6 +348,8 @@ def _fill_checked(
     validate.check_scale(labels.outcome, parts.outcome.min(), parts.outcome.max())
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
+    if parts.weights is not None:
+        validate.check_weights(parts.weights, labels.weights)
     limits = validate.bound_arrays(bounds, *parts.doses.shape)
     validate.check_within(parts.doses, *limits, labels.treatment)
     _fill(log, parts, names, limits, 0)

@@ -201,7 +201,8 @@ def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
         indicator = role == "context" and name in made and texts[name] in schema.names
         if name in made and not indicator:
             raise DataError(f"In `{path}`: {missing_column(name, role, schema.names)}")
-        if not indicator and not encode.is_number(schema.field(name).type):
+        number = indicator or encode.is_number(schema.field(name).type)
+        if not number and role != "groups":
             raise DataError(
                 f"In `{path}`: the {role} column `{name}` must be numeric; got type "
                 f"{schema.field(name).type}. Convert the column to numbers, or leave the file out."

@@ -57,6 +57,14 @@ class Source(Protocol):
         """Whether the log has a column of propensities."""
 
     @property
+    def grouped(self) -> bool:
+        """Whether several rows may belong to one group."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+
+    @property
     def partitions(self) -> Sequence[Partition]:
         """All rows, in order."""
 
@@ -98,6 +106,16 @@ class TableSource:
     def has_propensity(self) -> bool:
         """Whether the log has a column of propensities."""
         return self.columns.propensity is not None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several rows may belong to one group."""
+        return self.columns.groups is not None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.columns.weights is not None
 
     @cached_property
     def _rows(self) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -137,6 +137,7 @@ class Labels:
     outcome: str
     propensity: str
     context: tuple[str, ...]
+    weights: str = "weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,16 +147,28 @@ class Parts:
     context: Array
     treatment: Array
     outcome: Array
-    propensity: Array | None
+    propensity: Array | None = None
+    weights: Array | None = None
+    """How many of the population a row stands for, up to a factor."""
+    groups: NDArray[np.int64] | None = None
+    """A key of who or what a row belongs to."""
+    observed: Array | None = None
+    """1 where the outcome is known, 0 where it is missing (and stands as 0); None if none is."""
 
-    def each(self, of: Callable[[Array], Array]) -> Parts:
-        """Return what a function makes of each part."""
-        return Parts(
-            context=of(self.context),
-            treatment=of(self.treatment),
-            outcome=of(self.outcome),
-            propensity=None if self.propensity is None else of(self.propensity),
-        )
+    def each(self, of: Callable[[Any], Any]) -> Parts:
+        """Return what a function makes of each part that there is."""
+        there = {f.name: getattr(self, f.name) for f in fields(self)}
+        made: dict[str, Any] = {k: None if part is None else of(part) for k, part in there.items()}
+        return Parts(**made)
+
+    @classmethod
+    def joined(cls, several: Sequence[Parts]) -> Parts:
+        """Return the rows of several, one after the other."""
+        whole: dict[str, Any] = {}
+        for name in (f.name for f in fields(cls)):
+            each = [getattr(parts, name) for parts in several]
+            whole[name] = None if each[0] is None else np.concatenate(each)
+        return cls(**whole)
 
     @property
     def doses(self) -> Array:
@@ -165,10 +178,8 @@ class Parts:
     @property
     def lengths(self) -> dict[str, int]:
         """The number of rows of each part."""
-        q = self.propensity
-        known = {} if q is None else {"propensity": len(q)}
-        x, t, y = self.context, self.treatment, self.outcome
-        return {"context": len(x), "treatment": len(t), "outcome": len(y)} | known
+        there = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: len(part) for name, part in there.items() if part is not None}
 
 
 def array_labels(parts: Parts, names: Iterable[str]) -> Labels:
@@ -190,6 +201,7 @@ def by_label(parts: Parts, labels: Labels) -> dict[str, Array]:
         {label: t[:, j] for j, label in enumerate(labels.treatment)}
         | {labels.outcome: parts.outcome}
         | ({} if q is None else {labels.propensity: q})
+        | ({} if parts.weights is None else {labels.weights: parts.weights})
         | {label: x[:, j] for j, label in enumerate(labels.context)}
     )
 
@@ -309,6 +321,19 @@ def check_propensity(q: Array, label: str) -> None:
             f"{of_rows(bad)} at or below 0 (smallest {q.min():g}; {first_rows(bad)}). "
             "Drop these rows, or leave the propensity out to have it estimated."
         )
+
+
+def check_weights(weights: Array, label: str) -> None:
+    """Refuse weights (n,) of which one is negative, or all are 0."""
+    if weights.min() < 0.0:
+        bad = weights < 0.0
+        raise DataError(
+            f"The {label} must be ≥ 0, being how many of the population a row stands for; got "
+            f"{of_rows(bad)} below 0 (smallest {weights.min():g}; {first_rows(bad)}). "
+            "Correct these rows or drop them."
+        )
+    if not weights.any():
+        raise DataError(f"The {label} must not all be 0: no row would count. Leave them out.")
 
 
 def bound_arrays(bounds: Bounds, n: int, d: int) -> tuple[Array, Array]:

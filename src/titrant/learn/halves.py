@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.data import LoggedData
+from titrant.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,10 +19,23 @@ if TYPE_CHECKING:
 
 
 def half_of(log: Source, half: int, seed: int) -> Source:
-    """Return half 0 or 1 of a log, in memory if the log is."""
-    if isinstance(log, LoggedData):
+    """Return half 0 or 1 of a log, in memory if the log is; no group is in both."""
+    if not isinstance(log, LoggedData):
+        if log.grouped:
+            raise InvalidArgument(
+                "A policy is learned from a log with groups in memory only: which rows of files "
+                "are in which half is not known before they are read. Read the log with "
+                "`LoggedData.from_frame`."
+            )
+        return Half(log, half, seed)
+    if log.groups is None:
         return log.rows(_rows_of(log.first_row, len(log), half, seed))
-    return Half(log, half, seed)
+    from titrant.outcome.crossfit import fold_at  # noqa: PLC0415
+
+    keys, number = np.unique(log.groups, return_inverse=True)
+    if len(keys) == len(log):
+        return log.rows(_rows_of(log.first_row, len(log), half, seed))
+    return log.rows(fold_at(number, 2, seed) == half)
 
 
 def _rows_of(first: int, n: int, half: int, seed: int) -> NDArray[np.bool_]:
@@ -98,6 +112,16 @@ class Half:
     def has_propensity(self) -> bool:
         """Whether the log has a column of propensities."""
         return self.whole.has_propensity
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several rows may belong to one group."""
+        return self.whole.grouped
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.whole.weighted
 
     @property
     def sample_rows(self) -> int:

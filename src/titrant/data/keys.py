@@ -1,0 +1,83 @@
+"""Keys of groups: who or what a row belongs to, as a number that no order or file changes."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant.data.phrases import first_rows, of_rows
+from titrant.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Keys = NDArray[np.int64]
+
+_POSITIVE = 2**63 - 1
+
+
+def group_keys(ids: ArrayLike, label: str = "groups") -> Keys:
+    """Return a key (n,) for each id (n,): equal ids have equal keys, wherever they are read.
+
+    An id is a number or a text; 12, 12.0 and "12" are the same one. A key is 63 bits of a hash of
+    the text, so two different ids of a million share one with a chance of 10⁻⁷.
+    """
+    # As they are: numpy would make texts of numbers that stand beside texts.
+    array: Any = np.array(ids, dtype=object) if isinstance(ids, list | tuple) else np.asarray(ids)
+    if array.ndim == 2 and array.shape[1] == 1:  # noqa: PLR2004
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise DataError(
+            f"The {label} must be one id a row, shape (n,); got shape {array.shape}. Join several "
+            "columns into one id."
+        )
+    if np.ma.isMaskedArray(ids):
+        array = np.where(np.ma.getmaskarray(ids), None, array.astype(object))
+    if array.dtype.kind in "biuUSM":
+        values, place = np.unique(array, return_inverse=True)
+        return _hashes(values.tolist(), label)[place]
+    if array.dtype.kind == "f":
+        _refuse_missing(np.isnan(array), label)
+        values, place = np.unique(array, return_inverse=True)
+        return _hashes(values.tolist(), label)[place]
+    items = array.tolist()
+    _refuse_missing(np.array([_is_missing(item) for item in items], dtype=bool), label)
+    known = {item: k for k, item in enumerate(dict.fromkeys(items))}
+    place = np.fromiter((known[item] for item in items), dtype=np.intp, count=len(items))
+    return _hashes(known, label)[place]
+
+
+def _hashes(values: Iterable[object], label: str) -> Keys:
+    each = [int.from_bytes(blake2b(_text(v, label), digest_size=8).digest()) for v in values]
+    return np.array([key & _POSITIVE for key in each], dtype=np.int64)
+
+
+def _text(value: object, label: str) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value)
+    if not text.strip():
+        raise DataError(f"The {label} must be an id in every row; got an empty text. Name it.")
+    return text.encode()
+
+
+def _is_missing(item: object) -> bool:
+    if item is None or repr(item) in ("<NA>", "NaT"):
+        return True
+    return isinstance(item, float) and item != item  # noqa: PLR0124  (NaN)
+
+
+def _refuse_missing(missing: NDArray[np.bool_], label: str) -> None:
+    if missing.any():
+        raise DataError(
+            f"The {label} must be an id in every row; got none in {of_rows(missing)} "
+            f"({first_rows(missing)}). Give each of these rows the id of its own, or drop them."
+        )
