@@ -130,6 +130,8 @@ DEFINITIONS: dict[str, Schema] = {
     "column": closed(**COLUMN),
     "description": closed(
         rows=COUNT,
+        groups=nullable(COUNT),
+        evenness=nullable(NUMBER),
         looked_at=COUNT,
         treatments=listed(
             closed(**COLUMN, histogram=closed(edges=listed(NUMBER), counts=listed(COUNT)))

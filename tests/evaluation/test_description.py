@@ -115,6 +115,17 @@ def test_a_log_without_contexts_and_one_with_two_doses():
     assert two.contexts[0].correlation[1] == pytest.approx(1.0)
 
 
+def test_groups_and_weights_are_told():
+    whose = np.repeat(np.arange(N // 4), 4)
+    weights = np.where(np.arange(N) < N / 2, 1.0, 3.0)
+    log = tt.LoggedData(AGE[:, None], DOSE, LOSS, weights=weights, groups=whose)
+    found = tt.describe(log)
+    # Of weights 1 and 3 in equal numbers: (n·2)²/(n·n·5) = .8.
+    assert (found.groups, found.evenness) == (N // 4, pytest.approx(0.8))
+    assert found.size == "400 rows, in 100 groups, with weights worth 80.0% of even ones"
+    assert (FOUND.groups, FOUND.evenness) == (None, None)
+
+
 def test_the_main_contexts_are_those_that_explain_most():
     main = FOUND.main_contexts(2)
     assert len(main.contexts) == 2

@@ -114,6 +114,10 @@ class Description:
     """What is in a log. Means, sds and ends are of all rows, all else of those looked at."""
 
     rows: int
+    groups: int | None
+    """How many groups the rows belong to, if that is known."""
+    evenness: float | None
+    """(Σω)²/(nΣω²) of the rows' weights: the share of even ones that they are worth."""
     looked_at: int
     """Rows by which quantiles, values, correlations and doubts are found."""
     treatments: tuple[TreatmentSummary, ...]
@@ -132,6 +136,8 @@ class Description:
         correlation, explained = _explained(survey)
         return cls(
             rows=survey.n,
+            groups=None if survey.sums.keys is None else len(survey.sums.keys),
+            evenness=survey.evenness,
             looked_at=len(seen),
             treatments=tuple(map(_treatment, doses, seen.doses.T)),
             outcome=outcome,
@@ -149,10 +155,15 @@ class Description:
 
     @property
     def size(self) -> str:
-        """How many rows there are, and how many were looked at if that is not all."""
-        if self.looked_at == self.rows:
-            return f"{self.rows:,} rows"
-        return f"{self.rows:,} rows, {self.looked_at:,} of them looked at"
+        """How many rows there are, in how many groups, and how many of them were looked at."""
+        said = [f"{self.rows:,} rows"]
+        if self.groups is not None:
+            said.append(f"in {self.groups:,} groups")
+        if self.evenness is not None:
+            said.append(f"with weights worth {self.evenness:.1%} of even ones")
+        if self.looked_at < self.rows:
+            said.append(f"{self.looked_at:,} of them looked at")
+        return ", ".join(said)
 
     def main_contexts(self, most: int) -> Description:
         """Return the same with the contexts alone that explain most of doses or outcomes."""
@@ -164,6 +175,8 @@ class Description:
         """Return everything as plain values, ready for JSON."""
         return {
             "rows": self.rows,
+            "groups": self.groups,
+            "evenness": self.evenness,
             "looked_at": self.looked_at,
             "treatments": [t.to_dict() for t in self.treatments],
             "outcome": self.outcome.to_dict(),

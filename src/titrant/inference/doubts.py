@@ -85,8 +85,9 @@ class LogColumns:
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
-        """Return the columns of a log."""
-        return cls(log.names, log.context, log.doses, log.outcome, held, ends)
+        """Return the columns of a log, of the rows whose outcome is known."""
+        known = log if log.observed is None else log.rows(log.observed > 0.0)
+        return cls(log.names, known.context, known.doses, known.outcome, held, ends)
 
     def __len__(self) -> int:
         return len(self.outcome)
