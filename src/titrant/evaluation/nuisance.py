@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
-    from titrant.evaluation.survey import Sums, Survey
+    from titrant.evaluation.survey import Sample, Sums, Survey
     from titrant.outcome import CrossFit, FoldForests
     from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
@@ -385,24 +385,27 @@ def fitted_models(
         numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
         return Models(given, fitted_outcome(sample.log, estimator, numbers))
     sample = sample.thinned(MOST_TO_FIT)
-    rows = sample.log
-    numbers = folding_numbers(rows, sample.numbers_if_some, keys)
+    own = drawn_by_weight(sample)
+    rows = own.log
+    numbers = folding_numbers(rows, own.numbers if rows.weighted else own.numbers_if_some, keys)
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
     x, t, y = contexts(rows), rows.treatment, rows.outcome
     place: dict[str, Any] = {"first_row": rows.first_row, "numbers": numbers}
     forests = FoldForests(folds=folds, seed=seed)
-    extended = forests.fit_extend(x, t, y, **place)
+    # Rows of one group, or one row drawn twice, are not told apart in folds within folds.
+    units = numbers if keys is not None or rows.weighted else None
+    extended = forests.fit_extend(x, t, y, units=units, **place)
     outcome: CrossFit | None
     if default_r:
         stack = Stack(smooth_library(extra=forests.extra_), seed=seed)
         crossfit = CrossFit(stack, folds=folds, seed=seed)
-        outcome = crossfit.fit(x, t, y, extended=extended, **place)
+        outcome = crossfit.fit(x, t, y, extended=extended, units=units, **place)
     else:
         whole = survey.sample
-        own = folding_numbers(whole.log, whole.numbers_if_some, keys)
-        outcome = fitted_outcome(whole.log, estimator, own)
+        places = folding_numbers(whole.log, whole.numbers_if_some, keys)
+        outcome = fitted_outcome(whole.log, estimator, places)
     if not default_q:
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
@@ -413,6 +416,22 @@ def fitted_models(
     held_out = forests.extend(fold, x)
     fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
     return Models(fitted, outcome, forests, len(rows))
+
+
+def drawn_by_weight(sample: Sample) -> Sample:
+    """Return as many rows, each as often as its weight says; all of them if they have none.
+
+    Models so learn from rows as they are in the population that weights stand for, whatever model
+    it is. Rows are drawn in equal steps along the summed weights, hence each as often as it should
+    be within one.
+    """
+    omega = sample.log.weights
+    if omega is None:
+        return sample
+    n = len(omega)
+    along = np.cumsum(omega) * (n / omega.sum())
+    drawn = np.minimum(np.searchsorted(along, np.arange(n) + 0.5), n - 1)
+    return replace(sample, log=sample.log.rows(drawn), numbers=sample.numbers[drawn])
 
 
 def folding_numbers(
