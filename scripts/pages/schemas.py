@@ -132,6 +132,7 @@ DEFINITIONS: dict[str, Schema] = {
         rows=COUNT,
         groups=nullable(COUNT),
         evenness=nullable(NUMBER),
+        seen=nullable(NUMBER),
         looked_at=COUNT,
         treatments=listed(
             closed(**COLUMN, histogram=closed(edges=listed(NUMBER), counts=listed(COUNT)))

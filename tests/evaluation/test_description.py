@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from causaldata import nhefs
 from scipy.stats import pearsonr
 
 import titrant as tt
+from titrant.data.logged import _assembled
 from titrant.evaluation.description import BINS, CODE, CONSTANT, FEW, NUMBER, YES_NO
 
 if TYPE_CHECKING:
@@ -124,6 +126,18 @@ def test_groups_and_weights_are_told():
     assert (found.groups, found.evenness) == (N // 4, pytest.approx(0.8))
     assert found.size == "400 rows, in 100 groups, with weights worth 80.0% of even ones"
     assert (FOUND.groups, FOUND.evenness) == (None, None)
+
+
+def test_missing_outcomes_are_no_outcomes():
+    known = np.arange(N) % 4 > 0
+    whole = tt.LoggedData(AGE[:, None], DOSE, LOSS)
+    parts = replace(whole._parts, outcome=np.where(known, LOSS, 0.0), observed=1.0 * known)
+    found = tt.describe(_assembled(parts, whole.names, whole._limits, 0))
+    assert (found.rows, found.looked_at, found.seen) == (N, 300, 0.75)
+    assert found.size.endswith("the outcome known in 75.0%, 300 of them looked at")
+    expected = LOSS[known].mean(), LOSS[known].std()
+    assert (found.outcome.mean, found.outcome.sd) == pytest.approx(expected)
+    assert found.doubts.names == ()
 
 
 def test_the_main_contexts_are_those_that_explain_most():

@@ -118,6 +118,8 @@ class Description:
     """How many groups the rows belong to, if that is known."""
     evenness: float | None
     """(Σω)²/(nΣω²) of the rows' weights: the share of even ones that they are worth."""
+    seen: float | None
+    """The share of rows whose outcome is known, if some are missing; those are not looked at."""
     looked_at: int
     """Rows by which quantiles, values, correlations and doubts are found."""
     treatments: tuple[TreatmentSummary, ...]
@@ -138,6 +140,7 @@ class Description:
             rows=survey.n,
             groups=None if survey.sums.keys is None else len(survey.sums.keys),
             evenness=survey.evenness,
+            seen=survey.seen_share,
             looked_at=len(seen),
             treatments=tuple(map(_treatment, doses, seen.doses.T)),
             outcome=outcome,
@@ -161,6 +164,8 @@ class Description:
             said.append(f"in {self.groups:,} groups")
         if self.evenness is not None:
             said.append(f"with weights worth {self.evenness:.1%} of even ones")
+        if self.seen is not None:
+            said.append(f"the outcome known in {self.seen:.1%}")
         if self.looked_at < self.rows:
             said.append(f"{self.looked_at:,} of them looked at")
         return ", ".join(said)
@@ -177,6 +182,7 @@ class Description:
             "rows": self.rows,
             "groups": self.groups,
             "evenness": self.evenness,
+            "seen": self.seen,
             "looked_at": self.looked_at,
             "treatments": [t.to_dict() for t in self.treatments],
             "outcome": self.outcome.to_dict(),
@@ -246,8 +252,11 @@ def _summaries(survey: Survey) -> list[ColumnSummary]:
     seen, sums = survey.columns, survey.sums
     values = np.column_stack([seen.doses, seen.outcome, seen.context])
     names = (*seen.dose_names, "outcome", *seen.names)
+    mean = sums.moments.mean.copy()
     sd = np.sqrt(np.maximum(np.diagonal(sums.moments.covariance), 0.0))
-    moments = zip(sums.moments.mean, sd, strict=True)
+    if survey.seen_share is not None:  # sums have the mean in place of missing outcomes
+        mean[survey.dimension], sd[survey.dimension] = seen.outcome.mean(), seen.outcome.std()
+    moments = zip(mean, sd, strict=True)
     ends = zip(sums.low, sums.high, strict=True)
     return list(map(_summary, names, values.T, moments, ends))
 

@@ -416,6 +416,7 @@ class Evaluation:
             evenness=survey.evenness,
             outcomes=self._doubts(judged.outcome_doubts),
             columns=self._doubts(judged.context_doubts),
+            seen=survey.seen_share,
             ranks=self._ranks,
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)

@@ -82,12 +82,14 @@ class LogColumns:
     """How far values of the contexts are held."""
     ends: tuple[Array, Array]
     """The least and the greatest value of each context (p,), of all rows where these are some."""
+    rows: int
+    """Rows by which codes were counted, also those whose outcome is missing."""
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
         """Return the columns of a log, of the rows whose outcome is known."""
         known = log if log.observed is None else log.rows(log.observed > 0.0)
-        return cls(log.names, known.context, known.doses, known.outcome, held, ends)
+        return cls(log.names, known.context, known.doses, known.outcome, held, ends, len(log))
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -183,7 +185,7 @@ def coded_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield codes among contexts."""
     found = codes(log.held, log.names)
     if found:
-        yield _coded("coded_contexts", found, len(log))
+        yield _coded("coded_contexts", found, log.rows)
 
 
 def silent_contexts(log: LogColumns) -> Iterator[Check]:
