@@ -7,7 +7,7 @@ import difflib
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from titrant.cli import names
 from titrant.cli.terminal import bad_value, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
     from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions
-    from titrant.data.encode import Encoded
+    from titrant.data.flow import ColumnNote
     from titrant.data.source import Source
     from titrant.policies import Policy
 
@@ -37,8 +37,7 @@ _SAMPLE = 10_000
 
 
 def _in_memory(options: LogOptions) -> Opened:
-    """Return the log that the options describe, its context made of numbers, and say how."""
-    from titrant.data.encode import encode  # noqa: PLC0415
+    """Return the log that the options describe, and say what was done to it."""
     from titrant.data.files import read_table  # noqa: PLC0415
 
     context = columns(options.context) if options.context else None
@@ -46,19 +45,25 @@ def _in_memory(options: LogOptions) -> Opened:
     limits = bounds(options.bounds, len(roles.doses))  # before anything is read
     # Without a choice of columns, contexts are found in the whole table.
     table = read_table(options.log, roles.roles, others=context is None)
-    encoded = encode(table, context, roles.needed)
-    announce(encoded, chosen=context is None)
     log = tt.LoggedData.from_frame(
-        encoded.table,
+        table,
         treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
         outcome=options.outcome,
-        context=encoded.names,
+        context=context,
         propensity=options.propensity,
+        groups=options.groups,
+        weights=options.weights,
         bounds=limits,
+        missing_treatment=options.missing_treatment,
+        missing_outcome=options.missing_outcome,
     )
+    if log.flow is not None:
+        if log.flow.steps:
+            note(log.flow.rows)
+        announce(log.flow.notes, log.names, chosen=context is None)
     for name, column in zip(roles.doses, log.doses.T, strict=True):
         _note_steps(name, column)
-    return Opened(log, levels=encoded.levels)
+    return Opened(log)
 
 
 def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
@@ -68,17 +73,19 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
         outcome=options.outcome,
         context=context,
         propensity=options.propensity,
+        groups=options.groups,
+        weights=options.weights,
     )
 
 
-def announce(encoded: Encoded, *, chosen: bool) -> None:
-    """Say how contexts were made, and which they are when they were chosen for the user."""
+def announce(done: Iterable[ColumnNote], contexts: Iterable[str], *, chosen: bool) -> None:
+    """Say what was done to columns, and which the contexts are when they were chosen."""
     from titrant.data.phrases import listed  # noqa: PLC0415
 
-    for sentence in encoded.notes:
-        note(sentence)
+    for one in done:
+        note(one.text)
     if chosen:
-        note(f"Context: {listed(encoded.names) or 'none'}. Choose others with `--context`.")
+        note(f"Context: {listed(contexts) or 'none'}. Choose others with `--context`.")
 
 
 def _note_steps(name: str, doses: Array) -> None:
@@ -369,8 +376,6 @@ class Opened:
     log: Source
     executor: Executor | None = None
     """None without a cluster."""
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The texts of each column that was encoded."""
 
 
 @contextmanager

@@ -163,6 +163,8 @@ def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
         outcome=columns.outcome,
         context=columns.features,
         propensity=columns.propensity,
+        weights=columns.weights,
+        groups=columns.groups,
         bounds=bounds,
     )
 

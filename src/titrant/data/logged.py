@@ -10,8 +10,11 @@ import numpy as np
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, named_columns
+from titrant.data.flow import Flow
+from titrant.data.gaps import REFUSE, MissingRule
 from titrant.data.keys import group_keys
-from titrant.data.validate import Parts, frozen
+from titrant.data.validate import Intake, Parts, frozen
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,11 +53,15 @@ class LoggedData:
         several rows; what is said of errors then counts groups, not rows
     names : p names of the context columns; unless given, those of the table, or x0, x1, … for an
         array. A policy that knows its features finds its columns by these names
+    missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so that
+        they stand for them
 
     Attributes
     ----------
     context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
-    weights (n,) or None, groups (n,) keys of the ids or None, observed (n,) or None,
+    weights (n,) or None, groups (n,) keys of the ids or None, observed (n,), 0 where the outcome
+    is missing (and stands as 0) and else 1, or None if it never is,
+    flow (what was done to the table that the log was made of, None if nothing was),
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
     texts (what the columns hold of which a batch of files made indicators; else empty)
 
@@ -73,6 +80,7 @@ class LoggedData:
     bounded: bool
     first_row: int
     texts: tuple[Texts, ...]
+    flow: Flow | None
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -87,8 +95,10 @@ class LoggedData:
         weights: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         names: Sequence[str] | None = None,
+        missing_outcome: str = REFUSE,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
+        missing = MissingRule(outcome=missing_outcome)
         x, own = named_columns(context, names)
         parts = Parts(
             context=validate.matrix(x, "context"),
@@ -99,7 +109,21 @@ class LoggedData:
             groups=None if groups is None else group_keys(groups),
         )
         columns = validate.context_names(own, parts.context.shape[1])
-        _fill_checked(self, parts, columns, bounds, validate.array_labels(parts, columns))
+        labels = validate.array_labels(parts, columns)
+        validate.check_lengths(parts.lengths)
+        n = len(parts.outcome)
+        settled = missing.settle(np.empty((n, 0)), parts.outcome, (), labels.outcome)
+        if settled.kept is not None:
+            parts = parts.each(lambda part: part[settled.kept])
+        flow = Flow(n, len(parts.outcome), settled.steps, settled.notes)
+        intake = Intake(
+            parts.marked(settled.observed),
+            labels,
+            columns,
+            settled.kept,
+            None if flow.plain else flow,
+        )
+        _fill_checked(self, intake, bounds)
 
     @classmethod
     def from_frame(
@@ -108,34 +132,50 @@ class LoggedData:
         *,
         treatment: str | Iterable[str],
         outcome: str,
-        context: str | Iterable[str],
+        context: str | Iterable[str] | None = None,
         propensity: str | None = None,
         weights: str | None = None,
         groups: str | None = None,
         bounds: Bounds = None,
+        missing_treatment: str = REFUSE,
+        missing_outcome: str = REFUSE,
     ) -> LoggedData:
-        """Return the log held in named columns of a table.
+        """Return the log held in named columns of a table, as people have it.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
-        dict of columns; only the named columns are read.
+        dict of columns; only the named columns are read. What was done to it is said in `flow`.
 
-        >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, 56]}
-        >>> LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
-        LoggedData(3 rows; dose 1 … 4; context age; no propensity)
+        Parameters
+        ----------
+        context : names of columns; None for all others that are fit to be contexts. Texts and
+            categories become 0/1 columns such as ``sex=male``, or one column of codes where they
+            are more than 20; dates their year, month, weekday and hour; missing numbers the median,
+            with a 0/1 column such as ``age is missing``; missing texts a level of their own
+        missing_treatment : "refuse" rows without a treatment, or "drop" them
+        missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so
+            that they stand for them
+
+        >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, None]}
+        >>> log = LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+        >>> log
+        LoggedData(3 rows; dose 1 … 4; context age, age is missing; no propensity)
+        >>> print(log.flow)
+        3 rows, all used.
+        Column `age` is missing in 1 of 3 rows: the median, 35.5, stands there; `age is missing` ...
         """
-        from titrant.data import frames  # noqa: PLC0415 - loads pyarrow, which arrays do not need
+        from titrant.data.intake import taken_in  # noqa: PLC0415 - loads pyarrow
 
         columns = Columns(
             treatment=treatment,
             outcome=outcome,
-            context=context,
+            context=() if context is None else context,
             propensity=propensity,
             weights=weights,
             groups=groups,
         )
-        parts, labels = frames.read(frame, columns)
+        missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
         log = object.__new__(cls)
-        _fill_checked(log, parts, columns.features, bounds, labels)
+        _fill_checked(log, taken_in(frame, columns, missing, all_others=context is None), bounds)
         return log
 
     def __len__(self) -> int:
@@ -208,7 +248,7 @@ class LoggedData:
 
     def numbered(self, first_row: int) -> LoggedData:
         """Return the same rows as those of a larger log that begin at row ``first_row``."""
-        return _assembled(self._parts, self.names, self._limits, first_row)
+        return self._with(first_row=first_row)
 
     def with_propensity(self, propensity: ArrayLike | None) -> LoggedData:
         """Return the same rows with another propensity (n,), or with none."""
@@ -217,23 +257,21 @@ class LoggedData:
             validate.check_lengths({"outcome": len(self), "propensity": len(q)})
             validate.check_finite({"propensity": q})
             validate.check_propensity(q, "propensity")
-        return _assembled(
-            replace(self._parts, propensity=q), self.names, self._limits, self.first_row
-        )
+        return self._with(parts=replace(self._parts, propensity=q))
 
     def with_outcome(self, outcome: ArrayLike) -> LoggedData:
         """Return the same rows with another outcome (n,)."""
         y = validate.vector(outcome, "outcome")
         validate.check_lengths({"treatment": len(self), "outcome": len(y)})
         validate.check_finite({"outcome": y})
-        return _assembled(replace(self._parts, outcome=y), self.names, self._limits, self.first_row)
+        return self._with(parts=replace(self._parts, outcome=y))
 
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
         limits = validate.bound_arrays(bounds, len(self), self.dimension)
         labels = validate.array_labels(self._parts, self.names)
         validate.check_within(self.doses, *limits, labels.treatment)
-        return _assembled(self._parts, self.names, limits, self.first_row)
+        return self._with(limits=limits)
 
     def to_columns(
         self,
@@ -277,7 +315,8 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        return _assembled, (self._parts, self.names, self._limits, self.first_row, self.texts)
+        held = self._parts, self.names, self._limits, self.first_row, self.texts, self.flow
+        return _assembled, held
 
     @property
     def _parts(self) -> Parts:
@@ -290,7 +329,24 @@ class LoggedData:
     def _cut(self, take: Callable[[Array], Array], first_row: int) -> LoggedData:
         lower = self._lower if len(self._lower) == 1 else take(self._lower)
         upper = self._upper if len(self._upper) == 1 else take(self._upper)
-        return _assembled(self._parts.each(take), self.names, (lower, upper), first_row)
+        parts = self._parts.each(take)
+        return self._with(parts=parts, limits=(lower, upper), first_row=first_row)
+
+    def _with(
+        self,
+        *,
+        parts: Parts | None = None,
+        limits: tuple[Array, Array] | None = None,
+        first_row: int | None = None,
+    ) -> LoggedData:
+        """Return a log that differs in what is given, all of it validated."""
+        return _assembled(
+            self._parts if parts is None else parts,
+            self.names,
+            self._limits if limits is None else limits,
+            self.first_row if first_row is None else first_row,
+            flow=self.flow,
+        )
 
 
 def checked_batch(
@@ -324,13 +380,24 @@ def joined(logs: Sequence[LoggedData]) -> LoggedData:
             np.concatenate([log.upper for log in logs]),
         )
     parts = Parts.joined([log._parts for log in logs])  # noqa: SLF001
-    return _assembled(parts, logs[0].names, limits, 0)
+    return _assembled(parts, logs[0].names, limits, 0, flow=logs[0].flow)
 
 
-def _fill_checked(
-    log: LoggedData, parts: Parts, names: tuple[str, ...], bounds: Bounds, labels: Labels
-) -> None:
+def _fill_checked(log: LoggedData, intake: Intake, bounds: Bounds) -> None:
     """Check the parts by themselves and against each other, then store them."""
+    try:
+        limits = _checked(intake, bounds)
+    except DataError as error:
+        if intake.kept is None:
+            raise
+        left = f"Of the {len(intake.parts.outcome):,} rows left, counted anew"
+        raise DataError(f"{left}: {error}") from None
+    _fill(log, intake.parts, intake.names, limits, 0, flow=intake.flow)
+
+
+def _checked(intake: Intake, bounds: Bounds) -> tuple[Array, Array]:
+    """Check the parts of a log; return the bounds of its doses."""
+    parts, labels, kept = intake.parts, intake.labels, intake.kept
     validate.check_lengths(parts.lengths)
     validate.check_rows(len(parts.outcome))
     validate.check_finite(validate.by_label(parts, labels))
@@ -342,21 +409,25 @@ def _fill_checked(
         validate.check_propensity(parts.propensity, labels.propensity)
     if parts.weights is not None:
         validate.check_weights(parts.weights, labels.weights)
-    limits = validate.bound_arrays(bounds, *parts.doses.shape)
-    validate.check_within(parts.doses, *limits, labels.treatment)
-    _fill(log, parts, names, limits, 0)
+    n, d = parts.doses.shape
+    lower, upper = validate.bound_arrays(bounds, n if kept is None else len(kept), d)
+    if kept is not None:
+        lower, upper = (side if len(side) == 1 else side[kept] for side in (lower, upper))
+    validate.check_within(parts.doses, lower, upper, labels.treatment)
+    return lower, upper
 
 
-def _assembled(
+def _assembled(  # noqa: PLR0917  (as a pickle calls it)
     parts: Parts,
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
     texts: tuple[Texts, ...] = (),
+    flow: Flow | None = None,
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
-    _fill(log, parts, names, limits, first_row, texts=texts)
+    _fill(log, parts, names, limits, first_row, texts=texts, flow=flow)
     return log
 
 
@@ -368,6 +439,7 @@ def _fill(
     first_row: int,
     *,
     texts: tuple[Texts, ...] = (),
+    flow: Flow | None = None,
 ) -> None:
     store = object.__setattr__  # the class is frozen
     kept = parts.each(frozen)
@@ -377,6 +449,7 @@ def _fill(
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)
     store(log, "texts", texts)
+    store(log, "flow", flow)
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))
 

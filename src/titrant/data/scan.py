@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from titrant import _check
-from titrant.data import encode, frames, validate
+from titrant.data import features, frames, validate
 from titrant.data.columns import Columns, missing_column
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
@@ -69,7 +69,7 @@ class ParquetPartition:
         # read as a whole: of 12 columns a thread held 63 MB and 31 MB in place of 22.
         reading = partial(pq.ParquetFile, pre_buffer=False, buffer_size=BUFFER)
         with reading_as("Parquet", self.path), reading(self.path) as file:
-            stored = encode.stored(self.columns.needed, file.schema_arrow.names)
+            stored = features.stored(self.columns.needed, file.schema_arrow.names)
             for batch in file.iter_batches(
                 size, row_groups=self.groups, columns=stored, use_threads=False
             ):
@@ -164,7 +164,7 @@ def _footer(path: str, columns: Columns) -> Footer:
         _check_columns(path, file.schema_arrow, columns)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         names = file.schema_arrow.names
-        stored = set(encode.stored(columns.needed, names))
+        stored = set(features.stored(columns.needed, names))
         return Footer(path, [name for name in names if name not in stored], sizes)
 
 
@@ -196,12 +196,12 @@ def _runs(sizes: Sequence[int], least: int) -> Iterator[tuple[int, ...]]:
 def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
     """Refuse a file that lacks a column, or has one that does not hold numbers."""
     made = {name for name in columns.needed if name not in schema.names}
-    texts = {name: encode.split(name, schema.names)[0] for name in columns.features}
+    sources = {name: features.source_of(name, schema.names)[0] for name in columns.features}
     for role, name in columns.roles:
-        indicator = role == "context" and name in made and texts[name] in schema.names
+        indicator = role == "context" and name in made and sources[name] in schema.names
         if name in made and not indicator:
             raise DataError(f"In `{path}`: {missing_column(name, role, schema.names)}")
-        number = indicator or encode.is_number(schema.field(name).type)
+        number = indicator or features.is_number(schema.field(name).type)
         if not number and role != "groups":
             raise DataError(
                 f"In `{path}`: the {role} column `{name}` must be numeric; got type "
@@ -213,8 +213,8 @@ def batch_of(
     table: pa.Table, columns: Columns, limits: tuple[Array, Array], first_row: int
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
-    parts, labels = frames.read(encode.with_features(table, columns.needed), columns)
-    texts = encode.texts_of(table, columns.features)
+    parts, labels = frames.read(features.with_features(table, columns.needed), columns)
+    texts = features.texts_of(table, columns.features)
     return checked_batch(parts, columns.features, limits, labels, first_row, texts=texts)
 
 
