@@ -266,7 +266,7 @@ def test_a_column_of_countless_texts_keeps_a_bounded_number(tmp_path):
     ],
 )
 def test_texts_that_an_indicator_tells_apart(tmp_path, context, levels):
-    assert surveyed(tmp_path, ["m", "f"] * 20, context).levels == levels
+    assert surveyed(tmp_path, ["m", "f"] * 20, context).recipe.levels == levels
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=2), min_size=2), st.data())

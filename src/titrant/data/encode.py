@@ -17,6 +17,7 @@ from titrant.data.columns import check_present, context_roles, duplicate_names
 from titrant.data.features import (
     IS_MISSING,
     MISSING,
+    as_text,
     date_part,
     date_parts,
     gaps,
@@ -238,12 +239,12 @@ def _unusable(column: pa.ChunkedArray, name: str) -> str | None:
 
 
 def _distinct(column: pa.ChunkedArray, missing: NDArray[np.bool_]) -> int:
-    return len(pc.unique(column.filter(pa.array(~missing))))
+    return len(pc.unique(as_text(column).filter(pa.array(~missing))))
 
 
 def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
     """Refuse texts that are numbers but for a few: as categories they would say little."""
-    values, missing = pc.cast(column, pa.string()), gaps(column)
+    values, missing = as_text(column), gaps(column)
     present = ~missing
     like = _matches(values, _NUMBER)
     if like[present].mean() >= MOSTLY:

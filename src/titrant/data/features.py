@@ -165,7 +165,7 @@ def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, ND
 
 def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedArray:
     """Return the values of a column as text, `MISSING` where there is none if it may miss."""
-    found = _as_text(column)
+    found = as_text(column)
     missing = gaps(column)
     if not missing.any():
         return found
@@ -182,14 +182,17 @@ def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Return where a column has no value (n,): null, not a number, or a blank text."""
     if not is_text(column.type):
         return np.asarray(pc.is_null(column, nan_is_null=True).to_numpy())
-    blank = pc.equal(pc.utf8_trim_whitespace(_as_text(column)), "")
+    blank = pc.equal(pc.utf8_trim_whitespace(as_text(column)), "")
     return np.asarray(pc.fill_null(blank, fill_value=True).to_numpy())
 
 
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    values = pc.cast(column, kind.value_type) if pa.types.is_dictionary(kind) else column
-    return pc.cast(values, pa.string())
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts or categories as plain texts, null where there is none."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.cast(column, pa.string())
+    # Not by `cast`, which does not know dictionaries of the view types that polars has.
+    chunks = [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.string())
 
 
 def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:
