@@ -141,7 +141,9 @@ def path_search(
     """
     g, estimator = np.asarray(factors, dtype=np.float64), problem.estimator
     scales = [problem.scale(factor) for factor in g]
-    if has_bins(problem, g):
+    if not problem.alike:
+        path = yield from _path_of_questions(problem, g, scales)
+    elif has_bins(problem, g):
         grid = Grid(estimator.kernel, g * problem.spread[0])
         found = yield problem.ask(partial(binned, estimator, grid, joint=joint))
         path = _path(problem, g, found.finish())
@@ -156,7 +158,10 @@ def path_search(
 def _path_of_questions(
     problem: Problem, factors: Array, scales: Sequence[Scale]
 ) -> Search[BandwidthPath]:
-    """Return the path of an estimator with terms of its own, each bandwidth a question."""
+    """Return the path with each bandwidth a question.
+
+    So it is found of an estimator with terms of its own, and of rows that do not count alike.
+    """
     found = yield from asked([Question(problem.estimator, problem.policy, s) for s in scales])
     return BandwidthPath(
         n=problem.n,
@@ -166,8 +171,10 @@ def _path_of_questions(
         covariance=found.covariance,
         ess=found.tally.ess,
         count=found.tally.count,
-        # Which of its terms no bandwidth changes, only the estimator knows.
-        baseline_variance=0.0,
+        # Which of its terms no bandwidth changes, an estimator with terms of its own knows alone.
+        baseline_variance=float(found.moments.covariance[0, 0] / found.moments.n)
+        if has_weighted_terms(problem.estimator)
+        else 0.0,
     )
 
 

@@ -15,6 +15,8 @@ from titrant.moments import Moments
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from titrant._types import Array
     from titrant.estimators.base import Estimator, SmoothedEstimator
     from titrant.estimators.rows import Rows
@@ -71,6 +73,16 @@ class Tally:
                     for both in zip(self.largest, other.largest, strict=True)
                 ]
             ),
+        )
+
+    def per(self, size: float) -> Tally:
+        """Return the tally of w/size."""
+        return replace(
+            self,
+            total=self.total / size,
+            absolute=self.absolute / size,
+            squares=self.squares / size**2,
+            largest=self.largest / size,
         )
 
     @property
@@ -148,16 +160,119 @@ class Question:
     """Evidence, 0 to 1, that the outcome has a kink at the policy's dose; 0 if nobody looked."""
 
 
+class AnyStatistics(Protocol):
+    """What `statistics_of` keeps of some rows: it adds up, and settles to the statistics of all."""
+
+    def __add__(self, other: Any) -> AnyStatistics:  # noqa: ANN401  (of the same kind)
+        """Return that of both sets of rows."""
+
+    def settled(self) -> Statistics:
+        """Return the statistics of means."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """What is kept of the rows for m questions: joint moments of terms, and a tally of weights."""
 
     moments: Moments
     tally: Tally
+    by_row: Moments | None = None
+    """The moments were each row its own group, where it is not."""
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the statistics of both sets of rows."""
         return Statistics(self.moments + other.moments, self.tally + other.tally)
+
+    def settled(self) -> Statistics:
+        """Return the statistics of means."""
+        return self
+
+
+# Rows that do not count alike, or not for themselves.
+#
+# With weights ω the means are Σωz/Σω: terms (ω·z, ω), and a smooth function of their means as ever.
+# With groups the same sums are taken over the rows of each group first, and groups are what is
+# averaged. Rows without weights are the case ω = 1, rows without groups that of groups of one.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSums:
+    """Sums of columns over the rows of each group (G, k), by its key (G,) in increasing order."""
+
+    keys: NDArray[np.int64]
+    sums: Array
+    rows: int
+
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], columns: Array) -> GroupSums:
+        """Return the sums of columns (n, k) over rows with these keys (n,)."""
+        known, place = np.unique(keys, return_inverse=True)
+        sums = np.zeros((len(known), columns.shape[1]))
+        np.add.at(sums, place, columns)
+        return cls(known, sums, len(keys))
+
+    def __add__(self, other: GroupSums) -> GroupSums:
+        """Return the sums over both sets of rows: a group may have rows in both."""
+        keys = np.concatenate([self.keys, other.keys])
+        both = GroupSums.of(keys, np.concatenate([self.sums, other.sums]))
+        return replace(both, rows=self.rows + other.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedStatistics:
+    """The moments of (ω·z, ω) over rows, and a tally of ω·w."""
+
+    moments: Moments
+    tally: Tally
+
+    @classmethod
+    def of(cls, columns: Array, m: int) -> WeightedStatistics:
+        """Return those of columns (n, k + m + 1): terms, weights of m questions, and ω."""
+        terms = np.delete(columns, np.s_[-1 - m : -1], axis=1)
+        return cls(Moments.of(terms), Tally.of(columns[:, -1 - m : -1]))
+
+    def __add__(self, other: WeightedStatistics) -> WeightedStatistics:
+        """Return the statistics of both sets of rows."""
+        return WeightedStatistics(self.moments + other.moments, self.tally + other.tally)
+
+    def settled(self) -> Statistics:
+        """Return the statistics of the means Σωz/Σω."""
+        return Statistics(weighted_means(self.moments), self.tally.per(self.moments.mean[-1]))
+
+
+def weighted_means(moments: Moments) -> Moments:
+    """Return the moments of z from those of (ω·z, ω): m = Σωz/Σω, and the spread of ω(z − m)/ω̄."""
+    size = moments.mean[-1]
+    mean = moments.mean[:-1] / size
+    rest = np.column_stack([np.eye(len(mean)), -mean]) / size
+    return Moments(moments.n, mean, rest @ moments.comoment @ rest.T)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedStatistics:
+    """The sums of (ω·z, ω·w, ω) over each group, and the statistics were there none."""
+
+    groups: GroupSums
+    rows: WeightedStatistics
+    m: int
+    """The number of questions."""
+
+    def __add__(self, other: GroupedStatistics) -> GroupedStatistics:
+        """Return the statistics of both sets of rows."""
+        return GroupedStatistics(self.groups + other.groups, self.rows + other.rows, self.m)
+
+    def settled(self) -> Statistics:
+        """Return the statistics of means over groups.
+
+        The comoment has the factor G(n − 1)/((G − 1)n), which is 1 where each row is a group: few
+        groups vary less around their own mean than around the true one.
+        """
+        n, groups = self.groups.rows, len(self.groups.keys)
+        found = WeightedStatistics.of(self.groups.sums, self.m).settled()
+        factor = groups * (n - 1) / (max(groups - 1, 1) * n)
+        comoment = factor * found.moments.comoment
+        by_row = self.rows.settled().moments
+        return Statistics(replace(found.moments, comoment=comoment), found.tally, by_row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +288,15 @@ class Joint:
     """The part of the covariance (m, m) that the models behind the terms are to blame for."""
     models_degrees: float = np.inf
     """Degrees of freedom of that part."""
+    row_count: int | None = None
+    """The number of rows where they are grouped: then the moments count groups."""
+    design_effect: Array | float = 1.0
+    """By how much groups make each variance (m,) larger than that of rows on their own."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows n, of one group or several."""
+        return self.moments.n if self.row_count is None else self.row_count
 
     def with_models(self, share: Array, degrees: float) -> Joint:
         """Return the same estimates with the models' share (m, m) in their covariance."""
@@ -243,21 +367,31 @@ def relayed(search: Search[R], put: Callable[[Ask], Ask], take: Callable[[Any], 
         answer = take((yield put(request)))
 
 
-def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
+def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnyStatistics:
     """Return the statistics of some rows; rows[j] are those of policy number j."""
     terms, weights = [], []
     for q in questions:
         terms.append(q.estimator.terms(rows[q.policy], q.scale))
         weights.append(q.estimator.weights(terms[-1]))
-    return Statistics(Moments.of(np.concatenate(terms, axis=1)), Tally.of(np.stack(weights).T))
+    z, w = np.concatenate(terms, axis=1), np.stack(weights).T
+    one = rows[questions[0].policy]
+    if one.alike:
+        return Statistics(Moments.of(z), Tally.of(w))
+    omega = one.counts[:, None]
+    columns = np.hstack([omega * z, omega * w, omega])
+    each = WeightedStatistics.of(columns, len(questions))
+    if one.group is None:
+        return each
+    return GroupedStatistics(GroupSums.of(one.group, columns), each, len(questions))
 
 
-def joint_estimates(questions: Sequence[Question], statistics: Statistics) -> Joint:
+def joint_estimates(questions: Sequence[Question], statistics: AnyStatistics) -> Joint:
     """Return the values and, by the delta method, G Cov(terms) Gᵀ/n, G the stacked gradients.
 
     Without overlap (no weight at all) a value is nan; the evaluation refuses it.
     """
-    moments, tally = statistics.moments, statistics.tally
+    settled = statistics.settled()
+    moments, tally = settled.moments, settled.tally
     values = np.full(len(questions), np.nan)
     g = np.zeros((len(questions), len(moments.mean)))
     for i, (question, columns) in enumerate(zip(questions, _columns(questions), strict=True)):
@@ -265,7 +399,13 @@ def joint_estimates(questions: Sequence[Question], statistics: Statistics) -> Jo
             values[i] = question.estimator.value(moments.mean[columns])
             g[i, columns] = question.estimator.gradient(moments.mean[columns])
     covariance = g @ moments.covariance @ g.T / moments.n
-    return Joint(tuple(questions), values, covariance, moments, tally)
+    joint = Joint(tuple(questions), values, covariance, moments, tally)
+    if settled.by_row is None:
+        return joint
+    n = settled.by_row.n
+    alone = np.einsum("ij,jk,ik->i", g, settled.by_row.covariance, g) / n
+    effect = _ratio(np.diagonal(covariance).copy(), alone)
+    return replace(joint, row_count=n, design_effect=effect)
 
 
 def _columns(questions: Sequence[Question]) -> list[slice]:
@@ -297,6 +437,8 @@ class Problem:
     """All rows at once (a seeded sample of them where they do not fit in memory)."""
     policy: int = 0
     """The number of the policy among those that a pass shows."""
+    alike: bool = True
+    """Whether each row counts once, for itself: then rows can be dropped into bins."""
 
     def ask(self, statistic: Callable[[Rows], Any]) -> Ask:
         """Return the request for the sum of a statistic over the rows under this policy."""

@@ -50,6 +50,12 @@ class Rows:
     """P(low < T ≤ high | x) of each row for edges (n,); for the discretized estimator."""
     density: Callable[[Array], Array] | None = None
     """f(t | x) of each row at doses (n, d), within the bounds; for the check of the support."""
+    omega: Array | None = None
+    """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
+    group: NDArray[np.int64] | None = None
+    """The key of the group that each row belongs to (n,); None if each is its own."""
+    seen: Array | None = None
+    """a = Δ/p̂, 0 where the outcome is missing; None if none is. q holds it already."""
     first_row: int = 0
     """The number of the first of these rows in the whole log."""
     floor: float = 0.0
@@ -58,6 +64,16 @@ class Rows:
         init=False, default_factory=dict, repr=False, compare=False
     )
     """Weights (n,) that were asked for already. Rows that are changed or copied know none."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether each row counts once, for itself."""
+        return self.omega is None and self.group is None
+
+    @property
+    def counts(self) -> Array:
+        """ω (n,), 1 where all rows count alike."""
+        return np.ones(len(self.y)) if self.omega is None else self.omega
 
     def need(self, name: str, owner: str) -> Array:
         """Return the array `name`, or say that `owner` cannot do without it."""

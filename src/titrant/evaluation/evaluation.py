@@ -27,6 +27,7 @@ from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
+from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthSelector
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
-    from titrant.estimators.joint import Search, Statistics
+    from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -239,6 +240,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
+            alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
     def sampled_rows(self, i: int) -> Rows:
@@ -354,6 +356,9 @@ class Evaluation:
         models = self._second_opinions(point).findings()
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
+        if self.held and self.nuisances.keys is None:
+            copied = repeated_findings(self.log, point, self.held_blocks)
+            models = [[*one, *more] for one, more in zip(models, copied, strict=True)]
         estimates = [
             Estimate(
                 policy=self.names[i],
@@ -393,6 +398,7 @@ class Evaluation:
             bounded=self.source.bounded,
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
+            evenness=survey.evenness,
             outcomes=tuple(outcome_findings(survey.looked_at)),
             columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
@@ -422,6 +428,7 @@ class Evaluation:
             "floor_share": floor_share if weighted else None,
             "outcome_model": outcome if estimator.uses_outcome_model else None,
             **self._sampled(estimator),
+            **self._counted,
         }
 
     @cached_property
@@ -443,6 +450,14 @@ class Evaluation:
         if rows == sample.of or not (models or estimator.uses_outcome_model):
             return {}
         return {"models_fitted_on": rows, "sample_seed": SEED}
+
+    @property
+    def _counted(self) -> dict[str, Any]:
+        """Return how many groups there are, and what weights are worth, where rows have them."""
+        keys, evenness = self.nuisances.keys, self.survey.evenness
+        groups = {} if keys is None else {"groups": len(keys)}
+        worth = {} if evenness is None else {"weights_worth": evenness * self.nuisances.n}
+        return groups | worth
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
         if bandwidth is None:
@@ -512,7 +527,7 @@ class Point:
 class PointStatistics:
     """What is kept of the rows for estimates, and how many rows the floor raised."""
 
-    statistics: Statistics
+    statistics: AnyStatistics
     raised: int
 
     def __add__(self, other: PointStatistics) -> PointStatistics:

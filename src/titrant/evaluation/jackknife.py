@@ -84,8 +84,12 @@ def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
     terms = estimator.terms(rows, question.scale)
     if np.count_nonzero(estimator.weights(terms)) < fewest:
         return np.full(len(terms), np.nan)
-    mean = terms.mean(axis=0)
-    return np.asarray(estimator.value(mean) + (terms - mean) @ estimator.gradient(mean))
+    if rows.omega is None:
+        mean = terms.mean(axis=0)
+        return np.asarray(estimator.value(mean) + (terms - mean) @ estimator.gradient(mean))
+    mean = np.average(terms, axis=0, weights=rows.omega)
+    moved = rows.omega * ((terms - mean) @ estimator.gradient(mean))
+    return np.asarray(estimator.value(mean) + moved / rows.omega.mean())
 
 
 def jackknife(influences: Array, n: int) -> Array:

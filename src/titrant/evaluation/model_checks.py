@@ -16,7 +16,13 @@ import numpy as np
 from titrant.errors import TitrantError
 from titrant.estimators import DoublyRobust
 from titrant.estimators.joint import joint_estimates, statistics_of
-from titrant.evaluation.nuisance import PolicyRows, contexts, fitted_outcome, unfitted_propensity
+from titrant.evaluation.nuisance import (
+    PolicyRows,
+    contexts,
+    fitted_outcome,
+    folding_numbers,
+    unfitted_propensity,
+)
 from titrant.evaluation.survey import Sample
 from titrant.inference import rules
 from titrant.inference.evidence import in_se
@@ -188,11 +194,12 @@ class SecondOpinions:
         given = self.nuisances
         if not given.crossed or given.outcome is None or not given.outcome.extended_:
             return None
-        log, numbers = self._few.log, self._few.numbers
+        log, row_numbers = self._few.log, self._few.numbers
+        numbers = folding_numbers(log, row_numbers, given.keys)
         model = unfitted_propensity(None, log.dimension).fit(contexts(log), log.treatment)
         outcome = fitted_outcome(log, DoublyRobust(folds=given.outcome.folds), numbers)
         plain = replace(given, propensity=model, outcome=outcome, forests=None)
-        return self._answers(plain, plain.prepare(log, numbers))
+        return self._answers(plain, plain.prepare(log, row_numbers))
 
     def _answers(self, nuisances: Nuisances, prepared: Prepared) -> Joint:
         made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log))

@@ -85,6 +85,10 @@ class Nuisances:
     """What extends the contexts that default models see; one forest a fold serves both."""
     fitted_on: int | None = None
     """Rows that default models were fitted on."""
+    mean_weight: float | None = None
+    """Of the rows, None if they have no weights."""
+    keys: NDArray[np.int64] | None = None
+    """Of all groups, in increasing order; None if rows have none."""
 
     @classmethod
     def of(
@@ -112,6 +116,8 @@ class Nuisances:
             outcome=models.outcome,
             forests=models.forests,
             fitted_on=models.fitted_on,
+            mean_weight=known.mean_weight,
+            keys=known.keys,
         )
 
     def prepare(
@@ -172,6 +178,8 @@ class Nuisances:
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
             floor=self.floor,
+            omega=None if self.mean_weight is None else counted(log) / self.mean_weight,
+            group=None if self.keys is None else log.groups,
             first_row=log.first_row,
         )
 
@@ -239,7 +247,7 @@ class Nuisances:
         folded = self.outcome if self.forests is None else self.forests
         if folded is None:
             return None
-        return folded.fold(log.first_row, len(log), numbers)
+        return folded.fold(log.first_row, len(log), folding_numbers(log, numbers, self.keys))
 
     def _outcome(self, seen: Array, fold: Folds | None) -> Curves | None:
         if self.outcome is None or fold is None:
@@ -368,12 +376,14 @@ def fitted_models(
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
-    sample = survey.sample
+    sample, keys = survey.sample, survey.keys
     if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r):
         given = fitted_propensity(log, estimator, propensity, survey)
-        return Models(given, fitted_outcome(sample.log, estimator, sample.numbers_if_some))
+        numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
+        return Models(given, fitted_outcome(sample.log, estimator, numbers))
     sample = sample.thinned(MOST_TO_FIT)
-    rows, numbers = sample.log, sample.numbers_if_some
+    rows = sample.log
+    numbers = folding_numbers(rows, sample.numbers_if_some, keys)
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
@@ -388,7 +398,8 @@ def fitted_models(
         outcome = crossfit.fit(x, t, y, extended=extended, **place)
     else:
         whole = survey.sample
-        outcome = fitted_outcome(whole.log, estimator, whole.numbers_if_some)
+        own = folding_numbers(whole.log, whole.numbers_if_some, keys)
+        outcome = fitted_outcome(whole.log, estimator, own)
     if not default_q:
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
@@ -399,6 +410,24 @@ def fitted_models(
     held_out = forests.extend(fold, x)
     fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
     return Models(fitted, outcome, forests, len(rows))
+
+
+def folding_numbers(
+    log: LoggedData, numbers: NDArray[np.int64] | None, keys: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """Return the numbers (n,) by which rows are in folds: with groups, those of the groups.
+
+    So no group is in two folds, and folds have as many groups, within one. ``keys`` are those of
+    all groups, ``numbers`` those of the rows if they are not consecutive.
+    """
+    if keys is None or log.groups is None:
+        return numbers
+    return np.searchsorted(keys, log.groups)
+
+
+def counted(log: LoggedData) -> Array:
+    """Return how much each row counts (n,), 1 without weights."""
+    return np.ones(len(log)) if log.weights is None else log.weights
 
 
 def folds_of(estimator: Estimator) -> tuple[int, int]:

@@ -6,9 +6,9 @@ by a hash of their numbers: the same rows however the log is cut into partitions
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -86,6 +86,10 @@ class Sums:
     numbers: tuple[NDArray[np.int64], ...]
     digest: int | None
     """A hash of the rows; see `digest_of`. Not taken of rows that stay in memory."""
+    weight: Array = field(default_factory=lambda: np.zeros(2))
+    """Σω and Σω² (2,); 0 where rows have no weights."""
+    keys: NDArray[np.int64] | None = None
+    """The keys of all groups, in increasing order."""
     texts: tuple[Texts, ...] = ()
     """Of the columns from which indicators were made."""
 
@@ -100,6 +104,8 @@ class Sums:
             self.logs + other.logs,
             self.numbers + other.numbers,
             _added_digests(self.digest, other.digest),
+            self.weight + other.weight,
+            None if self.keys is None or other.keys is None else np.union1d(self.keys, other.keys),
             added_texts(self.texts + other.texts),
         )
 
@@ -117,6 +123,24 @@ class Survey:
     def n(self) -> int:
         """The number of rows."""
         return self.sums.moments.n
+
+    @property
+    def mean_weight(self) -> float | None:
+        """The mean of the rows' weights, None if they have none."""
+        total = float(self.sums.weight[0])
+        return total / self.n if total else None
+
+    @property
+    def evenness(self) -> float | None:
+        """(Σω)²/(nΣω²) of the rows' weights, None if they have none."""
+        total, squares = self.sums.weight
+        return float(total**2 / (self.n * squares)) if total else None
+
+    @property
+    def keys(self) -> NDArray[np.int64] | None:
+        """The keys of all groups, in increasing order; None if each row is its own group."""
+        keys = self.sums.keys
+        return None if keys is None or len(keys) == self.n else keys
 
     # Where all rows are at hand numpy sums them in pairs, which rounds less than adding up blocks.
 
@@ -265,6 +289,10 @@ def in_memory(log: LoggedData) -> Sums:
         logs=(),
         numbers=(),
         digest=None,
+        weight=np.zeros(2)
+        if log.weights is None
+        else np.array([log.weights.sum(), log.weights @ log.weights]),
+        keys=None if log.groups is None else np.unique(log.groups),
         texts=log.texts,
     )
 
@@ -287,9 +315,12 @@ def digest_of(log: LoggedData) -> int:
     return int(splitmix64(state).sum(dtype=np.uint64))
 
 
-def _every_column(log: LoggedData) -> Iterator[Array]:
+def _every_column(log: LoggedData) -> Iterator[NDArray[Any]]:
     """Yield all that a log says of its rows, column by column (n,)."""
     yield log.outcome
+    for known in (log.weights, log.groups, log.observed):
+        if known is not None:
+            yield known
     if log.propensity is not None:
         yield log.propensity
     for table in (log.doses, log.context):

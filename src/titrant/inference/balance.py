@@ -68,15 +68,17 @@ class Imbalance:
     in_se: Array
 
 
-def balance_sums(w: Array, x: Array, mean_weight: float, contexts: Contexts) -> Array:
-    """Return Σz and Σz² (2, p), z = (w/w̄ − 1)(x − x̄), of weights w (n,) and contexts x (n, p)."""
-    z = (w / mean_weight - 1.0)[:, None] * (contexts.hold.columns(x) - contexts.center)
+def balance_sums(
+    w: Array, x: Array, mean_weight: float, contexts: Contexts, omega: Array | float = 1.0
+) -> Array:
+    """Return Σz and Σz² (2, p), z = ω(w/w̄ − 1)(x − x̄), of weights w (n,) and contexts x (n, p)."""
+    z = (omega * (w / mean_weight - 1.0))[:, None] * (contexts.hold.columns(x) - contexts.center)
     return np.stack([z.sum(axis=0), (z * z).sum(axis=0)])
 
 
-def imbalance(sums: Array, contexts: Contexts) -> Imbalance:
-    """Return |Σz|/(n·sd(x)) and |Σz|/√Σz², 0 for a constant context."""
-    total, squares = np.abs(sums[0]), sums[1]
+def imbalance(sums: Array, contexts: Contexts, design_effect: float = 1.0) -> Imbalance:
+    """Return |Σz|/(n·sd(x)) and |Σz|/√(D·Σz²), D the design effect; 0 for a constant context."""
+    total, squares = np.abs(sums[0]), design_effect * sums[1]
     varies = (contexts.spread > 0.0) & (squares > 0.0)
     zero = np.zeros_like(total)
     return Imbalance(
@@ -179,10 +181,16 @@ class BinnedImbalance:
     """How far leveling each context moves the value (p,); None if there are no residuals."""
 
 
-def binned_sums(codes: Codes, bins: int, w: Array, we: Array | None) -> Array:
-    """Return rows, Σw, Σw² and Σw·e of each bin (4, B), from codes (n, p), w and w·e (n,)."""
+def binned_sums(
+    codes: Codes, bins: int, w: Array, we: Array | None, omega: Array | None = None
+) -> Array:
+    """Return rows, Σw, Σw² and Σw·e of each bin (4, B), from codes (n, p), w and w·e (n,).
+
+    Rows count by ω (n,), which is in w and w·e already.
+    """
     found = np.zeros((4, bins))
-    found[0] = np.bincount(codes.ravel(), minlength=bins)
+    each = None if omega is None else np.repeat(omega, codes.shape[1])
+    found[0] = np.bincount(codes.ravel(), weights=each, minlength=bins)
     carried = np.flatnonzero(w)  # most rows are far from the policy's dose
     columns = [w[carried], w[carried] ** 2]
     if we is not None:
@@ -194,7 +202,9 @@ def binned_sums(codes: Codes, bins: int, w: Array, we: Array | None) -> Array:
     return found
 
 
-def binned_imbalance(sums: Array, bins: Bins, *, residuals: bool) -> BinnedImbalance:
+def binned_imbalance(
+    sums: Array, bins: Bins, *, residuals: bool, design_effect: float = 1.0
+) -> BinnedImbalance:
     """Return the imbalance of each bin from its sums (4, B).
 
     With u = w/w̄ − 1 and p the bin's share of n rows, z = u·(1[in the bin] − p) has
@@ -207,7 +217,8 @@ def binned_imbalance(sums: Array, bins: Bins, *, residuals: bool) -> BinnedImbal
     u, u2 = w / mean - rows, squares / mean**2 - 2.0 * w / mean + rows
     p = rows / n
     moved = np.abs(u - p * u[first].sum())
-    spread = np.sqrt(np.maximum((1.0 - 2.0 * p) * u2 + p**2 * u2[first].sum(), 0.0))
+    squared = np.maximum((1.0 - 2.0 * p) * u2 + p**2 * u2[first].sum(), 0.0)
+    spread = np.sqrt(design_effect * squared)
     sd = np.sqrt(p * (1.0 - p))
     enough = (rows >= max(FEWEST_ROWS, LEAST_SHARE * n)) & (rows < n) & (spread > 0.0)
     zero = np.zeros_like(p)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
+from titrant.errors import InvalidArgument
 from titrant.estimators.joint import Ask
 from titrant.inference.base import Inference, Interval, IntervalMethod, difference, difference_se
 from titrant.inference.rbc import influence
@@ -98,6 +99,11 @@ def influence_ranges(
     questions: Sequence[Question], means: Sequence[Array], n: int, rows: Sequence[Rows]
 ) -> Ranges:
     """Return the range of φ_a (on the diagonal) and of φ_a − φ_b over some rows."""
+    if not rows[questions[0].policy].alike:
+        raise InvalidArgument(
+            "`EmpiricalBernstein` bounds what single rows do: it knows no groups and no weights. "
+            "Leave `interval` out for the default, which does."
+        )
     phi = np.stack(
         [influence(q, mean, n, rows[q.policy]) for q, mean in zip(questions, means, strict=True)]
     )

@@ -188,14 +188,26 @@ def resampled_sums(
     questions: Sequence[Question], draws: int, seed: int, rows: Sequence[Rows]
 ) -> Array:
     """Return ΣN and ΣN·terms of each draw (draws, 1 + Σk) over some rows, N ~ Poisson(1)."""
-    many = len(rows[0].y) * draws >= _MANY and sys.byteorder == "little"
+    one = rows[questions[0].policy]
+    many = len(one.y) * draws >= _MANY and sys.byteorder == "little"
     terms = np.concatenate([q.estimator.terms(rows[q.policy], q.scale).T for q in questions])
-    number = rows[0].first_row + np.arange(terms.shape[1])
+    # The rows of a group are drawn together, as often.
+    number = one.first_row + np.arange(terms.shape[1]) if one.group is None else one.group
+    if one.omega is not None:
+        return weighted_sums(terms, one.omega, number, draws, seed)
     if all(is_ratio_around_a_constant(q.estimator) for q in questions):
         active = np.flatnonzero(np.any(terms[2::3] != 0.0, axis=0))
         terms, number = np.take(terms, active, axis=1), number[active]
     sums = fused_sums if many else plain_sums
     return sums(terms, number, draws, seed)
+
+
+def weighted_sums(
+    terms: Array, omega: Array, number: NDArray[np.int64], draws: int, seed: int
+) -> Array:
+    """Return ΣNω and ΣNω·terms (draws, 1 + k): terms (k, n) of rows that count by ω (n,)."""
+    sums = plain_sums(np.concatenate([omega[None], omega * terms]), number, draws, seed)
+    return sums[:, 1:]
 
 
 def plain_sums(terms: Array, number: NDArray[np.int64], draws: int, seed: int) -> Array:

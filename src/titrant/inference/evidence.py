@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.estimators import Estimator, Joint, Question, Rows
-    from titrant.estimators.joint import Search, Statistics
+    from titrant.estimators.joint import AnyStatistics, Search
     from titrant.inference.balance import Bins, Codes, Contexts
     from titrant.inference.diagnostics import Check
     from titrant.inference.support import Support
@@ -154,6 +154,7 @@ def _sums(rows: Rows, estimator: SmoothedEstimator, scale: Scale) -> Array:
         upper=infinite if rows.upper is None else rows.upper,
     )
     w = weight(open_ended, estimator.kernel, Boundary.LINEAR, scale)
+    w = w if rows.omega is None else rows.omega * w
     e = estimator.baseline(rows)[1]
     return np.array([w.sum(), w @ e, w @ w, w**2 @ e, w**2 @ e**2])
 
@@ -184,6 +185,8 @@ class LogFacts:
     """Whether propensities are fitted, not given."""
     outcome_ends: tuple[float, float]
     """The least and the greatest outcome."""
+    evenness: float | None
+    """(Σω)²/(nΣω²) of the rows' weights, None without."""
     outcomes: tuple[Check | str, ...] = ()
     """What was found about outcomes and doses, for every estimate."""
     columns: tuple[Check | str, ...] = ()
@@ -227,7 +230,7 @@ class Plan:
 class Evidence:
     """What is kept of the rows about one estimate; it adds up over blocks."""
 
-    answers: Statistics
+    answers: AnyStatistics
     """Of the questions of the plan: its path, then the corrected ones."""
     balance: Array
     """See `balance_sums`, (2, p)."""
@@ -328,8 +331,12 @@ def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan)
     """Return the evidence of some rows, in bins (n, p), about one estimate."""
     own, estimator = rows[plan.question.policy], plan.question.estimator
     terms = estimator.terms(own, plan.question.scale)
-    w, influence = estimator.weights(terms), weighted_influence(plan, terms)
+    plain, influence = estimator.weights(terms), weighted_influence(plan, terms)
     residuals = terms[:, 1] if has_weighted_terms(estimator) else None
+    w = plain
+    if own.omega is not None:
+        w, influence = own.omega * plain, own.omega * influence
+        residuals = None if residuals is None else own.omega * residuals
     outside = 0 if facts.support is None else np.count_nonzero(facts.support.outside(own))
     bins = (
         BinsOfDoses.of(estimator, facts.levels, own.tau[:, 0])
@@ -338,8 +345,14 @@ def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan)
     )
     return Evidence(
         statistics_of((*plan.path, *plan.corrected), rows),
-        balance_sums(w, own.need("x", "balance"), plan.mean_weight, facts.contexts),
-        binned_sums(codes, int(facts.bins.starts[-1]), w, residuals),
+        balance_sums(
+            plain,
+            own.need("x", "balance"),
+            plan.mean_weight,
+            facts.contexts,
+            1.0 if own.omega is None else own.omega,
+        ),
+        binned_sums(codes, int(facts.bins.starts[-1]), w, residuals, own.omega),
         Tally.of(influence[:, None]),
         raised_weight(w, influence, own),
         int(outside),
@@ -419,7 +432,12 @@ def weight_checks(
     tally = point.tally
     largest = tally.largest[i]
     one, five, ten = (float(largest[:k].sum() / tally.absolute[i]) for k in (1, 5, 10))
-    yield rules.effective_sample_size(float(tally.ess[i]), tally.n)
+    noun = "rows" if point.row_count is None else "groups"
+    yield rules.effective_sample_size(float(tally.ess[i]), tally.n, noun)
+    if point.row_count is not None:
+        yield rules.group_count(tally.n)
+    if facts.evenness is not None:
+        yield rules.row_weights(facts.evenness, point.rows)
     yield rules.largest_weight_share((one, five, ten))
     # A ratio does not feel a common factor, nor much of the rest if a model explains outcomes; a
     # column of propensities that is off by a factor is wrong all the same.
@@ -435,13 +453,16 @@ def weight_checks(
     se, value = float(point.se[i]), float(point.values[i])
     if isinstance(plan.question.estimator, SmoothedEstimator):
         share = float(evidence.raised[0] / tally.absolute[i])
-        moved = in_se(evidence.raised[1] / tally.n, se, value)
+        moved = in_se(evidence.raised[1] / point.rows, se, value)
         yield rules.floor_share(share, facts.floor, facts.floor_share, moved)
     if facts.contexts.names:
-        found = imbalance(evidence.balance, facts.contexts)
+        effect = float(np.broadcast_to(point.design_effect, point.values.shape)[i])
+        found = imbalance(evidence.balance, facts.contexts, max(effect, 1.0))
         yield rules.covariate_balance(found, facts.contexts.names)
         residuals = has_weighted_terms(plan.question.estimator)
-        binned = binned_imbalance(evidence.binned, facts.bins, residuals=residuals)
+        binned = binned_imbalance(
+            evidence.binned, facts.bins, residuals=residuals, design_effect=max(effect, 1.0)
+        )
         yield rules.binned_balance(binned, facts.bins, max(se, _ROUNDING * abs(value)))
 
 
@@ -464,7 +485,8 @@ def jump_checks(point: Joint, i: int, evidence: Evidence) -> Iterator[Check | st
     if found is None:
         yield "A jump at the policy's dose was not looked for: too few doses close by on one side."
         return
-    size = in_se(found.size, found.se, float(point.values[i]))
+    effect = float(np.broadcast_to(point.design_effect, point.values.shape)[i])
+    size = in_se(found.size, found.se * math.sqrt(max(effect, 1.0)), float(point.values[i]))
     yield rules.dose_jump(found.size, size, found.narrow)
 
 

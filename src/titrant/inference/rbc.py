@@ -22,7 +22,7 @@ from titrant import _check
 from titrant.bandwidth.base import CLEAR_KINK
 from titrant.estimators import Question, SmoothedEstimator
 from titrant.estimators.form import is_ratio
-from titrant.estimators.joint import Ask, asked
+from titrant.estimators.joint import Ask, GroupSums, asked
 from titrant.inference.base import IntervalMethod, StudentInference
 from titrant.kernels import Boundary
 
@@ -72,8 +72,8 @@ class RobustBiasCorrected(IntervalMethod):
         """Return centers, joint covariance and degrees of freedom, in two passes over the rows."""
         answers = yield from corrected_answers(point, self.shrink, self.at_kink)
         questions, means = [a.question for a in answers], [a.mean for a in answers]
-        n = point.moments.n
-        comoment = yield Ask(partial(influence_comoment, questions, means, n))
+        found = yield Ask(partial(influence_sums, questions, means, point.rows))
+        n, comoment = point.rows, found.comoment(point.rows)
         corrected = np.array([a.value for a in answers])
         degrees = np.array([a.degrees for a in answers])
         covariance = comoment / n**2 + point.models
@@ -187,15 +187,53 @@ def plain_question(question: Question, shrink: float) -> Question:
     return replace(question, scale=question.scale.times(shrink))
 
 
-def influence_comoment(
+@dataclass(frozen=True, slots=True)
+class Comoment:
+    """Σᵢ φᵢφᵢᵀ (m, m) over some rows, φ the influence functions of m questions."""
+
+    of_rows: Array
+
+    def __add__(self, other: Comoment) -> Comoment:
+        """Return that of both sets of rows."""
+        return Comoment(self.of_rows + other.of_rows)
+
+    def comoment(self, n: int) -> Array:  # noqa: ARG002  (as that of groups)
+        """Return Σφφᵀ (m, m)."""
+        return self.of_rows
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedInfluence:
+    """Sums over each group of ω times the `parts` of m questions, then of ω."""
+
+    sums: GroupSums
+
+    def __add__(self, other: GroupedInfluence) -> GroupedInfluence:
+        """Return those of both sets of rows."""
+        return GroupedInfluence(self.sums + other.sums)
+
+    def comoment(self, n: int) -> Array:
+        """Return Σφφᵀ (m, m) over groups, of n rows."""
+        phi = left_out(self.sums.sums, n)
+        return np.asarray(phi.T @ phi)
+
+
+def influence_sums(
     questions: Sequence[Question], means: Sequence[Array], n: int, rows: Sequence[Rows]
-) -> Array:
-    """Return Σᵢ φᵢφᵢᵀ (m, m) over some rows, φ the influence functions of m questions."""
-    phi = np.stack(
-        [influence(q, mean, n, rows[q.policy]) for q, mean in zip(questions, means, strict=True)],
-        axis=1,
-    )
-    return np.asarray(phi.T @ phi)
+) -> Comoment | GroupedInfluence:
+    """Return what is kept of some rows for Σφφᵀ over all n: of rows, or of groups."""
+    one = rows[questions[0].policy]
+    pairs = list(zip(questions, means, strict=True))
+    if one.alike:
+        phi = np.stack([influence(q, mean, n, rows[q.policy]) for q, mean in pairs], axis=1)
+        return Comoment(phi.T @ phi)
+    omega = one.counts[:, None]
+    each = [omega * parts(q, mean, n, rows[q.policy]) for q, mean in pairs]
+    columns = np.hstack([*each, omega])
+    if one.group is not None:
+        return GroupedInfluence(GroupSums.of(one.group, columns))
+    phi = left_out(columns, n)
+    return Comoment(phi.T @ phi)
 
 
 def influence(question: Question, mean: Array, n: int, rows: Rows) -> Array:
@@ -204,11 +242,33 @@ def influence(question: Question, mean: Array, n: int, rows: Rows) -> Array:
     Self-normalized: φᵢ = bᵢ − m₀ + n·ℓᵢ(eᵢ − m₁/m₂)/(1 − ℓᵢ), ℓᵢ = wᵢ/Σw; otherwise the delta
     method's ∇value·(termsᵢ − mean).
     """
+    base, own, leverage = parts(question, mean, n, rows).T
+    return np.asarray(base + own / np.maximum(1.0 - leverage, _SMALLEST))
+
+
+def parts(question: Question, mean: Array, n: int, rows: Rows) -> Array:
+    """Return b − m₀, w(e − m₁/m₂)/m₂ and ℓ = w/Σw of each row (n, 3).
+
+    Of an estimator that is no ratio, the delta method's ∇value·(terms − mean), 0 and 0.
+    """
     estimator = question.estimator
     terms = estimator.terms(rows, question.scale)
-    phi = (terms - mean) @ estimator.gradient(mean)
+    found = np.zeros((len(terms), 3))
+    found[:, 0] = (terms - mean) @ estimator.gradient(mean)
     if is_ratio(estimator):
-        leverage = terms[:, 2] / (n * mean[2])
-        own = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]
-        phi += own * (1.0 / np.maximum(1.0 - leverage, _SMALLEST) - 1.0)
-    return np.asarray(phi)
+        found[:, 1] = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]
+        found[:, 0] -= found[:, 1]
+        found[:, 2] = terms[:, 2] / (n * mean[2])
+    return found
+
+
+def left_out(columns: Array, n: int) -> Array:
+    """Return φ (G, m) of groups, each left out, from sums of ω·`parts` and of ω (G, 3m + 1).
+
+    With N = Σω of the group over all, φ = (b − m₀)(1 − 1/n)/(1 − N) + w(e − m₁/m₂)/(m₂(1 − L)): of
+    n rows that are groups of their own and count alike, that is `influence`.
+    """
+    base, own, leverage = columns[:, :-1:3], columns[:, 1:-1:3], columns[:, 2:-1:3]
+    share = columns[:, -1:] / n
+    alone = (1.0 - 1.0 / n) / np.maximum(1.0 - share, _SMALLEST)
+    return np.asarray(base * alone + own / np.maximum(1.0 - leverage, _SMALLEST))

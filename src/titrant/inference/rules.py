@@ -89,6 +89,12 @@ PIT_DISTANCE, PIT_RATE = 0.05, 0.001
 STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
 """The mean stabilized weight estimates 1; its marginal density is itself good to a few percent."""
 
+GROUPS_WANTED, GROUPS_NEEDED = 30, 10
+"""Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
+EVEN_WANTED, EVEN_NEEDED = 0.5, 0.1
+"""Weights worth half as many even ones make errors 1.4 times as large, a tenth 3.2 times."""
+DESIGN_EFFECT = 1.5
+"""A variance so much larger makes a 95 % interval cover .89."""
 SPREAD_LEFT = 0.1
 """A context most of whose variance is that of a few rows says next to nothing of the others."""
 
@@ -126,15 +132,59 @@ def judge(value: float, *, warn: bool, refuse: bool = False) -> Verdict:
     return Verdict.WARN if warn else Verdict.OK
 
 
-def effective_sample_size(ess: float, rows: int) -> Check:
-    """Return the check of (Σw)²/Σw²."""
+def effective_sample_size(ess: float, units: int, noun: str = "rows") -> Check:
+    """Return the check of (Σw)²/Σw², w that of a row, or of all rows of a group."""
     return _check(
         "effective_sample_size",
         ess,
-        f"The effective sample size is {_count(ess)} of {rows:,} rows ({ESS_WANTED:g} wanted, "
+        f"The effective sample size is {_count(ess)} of {units:,} {noun} ({ESS_WANTED:g} wanted, "
         f"{ESS_NEEDED:g} needed).",
-        "Ask about a policy closer to the log, widen the bandwidth, or collect more rows.",
+        f"Ask about a policy closer to the log, widen the bandwidth, or collect more {noun}.",
         judge(ess, warn=ess < ESS_WANTED, refuse=ess < ESS_NEEDED),
+    )
+
+
+def group_count(groups: int) -> Check:
+    """Return the check of how many groups there are: errors are known from these alone."""
+    return _check(
+        "group_count",
+        groups,
+        f"The rows belong to {groups:,} groups ({GROUPS_WANTED} wanted, {GROUPS_NEEDED} needed).",
+        "Collect rows of more groups, or take groups that are smaller if these are independent.",
+        judge(groups, warn=groups < GROUPS_WANTED, refuse=groups < GROUPS_NEEDED),
+    )
+
+
+def row_weights(evenness: float, rows: int) -> Check:
+    """Return the check of (Σω)²/(nΣω²), what n rows of uneven weight are worth in even ones."""
+    return _check(
+        "row_weights",
+        evenness,
+        f"The weights of {rows:,} rows are worth {_percent(evenness)} of as many even ones "
+        f"({_percent(EVEN_WANTED)} wanted, {_percent(EVEN_NEEDED)} needed).",
+        "Trim the largest weights, and say so, or collect more of the rows that count most.",
+        judge(evenness, warn=evenness < EVEN_WANTED, refuse=evenness < EVEN_NEEDED),
+    )
+
+
+def repeated_rows(effect: float, what: str, values: int, share: float) -> Check:
+    """Return the check of rows that may belong together, since ``what`` repeats.
+
+    ``effect`` is by how much that makes the variance larger.
+    """
+    if what == "copies":
+        seen = f"{_percent(share)} of the rows are copies of others"
+        remedy = "Drop the copies, or give the id of those who have several rows as `groups`."
+    else:
+        seen = f"The {what} repeats each of {values:,} values, as an id would"
+        remedy = f"If it is one, give it as `groups` (`--groups`), not as a context: {what}."
+    return _check(
+        "repeated_rows",
+        effect,
+        f"{seen}; were they one draw each, the variance would be {effect:.1f} times as large "
+        f"({DESIGN_EFFECT:g} is much).",
+        remedy,
+        judge(effect, warn=effect > DESIGN_EFFECT),
     )
 
 

@@ -32,7 +32,9 @@ def half_of(log: Source, half: int, seed: int) -> Source:
         return log.rows(_rows_of(log.first_row, len(log), half, seed))
     from titrant.outcome.crossfit import fold_at  # noqa: PLC0415
 
-    number = np.unique(log.groups, return_inverse=True)[1]
+    keys, number = np.unique(log.groups, return_inverse=True)
+    if len(keys) == len(log):
+        return log.rows(_rows_of(log.first_row, len(log), half, seed))
     return log.rows(fold_at(number, 2, seed) == half)
 
 

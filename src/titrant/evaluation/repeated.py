@@ -1,0 +1,122 @@
+"""Rows that are not independent, seen without being told: copies, and ids that repeat.
+
+Where no groups are given, copies of rows and columns that may be ids are looked for. A context may
+repeat its values without any harm: ages do. What tells is the *design effect*, by how much larger
+the variance of an estimate is when rows with the same value count as one. It is taken of weighted
+residuals alone, which are independent between rows that only share a context.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant._hash import splitmix64
+from titrant.inference import rules
+from titrant.inference.rbc import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.estimators import Joint, Question, Rows
+    from titrant.inference import Check
+
+    Keys = NDArray[np.int64]
+
+TWINS = 0.05
+"""Share of rows with a copy from which on copies are looked at."""
+BY_CHANCE = 1e-3
+"""Copies of a row expected by chance, above which equal rows are no wonder."""
+TELLING = 3
+"""Columns, those with most values, by which chance is judged: others may be made of these."""
+FEWEST_IDS = 20
+"""Values without which a column is no id of many."""
+ROWS_OF_ID = (1.5, 12.0)
+"""Rows of an id, on average: below, hardly any repeats; above, a column may as well be a code, such
+as a clinic's, that models follow and whose residuals are alike for that reason."""
+MOST_ROWS = 100.0
+"""The same of a column that is called as ids are."""
+CALLED_ID = re.compile(
+    r"(^|[_.\W])(id|ids|pid|uid|key|patient|subject|person|people|customer|client|user|account|"
+    r"household|family|member|participant|respondent|device)([_.\W]|$)|id$",
+    re.IGNORECASE,
+)
+
+
+def repeated_findings(
+    log: LoggedData, point: Joint, blocks: Sequence[Sequence[Rows]]
+) -> list[list[Check | str]]:
+    """Return for each question what is found about rows that belong together; nothing mostly."""
+    found: list[list[Check | str]] = [[] for _ in point.questions]
+    known = [
+        *(("copies", keys) for keys in copies(log)),
+        *((f"column `{name}`", keys) for name, keys in ids(log)),
+    ]
+    if not known:
+        return found
+    for i, question in enumerate(point.questions):
+        own = residuals(question, point.mean(i), point.rows, blocks)
+        for what, keys in known:
+            values, rows = np.unique(keys, return_counts=True)
+            # Models may have seen a row's copies, and then leave other residuals than they should.
+            copied = what == "copies"
+            effect = float(rows @ rows) / len(keys) if copied else design_effect(own, keys)
+            if effect > rules.DESIGN_EFFECT or copied:
+                share = float(rows[rows > 1].sum() / len(keys))
+                found[i].append(rules.repeated_rows(effect, what, len(values), share))
+    return found
+
+
+def residuals(question: Question, mean: Array, n: int, blocks: Sequence[Sequence[Rows]]) -> Array:
+    """Return each row's part in the error of an estimate that its context does not explain (n,)."""
+    each = [parts(question, mean, n, rows[question.policy]) for rows in blocks]
+    base, own, _ = np.concatenate(each).T
+    return np.asarray(own if own.any() else base)
+
+
+def design_effect(own: Array, keys: Keys) -> float:
+    """Return Σ_g(Σ_{i∈g}φᵢ)²/Σφ², about 1 for independent rows."""
+    total = float(own @ own)
+    if total == 0.0:
+        return 1.0
+    place = np.unique(keys, return_inverse=True)[1]
+    sums = np.bincount(place, weights=own)
+    return float(sums @ sums) / total
+
+
+def copies(log: LoggedData) -> Iterator[Keys]:
+    """Yield a key of what each row holds, if too many rows are equal for chance."""
+    columns = [log.outcome, *log.doses.T, *log.context.T]
+    state = np.zeros(len(log), dtype=np.uint64)
+    for column in columns:
+        state = splitmix64(state ^ (column + 0.0).view(np.uint64))
+    _, rows = np.unique(state, return_counts=True)
+    if rows[rows > 1].sum() < TWINS * len(log):
+        return
+    shares = sorted(_collision(column) for column in columns)[:TELLING]
+    if len(log) * np.prod(shares) < BY_CHANCE:
+        yield state.view(np.int64)
+
+
+def _collision(column: Array) -> float:
+    """Return the chance that two rows hold the same value."""
+    counts = np.unique(column, return_counts=True)[1] / len(column)
+    return float(counts @ counts)
+
+
+def ids(log: LoggedData) -> Iterator[tuple[str, Keys]]:
+    """Yield the contexts of whole numbers that may be ids of those who have several rows."""
+    least, usual = ROWS_OF_ID
+    for name, column in zip(log.names, log.context.T, strict=True):
+        if np.any(column != np.round(column)):
+            continue
+        values = np.unique(column)
+        most = MOST_ROWS if CALLED_ID.search(name) else usual
+        if len(values) >= FEWEST_IDS and least <= len(log) / len(values) <= most:
+            yield name, column.astype(np.int64)

@@ -1,0 +1,298 @@
+"""Rows that do not count alike, or not for themselves: the laws of weights and groups."""
+
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import titrant as tt
+from titrant.estimators import Observed, Question, SelfNormalized
+from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
+from titrant.estimators.rows import Rows
+from titrant.evaluation.evaluation import Evaluation
+from titrant.inference.rbc import influence, influence_sums, left_out, parts
+from titrant.kernels import Scale
+from titrant.learn.halves import half_of
+
+EXACT = 1e-12
+POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
+ESTIMATORS = [tt.DoublyRobust(), tt.SelfNormalized(), tt.IPW(), tt.DirectMethod()]
+
+
+def columns(n=240, seed=0, groups=60):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    t = 0.6 * x[:, 0] + rng.normal(size=n)
+    own = rng.normal(size=groups)
+    who = rng.integers(groups, size=n)
+    y = (t - 0.2) ** 2 + x[:, 0] + own[who] + 0.3 * rng.normal(size=n)
+    q = stats.norm.pdf(t - 0.6 * x[:, 0])
+    return {"context": x, "treatment": t, "outcome": y, "propensity": q}, who
+
+
+def some_rows(n=40, seed=1, **more):
+    rng = np.random.default_rng(seed)
+    t, y = rng.normal(size=(n, 1)), rng.normal(size=n)
+    more = {"r_tau": rng.normal(size=n), "r_logged": rng.normal(size=n)} | more
+    return Rows(tau=np.zeros((n, 1)), t=t, y=y, q=rng.uniform(0.2, 1, n), center=0.1, **more)
+
+
+def numbers(result):
+    return [
+        number
+        for name in POLICIES
+        for number in (result[name].value, result[name].se, *result[name].interval())
+    ]
+
+
+def compared(log, estimator, **settings):
+    return tt.compare(log, POLICIES, estimator=estimator, allow_untrusted=True, **settings)
+
+
+# ── groups of one row ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_groups_of_one_row_are_no_groups(estimator):
+    data, _ = columns()
+    plain = compared(tt.LoggedData(**data), estimator)
+    single = compared(tt.LoggedData(**data, groups=np.arange(240)[::-1]), estimator)
+    np.testing.assert_allclose(numbers(single), numbers(plain), rtol=EXACT)
+
+
+@pytest.mark.parametrize("estimator", [SelfNormalized(), tt.DoublyRobust(), tt.IPW()], ids=repr)
+def test_sums_of_groups_of_one_row_are_those_of_rows(estimator):
+    rows = some_rows()
+    question = Question(estimator, 0, Scale.of(0.8, 1))
+    alone = joint_estimates([question], statistics_of([question], [rows]))
+    single = replace(rows, group=np.arange(40), omega=np.ones(40))
+    grouped = joint_estimates([question], statistics_of([question], [single]))
+    for name in ("values", "covariance"):
+        expected = getattr(alone, name)
+        np.testing.assert_allclose(getattr(grouped, name), expected, rtol=EXACT)
+    assert grouped.tally.ess == pytest.approx(alone.tally.ess, rel=EXACT)
+    assert grouped.design_effect == pytest.approx([1.0])
+    means = [alone.mean(0)]
+    expected = influence_sums([question], means, 40, [rows]).comoment(40)
+    found = influence_sums([question], means, 40, [single]).comoment(40)
+    np.testing.assert_allclose(found, expected, rtol=EXACT)
+
+
+# ── known answers and the naive loop ─────────────────────────────────────────────────────────────
+
+
+def test_three_rows():
+    """Weights 1, 1, 2 on outcomes 0, 4, 6, two of one group: the mean is 4, groups give ∓8, ±8.
+
+    Deviations ω(y − 4) are −4, 0, 4; the rows of the first group add up to −4. With ω̄ per group 2
+    and G = 2, n = 3: Var = (4² + 4²)/2/2² · 2·2/(1·3)/2.
+    """
+    rows = Rows(
+        tau=np.zeros((3, 1)),
+        t=np.zeros((3, 1)),
+        y=np.array([0.0, 4.0, 6.0]),
+        omega=np.array([1.0, 1.0, 2.0]),
+        group=np.array([7, 7, 9]),
+    )
+    question = Question(Observed(), 0, Scale.of(1.0, 1))
+    found = joint_estimates([question], statistics_of([question], [rows]))
+    assert found.values == pytest.approx([4.0])
+    assert found.covariance == pytest.approx(np.array([[(16 + 16) / 2 / 4 * (4 / 3) / 2]]))
+    assert found.rows == 3
+
+
+def test_leaving_out_a_group_against_the_loop():
+    rows = some_rows()
+    rng = np.random.default_rng(5)
+    omega, group = rng.uniform(0.5, 2, 40), rng.integers(9, size=40)
+    omega /= omega.mean()
+    rows = replace(rows, omega=omega, group=group)
+    question = Question(tt.DoublyRobust(), 0, Scale.of(0.8, 1))
+    point = joint_estimates([question], statistics_of([question], [rows]))
+    m = point.mean(0)
+    b, we, w = question.estimator.terms(rows, question.scale).T
+    total = (omega * w).sum()
+    phi = []
+    for g in np.unique(group):
+        own = group == g
+        base = (omega[own] * (b[own] - m[0])).sum() * (1 - 1 / 40) / (1 - omega[own].sum() / 40)
+        lever = (omega[own] * w[own]).sum() / total
+        residual = (omega[own] * (we[own] - w[own] * m[1] / m[2])).sum() / m[2]
+        phi.append(base + residual / (1 - lever))
+    found = influence_sums([question], [m], 40, [rows]).comoment(40)
+    assert found == pytest.approx(np.array([[np.sum(np.square(phi))]]))
+
+
+def test_parts_add_up_to_the_influence_of_a_row():
+    rows, question = some_rows(), Question(tt.DoublyRobust(), 0, Scale.of(0.8, 1))
+    mean = ask([question], lambda statistic: statistic([rows])).mean(0)
+    alone = np.column_stack([parts(question, mean, 40, rows), np.ones(40)])
+    np.testing.assert_allclose(
+        left_out(alone, 40)[:, 0], influence(question, mean, 40, rows), rtol=1e-10, atol=1e-12
+    )
+
+
+# ── laws ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+def test_a_row_repeated_within_its_group_with_its_weight_shared_changes_nothing(estimator):
+    data, who = columns()
+    log = tt.LoggedData(**data, groups=who, weights=np.ones(240))
+    again = np.repeat(np.arange(240), 3)
+    repeated = {name: part[again] for name, part in data.items()}
+    shared = tt.LoggedData(**repeated, groups=who[again], weights=np.full(720, 1 / 3))
+    one, other = (compared(one, estimator, bandwidth=0.5) for one in (log, shared))
+    for name in POLICIES:
+        assert other[name].value == pytest.approx(one[name].value, rel=1e-10)
+        # Up to how few groups are told from many rows: (n − 1)/n of 240 or 720 rows.
+        assert other[name].se == pytest.approx(one[name].se, rel=0.002)
+
+
+def test_copies_of_every_row_make_intervals_as_wide_as_the_rows_themselves():
+    data, _ = columns(400)
+    four = np.tile(np.arange(400), 4)
+    copied = {name: part[four] for name, part in data.items()}
+    alone = compared(tt.LoggedData(**data), tt.SelfNormalized(), bandwidth=0.5)
+    taken = compared(tt.LoggedData(**copied), tt.SelfNormalized(), bandwidth=0.5)
+    known = compared(tt.LoggedData(**copied, groups=four), tt.SelfNormalized(), bandwidth=0.5)
+    for name in POLICIES:
+        width = {
+            key: np.diff(result[name].interval())[0]
+            for key, result in (("alone", alone), ("taken", taken), ("known", known))
+        }
+        assert width["known"] == pytest.approx(width["alone"], rel=0.05)
+        assert width["known"] >= 1.8 * width["taken"]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("groups", [False, True])
+def test_the_unit_of_weights_does_not_matter(estimator, groups):
+    data, who = columns()
+    omega = np.random.default_rng(3).uniform(0.2, 3, 240)
+    who = {"groups": who} if groups else {}
+    one = compared(tt.LoggedData(**data, weights=omega, **who), estimator)
+    other = compared(tt.LoggedData(**data, weights=4096 * omega, **who), estimator)
+    np.testing.assert_allclose(numbers(other), numbers(one), rtol=1e-10)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_equal_weights_are_no_weights(estimator):
+    data, _ = columns()
+    plain = compared(tt.LoggedData(**data), estimator, bandwidth=0.5)
+    equal = compared(tt.LoggedData(**data, weights=np.full(240, 2.0)), estimator, bandwidth=0.5)
+    np.testing.assert_allclose(numbers(equal), numbers(plain), rtol=1e-9)
+
+
+def test_rows_of_no_weight_do_not_count():
+    data, _ = columns()
+    half = np.arange(240) % 2
+    kept = {name: part[half == 1] for name, part in data.items()}
+    without = compared(tt.LoggedData(**kept), tt.SelfNormalized(), bandwidth=0.5)
+    zero = compared(tt.LoggedData(**data, weights=half), tt.SelfNormalized(), bandwidth=0.5)
+    for name in POLICIES:
+        assert zero[name].value == pytest.approx(without[name].value, rel=1e-10)
+        assert zero[name].se == pytest.approx(without[name].se, rel=1e-10)
+
+
+@pytest.mark.parametrize("cuts", [[13], [1, 2, 30], [0, 20]], ids=str)
+def test_a_group_may_straddle_blocks(cuts):
+    rows = some_rows(group=np.random.default_rng(0).integers(7, size=40))
+    question = [Question(tt.DoublyRobust(), 0, Scale.of(0.8, 1))]
+    whole = joint_estimates(question, statistics_of(question, [rows]))
+    pieces = [rows.take(index) for index in np.split(np.arange(40), cuts)]
+    cut = reduce(add, [statistics_of(question, [piece]) for piece in pieces])
+    merged = joint_estimates(question, cut)
+    np.testing.assert_allclose(merged.values, whole.values, rtol=EXACT)
+    np.testing.assert_allclose(merged.covariance, whole.covariance, rtol=EXACT)
+
+
+def test_sums_of_groups_merge_by_key():
+    a = GroupSums.of(np.array([5, 2, 5]), np.array([[1.0], [2.0], [4.0]]))
+    b = GroupSums.of(np.array([9, 5]), np.array([[8.0], [16.0]]))
+    both = a + b
+    assert both.keys.tolist() == [2, 5, 9]
+    assert both.sums.tolist() == [[2.0], [21.0], [8.0]]
+    assert both.rows == 5
+
+
+# ── memory, files, folds, draws ──────────────────────────────────────────────────────────────────
+
+
+def test_files_and_memory_agree(tmp_path):
+    data, who = columns(600)
+    omega = np.random.default_rng(3).uniform(0.2, 3, 600)
+    table = {"x0": data["context"][:, 0], "x1": data["context"][:, 1], "t": data["treatment"]}
+    table |= {"y": data["outcome"], "who": [f"p{k}" for k in who], "w": omega}
+    for part in range(3):
+        own = slice(200 * part, 200 * part + 200)
+        some = {name: column[own] for name, column in table.items()}
+        pq.write_table(pa.table(some), tmp_path / f"{part}.parquet")
+    roles = {"treatment": "t", "outcome": "y", "context": ["x0", "x1"]}
+    roles |= {"weights": "w", "groups": "who"}
+    files = tt.scan_parquet(tmp_path, tt.Columns(**roles))
+    memory = tt.LoggedData.from_frame(table, **roles)
+    assert files.grouped
+    assert files.weighted
+    found, expected = (compared(log, None) for log in (files, memory))
+    np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-8)
+    again = compared(tt.scan_parquet(tmp_path, tt.Columns(**roles)), None)
+    assert numbers(again) == numbers(found)
+
+
+def test_no_group_is_in_two_folds_or_halves():
+    data, who = columns()
+    log = tt.LoggedData(**data, groups=who)
+    evaluation = Evaluation.of(log, POLICIES, None, None)
+    fold = evaluation.nuisances.prepare(log).fold
+    assert all(len(set(fold[who == g])) == 1 for g in np.unique(who))
+    assert set(fold) == set(range(5))
+    first, second = (half_of(log, half, 0) for half in (0, 1))
+    assert not set(first.groups) & set(second.groups)
+    assert len(first) + len(second) == 240
+
+
+def test_a_group_is_drawn_as_a_whole():
+    data, _ = columns(300)
+    four = np.tile(np.arange(300), 4)
+    copied = {name: part[four] for name, part in data.items()}
+    bootstrap = tt.PoissonBootstrap(draws=2_000)
+    settings = {"bandwidth": 0.5, "interval": bootstrap}
+    alone = compared(tt.LoggedData(**data), tt.SelfNormalized(), **settings)
+    known = compared(tt.LoggedData(**copied, groups=four), tt.SelfNormalized(), **settings)
+    for name in POLICIES:
+        errors = [result[name].confidence.se for result in (known, alone)]
+        assert errors[0] == pytest.approx(errors[1], rel=0.1)
+
+
+def test_weights_undo_how_rows_were_drawn():
+    """Rows with a high context were drawn four times as often; weights of ¼ bring back the mean."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20_000)
+    kept = rng.random(20_000) < np.where(x > 0, 0.8, 0.2)
+    x = x[kept]
+    t = 0.5 * x + rng.normal(size=len(x))
+    y = 2 * x + t + rng.normal(size=len(x))
+    weights = np.where(x > 0, 0.25, 1.0)
+    log = tt.LoggedData(x[:, None], t, y, stats.norm.pdf(t - 0.5 * x), weights=weights)
+    found = tt.evaluate(log, tt.Constant(0.5))
+    assert abs(found.value - 0.5) < 4 * found.se
+    plain = tt.evaluate(log.rows(slice(None)), tt.StatusQuo())
+    assert plain.value == pytest.approx(np.average(y, weights=weights))
+
+
+def test_bernstein_knows_no_groups():
+    data, who = columns()
+    with pytest.raises(tt.errors.InvalidArgument, match="knows no groups"):
+        tt.evaluate(
+            tt.LoggedData(**data, groups=who),
+            tt.Constant(0.0),
+            estimator=tt.IPW(),
+            bandwidth=0.5,
+            interval=tt.EmpiricalBernstein(),
+        )
