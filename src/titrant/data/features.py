@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MISSING = "missing"
 """The level of a text that is not there. It comes last, so that it is never the reference."""
+MARKS = ("#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+"""Texts that stand for a value that is not there, as they do among the numbers of a CSV."""
 IS_MISSING = " is missing"
 PARTS = ("year", "month", "weekday", "hour")
 
@@ -164,9 +166,12 @@ def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, ND
 
 
 def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedArray:
-    """Return the values of a column as text, `MISSING` where there is none if it may miss."""
+    """Return the values of a column as text, `MISSING` where there is none if it may miss.
+
+    If it may not, "NA" is a text like others: so it was in tables without gaps.
+    """
     found = as_text(column)
-    missing = gaps(column)
+    missing = gaps(column) if may_miss or not is_text(column.type) else _blank(found)
     if not missing.any():
         return found
     if not may_miss:
@@ -179,10 +184,16 @@ def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedAr
 
 
 def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return where a column has no value (n,): null, not a number, or a blank text."""
+    """Return where a column has no value (n,): null, not a number, a blank text or a mark."""
     if not is_text(column.type):
         return np.asarray(pc.is_null(column, nan_is_null=True).to_numpy())
-    blank = pc.equal(pc.utf8_trim_whitespace(as_text(column)), "")
+    found = as_text(column)
+    marked = pc.is_in(pc.utf8_trim_whitespace(found), value_set=pa.array(MARKS))
+    return np.asarray(_blank(found) | marked.to_numpy())
+
+
+def _blank(found: pa.ChunkedArray) -> NDArray[np.bool_]:
+    blank = pc.equal(pc.utf8_trim_whitespace(found), "")
     return np.asarray(pc.fill_null(blank, fill_value=True).to_numpy())
 
 
