@@ -223,7 +223,20 @@ class ArrowColumns:
     def rows(self, kept: NDArray[np.bool_]) -> ArrowColumns:
         """Return the rows that a mask (n,) keeps."""
         ids = {name: column[kept] for name, column in self.ids.items()}
-        return ArrowColumns(self.table.filter(pa.array(kept)), ids)
+        return ArrowColumns(without_views(self.table).filter(pa.array(kept)), ids)
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return the table with Arrow's views of texts and bytes as texts and bytes."""
+    for i, field in enumerate(table.schema):
+        if field.type in _PLAIN:
+            plain = field.with_type(_PLAIN[field.type])
+            table = table.set_column(i, plain, table.column(i).cast(plain.type))
+    return table
+
+
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+"""The plain types that every function and format knows."""
 
 
 def as_arrow(frame: object, roles: Roles) -> ArrowColumns:

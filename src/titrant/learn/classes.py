@@ -381,7 +381,7 @@ def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...
     if coded := [name for name in wanted if name in codes]:
         raise InvalidArgument(
             f"The context `{coded[0]}` is a code of many texts, not an amount: a policy cannot be "
-            "learned of it. Leave it out, or group its texts to at most 20."
+            "learned of it. Leave it out, or group its texts to at most 50."
         )
     return places(wanted, log.names, "policy to learn")
 
