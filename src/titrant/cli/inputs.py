@@ -404,5 +404,12 @@ def _scanned(log: LogOptions) -> Source:
             "--context",
             "Name the context columns: a log that is read part by part is not searched for them.",
         )
+    for name in ("missing_treatment", "missing_outcome"):
+        if getattr(log, name) != "refuse":
+            raise bad_value(
+                f"--{name.replace('_', '-')}",
+                "A log that is read part by part keeps all its rows. Leave it out, or read the log "
+                "as a whole, without `--in-parts`, `--workers` and `--dask`.",
+            )
     roles = _roles(log, columns(log.context))
     return tt.scan_parquet(log.log, roles, bounds=bounds(log.bounds, len(roles.doses)))

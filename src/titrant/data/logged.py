@@ -357,15 +357,16 @@ def checked_batch(
     first_row: int,
     *,
     texts: tuple[Texts, ...] = (),
+    flow: Flow | None = None,
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
-    validate.check_finite(validate.by_label(parts, labels))
+    validate.check_finite(validate.by_label(parts, labels), remedy=validate.IN_MEMORY)
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row, texts)
+    return _assembled(parts, names, limits, first_row, texts, flow)
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from titrant import _check
 from titrant.data import features, frames, validate
 from titrant.data.columns import Columns, missing_column
+from titrant.data.flow import ENCODED, FILLED, ColumnNote, Flow
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.phrases import reading_as
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from titrant._types import Array
+    from titrant.data.recipe import Recipe
     from titrant.data.validate import Bounds
 
     AnyPath = str | os.PathLike[str]
@@ -47,6 +49,8 @@ class ParquetPartition:
     columns: Columns
     limits: tuple[Array, Array]
     """The bounds of each dose, (1, d) each."""
+    flow: Flow | None = None
+    """How contexts are made of the columns, where their names do not say it."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -77,7 +81,7 @@ class ParquetPartition:
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
         try:
-            return batch_of(table, self.columns, self.limits, self.first_row + done)
+            return batch_of(table, self.columns, self.limits, self.first_row + done, flow=self.flow)
         except DataError as error:
             raise DataError(
                 f"In `{self.path}`, rows counted from row {self.place + done:,} of the file: "
@@ -94,6 +98,7 @@ def scan_parquet(
     columns: Columns,
     *,
     bounds: Bounds = None,
+    recipe: Recipe | None = None,
     sample_rows: int = SAMPLE,
     partition_rows: int = PARTITION,
 ) -> ParquetSource:
@@ -111,6 +116,8 @@ def scan_parquet(
         value ``male`` of a text column ``sex``; all values of the column but one need an indicator
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
         number, or d numbers; the same in all rows
+    recipe : how a log in memory, of some of the rows, made its contexts: ``log.flow.recipe``. With
+        its names as contexts, gaps are filled in all rows as they were there
     sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
         be fitted by adding up over rows
     partition_rows : the least size of a part of a file that is worked on by itself
@@ -126,14 +133,17 @@ def scan_parquet(
         raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
     limits = validate.bound_arrays(bounds, 1, len(columns.doses))
     paths = _paths(path)
-    footers = [_footer(one, columns) for one in paths]
+    codes = () if recipe is None else recipe.codes
+    footers = [_footer(one, columns, codes) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
     if isinstance(path, str | os.PathLike):  # files that were named one by one are meant
         check_no_copies(os.fspath(path), {footer.path: sum(footer.sizes) for footer in footers})
+    flow = None if recipe is None else _flow(sum(sum(f.sizes) for f in footers), columns, recipe)
     partitions: list[ParquetPartition] = []
     for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
-        partitions += _partitions(footer, columns, limits, first, least)
+        found = _partitions(footer, columns, limits, first, least)
+        partitions += [replace(partition, flow=flow) for partition in found]
     place = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
     source = ParquetSource(columns, limits, tuple(partitions), sample, place)
     validate.check_rows(len(source))
@@ -158,10 +168,29 @@ class Footer:
     sizes: list[int]
 
 
-def _footer(path: str, columns: Columns) -> Footer:
+def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
+    """Return what is done to each row by a recipe; how often shows as they are read."""
+    notes = [
+        ColumnNote(
+            name, FILLED, f"Where the context `{name}` is missing, {fill:g} stands, as was given."
+        )
+        for name, fill in recipe.fills.items()
+        if name in columns.features
+    ]
+    notes += [
+        ColumnNote(
+            name, ENCODED, f"The context `{name}` is a code of {len(recipe.levels[name]):,} texts."
+        )
+        for name in recipe.codes
+        if name in columns.features
+    ]
+    return Flow(rows, rows, (), tuple(notes), recipe)
+
+
+def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:
     """Return the footer of a file that has the columns."""
     with reading_as("Parquet", path), pq.ParquetFile(path) as file:
-        _check_columns(path, file.schema_arrow, columns)
+        _check_columns(path, file.schema_arrow, columns, codes)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         names = file.schema_arrow.names
         stored = set(features.stored(columns.needed, names))
@@ -193,7 +222,7 @@ def _runs(sizes: Sequence[int], least: int) -> Iterator[tuple[int, ...]]:
         yield tuple(run)
 
 
-def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
+def _check_columns(path: str, schema: pa.Schema, columns: Columns, codes: Sequence[str]) -> None:
     """Refuse a file that lacks a column, or has one that does not hold numbers."""
     made = {name for name in columns.needed if name not in schema.names}
     sources = {name: features.source_of(name, schema.names)[0] for name in columns.features}
@@ -201,7 +230,7 @@ def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
         indicator = role == "context" and name in made and sources[name] in schema.names
         if name in made and not indicator:
             raise DataError(f"In `{path}`: {missing_column(name, role, schema.names)}")
-        number = indicator or features.is_number(schema.field(name).type)
+        number = indicator or name in codes or features.is_number(schema.field(name).type)
         if not number and role != "groups":
             raise DataError(
                 f"In `{path}`: the {role} column `{name}` must be numeric; got type "
@@ -210,12 +239,19 @@ def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
 
 
 def batch_of(
-    table: pa.Table, columns: Columns, limits: tuple[Array, Array], first_row: int
+    table: pa.Table,
+    columns: Columns,
+    limits: tuple[Array, Array],
+    first_row: int,
+    *,
+    flow: Flow | None = None,
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
-    parts, labels = frames.read(features.with_features(table, columns.needed), columns)
-    texts = features.texts_of(table, columns.features)
-    return checked_batch(parts, columns.features, limits, labels, first_row, texts=texts)
+    names = columns.features
+    made = features.with_features(table, names, None if flow is None else flow.recipe)
+    parts, labels = frames.read(made, columns)
+    texts = features.texts_of(table, names)
+    return checked_batch(parts, names, limits, labels, first_row, texts=texts, flow=flow)
 
 
 def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -287,7 +287,14 @@ def check_rows(n: int) -> None:
         )
 
 
-def check_finite(parts: dict[str, Array], of: str = "a log") -> None:
+IMPUTE = "Drop these rows or impute their values."
+IN_MEMORY = (
+    "Drop these rows or impute their values, or read the log into memory "
+    "(`LoggedData.from_frame`), where gaps of contexts are filled."
+)
+
+
+def check_finite(parts: dict[str, Array], of: str = "a log", remedy: str = IMPUTE) -> None:
     """Refuse NaN, infinity and numbers whose squares overflow in any labeled column (n,)."""
     bad = {label: ~np.isfinite(column) for label, column in parts.items() if not _finite(column)}
     if bad:
@@ -295,7 +302,7 @@ def check_finite(parts: dict[str, Array], of: str = "a log") -> None:
         each = ", ".join(f"{label}: {np.count_nonzero(mask):,}" for label, mask in bad.items())
         raise DataError(
             f"All numbers of {of} must be present and finite; got a missing or infinite one in "
-            f"{of_rows(rows)} ({each}; {first_rows(rows)}). Drop these rows or impute their values."
+            f"{of_rows(rows)} ({each}; {first_rows(rows)}). {remedy}"
         )
     for label, column in parts.items():
         if len(column) and max(column.max(), -column.min()) >= LARGEST:
