@@ -233,6 +233,7 @@ class PolicyLearner(BaseEstimator):
 
     def _learn(self, rows: TrainingLog, whole: TrainingLog, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""
+        rows = rows.even()
         policy_class = class_of(self.policy)
         if whole.log.bounded:
             policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))

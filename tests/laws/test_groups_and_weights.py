@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 import titrant as tt
+from titrant.data.logged import _assembled
 from titrant.estimators import Observed, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
 from titrant.estimators.rows import Rows
@@ -296,3 +297,79 @@ def test_bernstein_knows_no_groups():
             bandwidth=0.5,
             interval=tt.EmpiricalBernstein(),
         )
+
+
+def test_a_policy_is_learned_of_the_population_that_weights_stand_for():
+    """Most rows want the dose −1, but those that count most want 1."""
+    rng = np.random.default_rng(0)
+    n = 1200
+    wants = np.where(rng.random(n) < 0.8, -1.0, 1.0)
+    t = rng.normal(size=n)
+    y = (t - wants) ** 2 + 0.2 * rng.normal(size=n)
+    weights = np.where(wants > 0, 8.0, 0.5)
+    log = tt.LoggedData(np.empty((n, 0)), t, y, stats.norm.pdf(t), weights=weights)
+    best = np.average(wants, weights=weights)
+    learner = tt.PolicyLearner(policy=tt.Constant(0.0)).fit(log)
+    # The dose of least loss is known to about .1 from so few rows; without weights it is −.6.
+    assert learner.policy_(np.empty((1, 0)))[0] == pytest.approx(best, abs=0.4)
+    assert learner.estimate_.comparison["learned"].method["weights_worth"] < n
+
+
+def missing(log, seen):
+    """Return the log with the outcomes missing where ``seen`` is 0."""
+    parts_ = replace(log._parts, outcome=np.where(seen, log.outcome, 0.0), observed=1.0 * seen)
+    return _assembled(parts_, log.names, log._limits, 0)
+
+
+def test_missing_outcomes_that_others_stand_for():
+    """Those with a high context are mostly not seen; dropping them is off by many SE."""
+    data, _ = columns(2000)
+    log = tt.LoggedData(**{name: part for name, part in data.items() if name != "propensity"})
+    rng = np.random.default_rng(1)
+    seen = rng.random(2000) < 1 / (1 + np.exp(1.5 * log.context[:, 0]))
+    policy = tt.Constant(0.2)
+    whole, some = tt.evaluate(log, policy), tt.evaluate(missing(log, seen), policy)
+    dropped = tt.evaluate(log.rows(seen), policy)
+    assert abs(some.value - whole.value) < 3 * some.se
+    assert abs(dropped.value - whole.value) > 5 * dropped.se
+    assert some.diagnostics["outcomes_seen"].value == pytest.approx(seen.mean())
+    status = tt.evaluate(missing(log, seen), tt.StatusQuo(), estimator=tt.DoublyRobust())
+    assert status.value == pytest.approx(log.outcome.mean(), abs=4 * status.se)
+    with pytest.raises(tt.errors.InvalidArgument, match="outcome is known"):
+        tt.PolicyLearner(policy=tt.Constant(0.0)).fit(missing(log, seen))
+    with pytest.raises(tt.errors.InvalidArgument, match="does not know missing"):
+        tt.evaluate(missing(log, seen), policy, estimator=tt.Discretized())
+
+
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+def test_outcomes_that_are_not_seen_do_not_matter(estimator):
+    data, _ = columns()
+    seen = np.random.default_rng(2).random(240) < 0.7
+    log = tt.LoggedData(**data)
+    one = compared(missing(log, seen), estimator, bandwidth=0.5)
+    other = log.with_outcome(np.where(seen, log.outcome, 77.0))
+    parts_ = replace(other._parts, observed=1.0 * seen)
+    moved = compared(_assembled(parts_, log.names, log._limits, 0), estimator, bandwidth=0.5)
+    for name in POLICIES:
+        assert moved[name].value == pytest.approx(one[name].value, rel=1e-9)
+
+
+def test_copies_and_ids_are_seen_where_no_groups_are_given():
+    data, _ = columns(300)
+    four = np.tile(np.arange(300), 4)
+    copied = tt.LoggedData(**{name: part[four] for name, part in data.items()})
+    check = tt.evaluate(copied, tt.Constant(0.2)).diagnostics["repeated_rows"]
+    assert check.verdict.value == "warn"
+    assert check.value == pytest.approx(4.0)
+    assert (
+        "repeated_rows"
+        not in tt.evaluate(tt.LoggedData(**data), tt.Constant(0.2)).diagnostics.names
+    )
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(100), 10)
+    t = rng.normal(size=1000)
+    y = t**2 + 2 * rng.normal(size=100)[who] + 0.3 * rng.normal(size=1000)
+    x = np.column_stack([rng.normal(size=1000), who])
+    log = tt.LoggedData(x, t, y, stats.norm.pdf(t), names=["age", "patient"])
+    found = tt.evaluate(log, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
+    assert "`patient`" in found["repeated_rows"].message

@@ -384,6 +384,24 @@ def joined(logs: Sequence[LoggedData]) -> LoggedData:
     return _assembled(parts, logs[0].names, limits, 0, flow=logs[0].flow)
 
 
+def drawn_by_weight(log: LoggedData) -> tuple[LoggedData, NDArray[np.intp]]:
+    """Return as many rows, each as often as its weight says and counting once; and which they are.
+
+    What learns from them learns of the population that weights stand for, whatever it is. Rows are
+    drawn in equal steps along the summed weights, so each as often as it should be within one. The
+    same row drawn twice is a group, as are rows of one group.
+    """
+    n = len(log)
+    if log.weights is None:
+        return log, np.arange(n)
+    along = np.cumsum(log.weights) * (n / log.weights.sum())
+    drawn = np.minimum(np.searchsorted(along, np.arange(n) + 0.5), n - 1)
+    rows = log.rows(drawn)
+    groups = log.first_row + drawn.astype(np.int64) if log.groups is None else rows.groups
+    parts = replace(rows._parts, weights=None, groups=groups)  # noqa: SLF001
+    return rows._with(parts=parts), drawn  # noqa: SLF001
+
+
 def _fill_checked(log: LoggedData, intake: Intake, bounds: Bounds) -> None:
     """Check the parts by themselves and against each other, then store them."""
     try:

@@ -252,8 +252,11 @@ class Observed(Average):
     """v̂ = mean(y): what the logged doses were worth, whatever policy is asked about."""
 
     def terms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)
-        """Return y (n, 1)."""
-        return rows.y[:, None]
+        """Return y (n, 1); where outcomes are missing, r̂(t, x) + a(y − r̂(t, x))."""
+        if rows.seen is None:
+            return rows.y[:, None]
+        r = rows.center if rows.r_logged is None else rows.r_logged
+        return (r + rows.seen * (rows.y - r))[:, None]
 
     def dterms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002
         """Return 0 (n, 1, d): no policy changes what was observed."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from titrant.bandwidth import AveragedBiasPath, Bandwidth, LeaveOneOut, Subsampled, as_selector
 from titrant.data import LoggedData
+from titrant.data.source import SAMPLE
 from titrant.errors import InvalidArgument, NoOverlap, UntrustedEstimate
 from titrant.estimators import (
     Discretized,
@@ -399,7 +400,8 @@ class Evaluation:
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
             evenness=survey.evenness,
-            outcomes=tuple(outcome_findings(survey.looked_at)),
+            outcomes=tuple(outcome_findings(survey.sample.seen.thinned(SAMPLE).log)),
+            seen=survey.seen_share,
             columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
             levels=few_levels(survey.sample.log.treatment)

@@ -69,7 +69,7 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     model, crossed = nuisances.propensity, nuisances.crossed
     if sample.log.dimension > 1 or not (crossed or isinstance(model, HasCdf)):
         return
-    few = sample.thinned(ROWS)
+    few = sample.thinned(ROWS).seen
     try:
         law = nuisances.law(few.log, few.numbers_if_some)
         ranks = law.cdf(few.log.treatment)
@@ -164,6 +164,8 @@ class SecondOpinions:
     @cached_property
     def _few(self) -> Sample:
         few = self.sample.thinned(ROWS)
+        if few.log.observed is not None:
+            return few
         usual = np.flatnonzero(~self.hold.strays(few.log.context).any(axis=1))
         if len(usual) in (0, len(few.log)):
             return few
@@ -194,12 +196,12 @@ class SecondOpinions:
         given = self.nuisances
         if not given.crossed or given.outcome is None or not given.outcome.extended_:
             return None
-        log, row_numbers = self._few.log, self._few.numbers
-        numbers = folding_numbers(log, row_numbers, given.keys)
+        seen = self._few.seen
+        log, numbers = seen.log, folding_numbers(seen.log, seen.numbers, given.keys)
         model = unfitted_propensity(None, log.dimension).fit(contexts(log), log.treatment)
         outcome = fitted_outcome(log, DoublyRobust(folds=given.outcome.folds), numbers)
         plain = replace(given, propensity=model, outcome=outcome, forests=None)
-        return self._answers(plain, plain.prepare(log, row_numbers))
+        return self._answers(plain, plain.prepare(self._few.log, self._few.numbers))
 
     def _answers(self, nuisances: Nuisances, prepared: Prepared) -> Joint:
         made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument
-from titrant.estimators import Rows
+from titrant.estimators import Discretized, Rows
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
-    from titrant.evaluation.survey import Sums, Survey
+    from titrant.evaluation.survey import Sample, Sums, Survey
     from titrant.outcome import CrossFit, FoldForests
     from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
     from titrant.propensity import CrossPropensity, PropensityModel, Truncated
     from titrant.propensity.gaussian import LinearSums
+    from titrant.propensity.observed import SeenModel
 
 
 FEWEST_TO_FOLLOW = 50
@@ -57,6 +59,8 @@ class Prepared:
 
     log: LoggedData
     q: Array | None
+    factor: Array | None
+    """a = Δ/p̂ (n,), where outcomes are missing."""
     r_logged: Array | None
     fold: Folds | None
     """Which models have not seen each row (n,)."""
@@ -89,6 +93,8 @@ class Nuisances:
     """Of the rows, None if they have no weights."""
     keys: NDArray[np.int64] | None = None
     """Of all groups, in increasing order; None if rows have none."""
+    seen: Seen | None = None
+    """The chance that an outcome is seen, where some are missing."""
 
     @classmethod
     def of(
@@ -118,6 +124,7 @@ class Nuisances:
             fitted_on=models.fitted_on,
             mean_weight=known.mean_weight,
             keys=known.keys,
+            seen=seen_model(known, estimator, column=models.propensity is None),
         )
 
     def prepare(
@@ -136,9 +143,12 @@ class Nuisances:
         seen = log.context if extended is None or not self._follows else extended
         law = self._law(log, fold, extended)
         outcome = self._outcome(seen, fold)
+        q = self._floored(log.propensity if law is None else self._checked(law, log.doses))
+        factor = None if self.seen is None else self.seen.factor(log, numbers, self.keys, by)
         return Prepared(
             log=log,
-            q=self._floored(log.propensity if law is None else self._checked(law, log.doses)),
+            q=q if q is None or factor is None else over(q, factor),
+            factor=factor,
             r_logged=None if outcome is None else outcome(log.doses),
             fold=fold,
             seen=seen,
@@ -180,6 +190,7 @@ class Nuisances:
             floor=self.floor,
             omega=None if self.mean_weight is None else counted(log) / self.mean_weight,
             group=None if self.keys is None else log.groups,
+            seen=prepared.factor,
             first_row=log.first_row,
         )
 
@@ -255,6 +266,68 @@ class Nuisances:
         # A model of one's own that is not cross-fitted may stand beside cross-fitted forests.
         own = np.zeros_like(fold) if self.outcome.folds == 1 else fold
         return self.outcome.given(own, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The chance that an outcome is seen, by models that have not seen a row's fold.
+
+    Fitted propensities are learned from rows with an outcome, f(t | x, Δ = 1), and what remains is
+    P(Δ = 1 | x). A column of propensities is f(t | x) of all rows: then the chance depends on the
+    dose as well.
+    """
+
+    model: SeenModel
+    with_dose: bool
+
+    def factor(
+        self,
+        log: LoggedData,
+        numbers: NDArray[np.int64] | None,
+        keys: NDArray[np.int64] | None,
+        by: int | None,
+    ) -> Array:
+        """Return a = Δ/p̂ (n,)."""
+        if log.observed is None:
+            return np.ones(len(log))
+        fold = self.model.fold(log.first_row, len(log), folding_numbers(log, numbers, keys))
+        fold = fold if by is None else np.full_like(fold, by)
+        return np.asarray(log.observed / self.model.probability(fold, self._contexts(log)))
+
+    def _contexts(self, log: LoggedData) -> Array:
+        return np.column_stack([contexts(log), log.doses]) if self.with_dose else contexts(log)
+
+    def fitted(self, sample: Sample, keys: NDArray[np.int64] | None) -> Seen:
+        """Return the same, fitted to a sample of rows with and without outcomes."""
+        log = sample.log
+        numbers = folding_numbers(log, sample.numbers_if_some, keys)
+        place: dict[str, Any] = {"first_row": log.first_row, "numbers": numbers}
+        observed = np.ones(len(log)) if log.observed is None else log.observed
+        return replace(self, model=self.model.fit(self._contexts(log), observed, **place))
+
+
+def seen_model(survey: Survey, estimator: Estimator, *, column: bool) -> Seen | None:
+    """Return the model of which outcomes are seen; None if all are.
+
+    ``column`` says that the propensities are those of the log.
+    """
+    if survey.sample.log.observed is None:
+        return None
+    if isinstance(estimator, Discretized):
+        raise InvalidArgument(
+            "`Discretized` does not know missing outcomes. Take `DoublyRobust()`, or drop the rows "
+            "without an outcome."
+        )
+    from titrant.propensity.observed import SeenModel  # noqa: PLC0415
+
+    folds, seed = folds_of(estimator)
+    unfitted = Seen(SeenModel(folds=folds, seed=seed), with_dose=column)
+    return unfitted.fitted(survey.sample.thinned(MOST_TO_FIT), survey.keys)
+
+
+def over(q: Array, factor: Array) -> Array:
+    """Return q/a (n,), infinite where the outcome is missing: such rows have no weight."""
+    return np.divide(q, factor, out=np.full_like(q, np.inf), where=factor > 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,28 +449,32 @@ def fitted_models(
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
-    sample, keys = survey.sample, survey.keys
+    sample, keys = survey.sample.seen, survey.keys
     if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r):
         given = fitted_propensity(log, estimator, propensity, survey)
         numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
         return Models(given, fitted_outcome(sample.log, estimator, numbers))
     sample = sample.thinned(MOST_TO_FIT)
-    rows = sample.log
-    numbers = folding_numbers(rows, sample.numbers_if_some, keys)
+    weighted = sample.log.weighted
+    rows, drawn = drawn_by_weight(sample.log)
+    places = sample.numbers[drawn] if weighted else sample.numbers_if_some
+    numbers = folding_numbers(rows, places, keys)
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
     x, t, y = contexts(rows), rows.treatment, rows.outcome
     place: dict[str, Any] = {"first_row": rows.first_row, "numbers": numbers}
     forests = FoldForests(folds=folds, seed=seed)
-    extended = forests.fit_extend(x, t, y, **place)
+    # Rows of one group, or one row drawn twice, are not told apart in folds within folds.
+    units = numbers if keys is not None or weighted else None
+    extended = forests.fit_extend(x, t, y, units=units, **place)
     outcome: CrossFit | None
     if default_r:
         stack = Stack(smooth_library(extra=forests.extra_), seed=seed)
         crossfit = CrossFit(stack, folds=folds, seed=seed)
-        outcome = crossfit.fit(x, t, y, extended=extended, **place)
+        outcome = crossfit.fit(x, t, y, extended=extended, units=units, **place)
     else:
-        whole = survey.sample
+        whole = survey.sample.seen
         own = folding_numbers(whole.log, whole.numbers_if_some, keys)
         outcome = fitted_outcome(whole.log, estimator, own)
     if not default_q:
@@ -451,13 +528,14 @@ def fitted_propensity(
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
     by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
-    if by_sums and survey.as_they_are and not survey.sample.whole:
+    all_seen = survey.sample.log.observed is None
+    if by_sums and all_seen and survey.as_they_are and not survey.sample.whole:
         from titrant.propensity.gaussian import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
         sums = linear_sums(survey.sums, log.dimension)
         scalar = type(model) is LinearGaussian
         return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
-    rows = survey.sample.log
+    rows = survey.sample.seen.log
     return model.fit(contexts(rows), rows.treatment)
 
 

@@ -61,6 +61,14 @@ class Sample:
         """The numbers of the rows, None if they are all, one after the other."""
         return None if self.whole else self.numbers
 
+    @property
+    def seen(self) -> Sample:
+        """The rows whose outcome is seen."""
+        if self.log.observed is None:
+            return self
+        seen = np.flatnonzero(self.log.observed)
+        return replace(self, log=self.log.rows(seen), numbers=self.numbers[seen])
+
     def thinned(self, most: int) -> Sample:
         """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""
         if len(self.log) <= most:
@@ -148,13 +156,13 @@ class Survey:
     def center(self) -> float:
         """The mean outcome."""
         whole, j = self.sample.whole, self.dimension
-        return float(self.sample.log.outcome.mean() if whole else self.sums.moments.mean[j])
+        return float(seen_outcomes(self.sample.log).mean() if whole else self.sums.moments.mean[j])
 
     @cached_property
     def outcome_sd(self) -> float:
         """sd(y)."""
         whole, j = self.sample.whole, self.dimension
-        return float(self.sample.log.outcome.std() if whole else self._sd[j])
+        return float(seen_outcomes(self.sample.log).std() if whole else self._sd[j])
 
     @cached_property
     def spread(self) -> Array:
@@ -206,6 +214,12 @@ class Survey:
     def looked_at(self) -> LoggedData:
         """Rows by which columns are judged; of a long log as many, in memory or not."""
         return self.sample.thinned(SAMPLE).log
+
+    @property
+    def seen_share(self) -> float | None:
+        """The share of rows whose outcome is seen, of those looked at; None if none is missing."""
+        observed = self.looked_at.observed
+        return None if observed is None else float(observed.mean())
 
     @cached_property
     def held(self) -> Held:
@@ -279,7 +293,7 @@ def sums_of(share: float, log: LoggedData) -> Sums:
 
 def in_memory(log: LoggedData) -> Sums:
     """Return the sums over some rows that stay at hand."""
-    columns = np.column_stack([log.doses, log.outcome, log.context])
+    columns = np.column_stack([log.doses, seen_outcomes(log), log.context])
     return Sums(
         Moments.of(columns),
         columns.min(axis=0),
@@ -295,6 +309,14 @@ def in_memory(log: LoggedData) -> Sums:
         keys=None if log.groups is None else np.unique(log.groups),
         texts=log.texts,
     )
+
+
+def seen_outcomes(log: LoggedData) -> Array:
+    """Return the outcomes (n,), the mean of those that are seen in place of missing ones."""
+    if log.observed is None:
+        return log.outcome
+    seen = log.observed > 0.0
+    return np.where(seen, log.outcome, log.outcome[seen].mean() if seen.any() else 0.0)
 
 
 def digest_of(log: LoggedData) -> int:

@@ -187,6 +187,8 @@ class LogFacts:
     """The least and the greatest outcome."""
     evenness: float | None
     """(Σω)²/(nΣω²) of the rows' weights, None without."""
+    seen: float | None
+    """The share of rows whose outcome is known, None if it is in all."""
     outcomes: tuple[Check | str, ...] = ()
     """What was found about outcomes and doses, for every estimate."""
     columns: tuple[Check | str, ...] = ()
@@ -438,6 +440,8 @@ def weight_checks(
         yield rules.group_count(tally.n)
     if facts.evenness is not None:
         yield rules.row_weights(facts.evenness, point.rows)
+    if facts.seen is not None:
+        yield rules.outcomes_seen(facts.seen)
     yield rules.largest_weight_share((one, five, ten))
     # A ratio does not feel a common factor, nor much of the rest if a model explains outcomes; a
     # column of propensities that is off by a factor is wrong all the same.

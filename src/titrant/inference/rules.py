@@ -93,6 +93,8 @@ GROUPS_WANTED, GROUPS_NEEDED = 30, 10
 """Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
 EVEN_WANTED, EVEN_NEEDED = 0.5, 0.1
 """Weights worth half as many even ones make errors 1.4 times as large, a tenth 3.2 times."""
+SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
+"""Where most outcomes are missing, the value is mostly the models' word."""
 DESIGN_EFFECT = 1.5
 """A variance so much larger makes a 95 % interval cover .89."""
 SPREAD_LEFT = 0.1
@@ -164,6 +166,19 @@ def row_weights(evenness: float, rows: int) -> Check:
         f"({_percent(EVEN_WANTED)} wanted, {_percent(EVEN_NEEDED)} needed).",
         "Trim the largest weights, and say so, or collect more of the rows that count most.",
         judge(evenness, warn=evenness < EVEN_WANTED, refuse=evenness < EVEN_NEEDED),
+    )
+
+
+def outcomes_seen(share: float) -> Check:
+    """Return the check of the share of rows whose outcome is known."""
+    return _check(
+        "outcomes_seen",
+        share,
+        f"The outcome is known in {_percent(share)} of the rows ({_percent(SEEN_WANTED)} wanted, "
+        f"{_percent(SEEN_NEEDED)} needed); the others count as like rows of the same contexts and "
+        "dose. If the outcome itself decides whether it is known, no such number holds.",
+        "Find out why outcomes are missing, and collect those that can be had.",
+        judge(share, warn=share < SEEN_WANTED, refuse=share < SEEN_NEEDED),
     )
 
 

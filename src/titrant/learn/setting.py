@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from titrant.data import LoggedData
+from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import SelfNormalized
 from titrant.evaluation.nuisance import Nuisances, contexts, linear_sums
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from titrant._types import Array
-    from titrant.data import LoggedData
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
@@ -75,6 +76,23 @@ class TrainingLog:
     def halves(self, seed: int) -> tuple[Self, Self]:
         """Return two halves of the rows, drawn by a hash of their numbers."""
         return self._part(half_of(self.log, 0, seed)), self._part(half_of(self.log, 1, seed))
+
+    def even(self) -> Self:
+        """Return rows that count once each, drawn as often as their weights say."""
+        if self.survey.sample.log.observed is not None:
+            raise InvalidArgument(
+                "A policy is learned from rows whose outcome is known; in "
+                f"{1 - (self.survey.seen_share or 0):.0%} of the rows it is missing. Drop them "
+                "(`missing_outcome='drop'`) if those who are left are like the others."
+            )
+        if not self.log.weighted:
+            return self
+        if not isinstance(self.log, LoggedData):
+            raise InvalidArgument(
+                "A policy is learned from a log with weights in memory only. Read the log with "
+                "`LoggedData.from_frame`."
+            )
+        return self._part(drawn_by_weight(self.log)[0])
 
     def _part(self, log: Source) -> Self:
         return replace(self, log=log, survey=survey_of(log, self.engine))

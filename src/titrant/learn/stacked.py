@@ -145,10 +145,14 @@ class StackedDR(Procedure):
         progress: Progress,
     ) -> CrossTables:
         """Fit the outcome models without each fold and each pair of folds."""
-        from titrant.outcome import fold_of  # noqa: PLC0415
+        from titrant.outcome.crossfit import fold_of, inner_folds  # noqa: PLC0415
 
         grid = np.linspace(units.low, units.high, DOSES)
-        fold = fold_of(log.first_row, len(log), self.folds, self.seed)
+        fold = (
+            fold_of(log.first_row, len(log), self.folds, self.seed)
+            if log.groups is None
+            else inner_folds(len(log), self.folds, self.seed, log.groups)
+        )
         return CrossTables.of(models, log, fold, grid, progress)
 
     def _held_out(

@@ -14,7 +14,7 @@ from titrant.errors import DataError, InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.outcome.crossfit import Folds
@@ -71,6 +71,14 @@ class OutcomeModel(BaseEstimator, ABC):
     def given(self, X: Array) -> Curves:
         """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
         return partial(_predicted, self, X)
+
+    def fit_units(self, X: Array, t: Array, y: Array, units: NDArray[np.int64] | None) -> Self:
+        """Learn as `fit` does from rows of which some belong together: those of equal units (n,).
+
+        A model that has folds of its own keeps them in one.
+        """
+        del units
+        return self.fit(X, t, y)
 
     def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
         """Return the prediction of each row by a model that saw no outcome of the row's fold (n,).

@@ -14,7 +14,7 @@ from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
 from titrant.outcome.base import OutcomeModel, curve_of, given_of, inputs, training
-from titrant.outcome.crossfit import fold_of
+from titrant.outcome.crossfit import inner_folds
 from titrant.outcome.ridge import unexplained
 from titrant.outcome.standard import Standard
 
@@ -380,12 +380,14 @@ class RepeatedValues:
     parts: tuple[Repeated, ...]
 
     @classmethod
-    def fit_out_of_fold(cls, x: Array, left: Array, seed: int) -> tuple[Self, Array]:
+    def fit_out_of_fold(
+        cls, x: Array, left: Array, seed: int, units: NDArray[np.int64] | None = None
+    ) -> tuple[Self, Array]:
         """Learn from contexts x (n, p) and what is left of targets (n, m).
 
         Returns the effects too, in each row without the rows of its fold (n, m).
         """
-        fold = fold_of(0, len(x), min(_FOLDS, len(x)), seed)
+        fold = inner_folds(len(x), min(_FOLDS, len(x)), seed, units)
         total, parts = np.zeros_like(left), list[Repeated]()
         for j, period in candidates(x):
             values, codes = np.unique(remainder(x[:, j], period), return_inverse=True)

@@ -48,6 +48,13 @@ def fold_at(rows: NDArray[np.int64], folds: int, seed: int) -> Folds:
     return ranks[np.arange(len(rows)), place]
 
 
+def inner_folds(n: int, folds: int, seed: int, units: NDArray[np.int64] | None) -> Folds:
+    """Return folds of n training rows; rows of one unit (n,), such as a patient, share one."""
+    if units is None:
+        return fold_of(0, n, folds, seed)
+    return fold_at(np.unique(units, return_inverse=True)[1], folds, seed)
+
+
 class Folded:
     """A model fitted in `folds` folds, drawn by `seed`."""
 
@@ -107,13 +114,15 @@ class CrossFit(Folded, BaseEstimator):
         first_row: int = 0,
         numbers: NDArray[np.int64] | None = None,
         extended: Sequence[Array] | None = None,
+        units: NDArray[np.int64] | None = None,
     ) -> Self:
         """Fit on contexts X (n, p), doses t (n,) or (n, d), outcomes y (n,).
 
         `first_row` is the number of their first row in the whole log; `numbers` (n,) are the
         numbers of all of them, if they are not consecutive. `extended` are the contexts of the
         rows outside each fold that its model learns from instead of X (`FoldForests.fit_extend`);
-        predictions then take contexts that were extended likewise (`FoldForests.extend`).
+        predictions then take contexts that were extended likewise (`FoldForests.extend`). `units`
+        (n,) are equal in rows that belong together: see `OutcomeModel.fit_units`.
         """
         _check.count(self.folds, "folds", "CrossFit")
         _check.count(self.seed, "seed", "CrossFit", at_least=0)
@@ -123,8 +132,11 @@ class CrossFit(Folded, BaseEstimator):
         self.extended_ = extended is not None
         model = as_outcome_model(self.model)
         self.models_: tuple[OutcomeModel, ...] = tuple(
-            clone(model).fit(
-                x[rows] if extended is None else extended[k], doses[rows], outcome[rows]
+            clone(model).fit_units(
+                x[rows] if extended is None else extended[k],
+                doses[rows],
+                outcome[rows],
+                None if units is None else units[rows],
             )
             for k, rows in enumerate(self._training_rows(fold))
         )

@@ -59,8 +59,13 @@ class Forest(BaseEstimator):
         self.fit_out_of_bag(X, targets)
         return self
 
-    def fit_out_of_bag(self, X: ArrayLike, targets: ArrayLike) -> Array:
-        """Learn as `fit` does; return for each row what the trees grown without it say (n, m)."""
+    def fit_out_of_bag(
+        self, X: ArrayLike, targets: ArrayLike, *, units: NDArray[np.int64] | None = None
+    ) -> Array:
+        """Learn as `fit` does; return for each row what the trees grown without it say (n, m).
+
+        Rows with equal `units` (n,) belong together: a tree is grown with all of them or none.
+        """
         self._check()
         contexts, aims = learned_from(X, targets, "Forest")
         self.n_features_in_, self.n_targets_ = contexts.shape[1], aims.shape[1]
@@ -70,12 +75,13 @@ class Forest(BaseEstimator):
         total, voters = np.zeros_like(u), np.zeros(len(u))
         self.trees_ = []
         size = min(len(u), self.rows)
+        whole = None if units is None else np.unique(units, return_inverse=True)[1]
         # Of few rows a tree leaves out 37 %; of many nearly all, and a part of them is enough.
         stride = 1 if len(u) < 4 * size else 2
         # What is checked here a hundred times over is known: a tenth of the time.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             for k in range(self.trees):
-                drawn = np.bincount(rng.integers(len(u), size=size), minlength=len(u))
+                drawn = _drawn(rng, len(u), size, whole)
                 tree = self._grown(x, u, drawn, int(rng.integers(2**31)))
                 out = np.flatnonzero(drawn == 0)[k % stride :: stride]
                 total[out] += _values(tree, x[out])
@@ -85,7 +91,7 @@ class Forest(BaseEstimator):
         # A row that every tree has seen (there are very few rows) gets the mean, which is 0.
         out_of_bag = total / np.maximum(voters, 1.0)[:, None]
         left = u - out_of_bag
-        self.repeated_, effects = RepeatedValues.fit_out_of_fold(contexts, left, self.seed)
+        self.repeated_, effects = RepeatedValues.fit_out_of_fold(contexts, left, self.seed, units)
         return np.asarray(out_of_bag + effects)
 
     def predict(self, X: ArrayLike) -> Array:
@@ -122,6 +128,17 @@ class Forest(BaseEstimator):
             random_state=seed,
         )
         return tree.fit(x[rows], u[rows], drawn[rows].astype(np.float64), check_input=False)
+
+
+def _drawn(
+    rng: np.random.Generator, n: int, size: int, unit: NDArray[np.intp] | None
+) -> NDArray[np.intp]:
+    """Return how often each of n rows is among about `size` drawn ones; units (n,) as a whole."""
+    if unit is None:
+        return np.bincount(rng.integers(n, size=size), minlength=n)
+    units = int(unit.max()) + 1
+    several = rng.integers(units, size=max(1, round(size * units / n)))
+    return np.bincount(several, minlength=units)[unit]
 
 
 def _values(tree: DecisionTreeRegressor, x: NDArray[np.float32]) -> Array:
@@ -162,11 +179,12 @@ class FoldForests(Folded, BaseEstimator):
         *,
         first_row: int = 0,
         numbers: NDArray[np.int64] | None = None,
+        units: NDArray[np.int64] | None = None,
     ) -> list[Array]:
         """Fit on X (n, p), doses t (n,) or (n, d), outcomes y (n,); extend the training contexts.
 
         Returns, for each fold, the extended contexts (n_k, p + `extra_`) of the rows outside it, in
-        their order. `first_row` and `numbers` are those of `CrossFit.fit`.
+        their order. `first_row`, `numbers` and `units` are those of `CrossFit.fit`.
         """
         _check.count(self.folds, "folds", "FoldForests", at_least=2)
         _check.count(self.seed, "seed", "FoldForests", at_least=0)
@@ -182,8 +200,9 @@ class FoldForests(Folded, BaseEstimator):
         for k, (trees, near) in enumerate(zip(self.forests_, self.landmarks_, strict=True)):
             rows = fold != k
             own, aims = x[rows], targets[rows]
-            out_of_bag = trees.fit_out_of_bag(own, aims)
-            smooth = near.fit_out_of_fold(own, aims, trees.importance_)
+            alike = None if units is None else units[rows]
+            out_of_bag = trees.fit_out_of_bag(own, aims, units=alike)
+            smooth = near.fit_out_of_fold(own, aims, trees.importance_, units=alike)
             extended.append(np.hstack([own, out_of_bag, smooth]))
         return extended
 

@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.outcome.base import asked_about, blocks, learned_from
-from titrant.outcome.crossfit import fold_of
+from titrant.outcome.crossfit import inner_folds
 from titrant.outcome.ridge import BLOCK
 from titrant.outcome.standard import Standard, grained
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.outcome.crossfit import Folds
@@ -177,12 +177,18 @@ class Landmarks(BaseEstimator):
         return self
 
     def fit_out_of_fold(
-        self, X: ArrayLike, targets: ArrayLike, importance: Array | None = None
+        self,
+        X: ArrayLike,
+        targets: ArrayLike,
+        importance: Array | None = None,
+        *,
+        units: NDArray[np.int64] | None = None,
     ) -> Array:
         """Learn as `fit` does; return predictions (n, m) by coefficients without the row's fold.
 
         ``importance`` (k,) of the contexts in their units (`Standard.of_contexts`), of sum 1, such
-        as `Forest.importance_`; None, or 0 everywhere, if all matter alike.
+        as `Forest.importance_`; None, or 0 everywhere, if all matter alike. Rows with equal
+        ``units`` (n,) are in one fold.
         """
         _check.count(self.landmarks, "landmarks", "Landmarks")
         _check.count(self.seed, "seed", "Landmarks", at_least=0)
@@ -198,7 +204,7 @@ class Landmarks(BaseEstimator):
         choices = [Bumps.around(landmarks, kernel) for kernel in kernels(v)]
         few = drawn[:CHOSEN_ON]
         self.chosen_ = Chosen.of(choices, z[few], u[few])
-        fold = fold_of(0, n, min(_FOLDS, n), self.seed)
+        fold = inner_folds(n, min(_FOLDS, n), self.seed, units)
         out = np.empty_like(u)
         self.coef_ = np.empty((len(landmarks), u.shape[1]))
         for j, chosen in enumerate(self.chosen_):

@@ -13,7 +13,7 @@ from titrant import _check
 from titrant.outcome.base import OutcomeModel, as_outcome_model, curve_of, given_of, training
 from titrant.outcome.bounded import Bounded
 from titrant.outcome.context import ContextsOnly
-from titrant.outcome.crossfit import fold_of, need_rows
+from titrant.outcome.crossfit import inner_folds, need_rows
 from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
 from titrant.outcome.smooth import SmoothContext
 from titrant.outcome.trees import Trees
@@ -21,6 +21,8 @@ from titrant.outcome.well import Well
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from titrant._types import Array
     from titrant.outcome.base import Curves, Regressor
@@ -90,15 +92,18 @@ class Stack(OutcomeModel):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
-        """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
+    def fit(self, X: Array, t: Array, y: Array, *, units: NDArray[np.int64] | None = None) -> Self:
+        """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,).
+
+        Rows with equal `units` (n,) belong together, and are in one fold.
+        """
         _check.count(self.folds, "folds", "Stack", at_least=2)
         _check.count(self.seed, "seed", "Stack", at_least=0)
         x, doses, outcome = training(X, t, y, "Stack")
         need_rows(len(x), self.folds, "Stack")
         members = self._members(doses.shape[1])
         models = {name: clone(model) for name, model in members.items()}
-        fold = fold_of(0, len(x), self.folds, self.seed)
+        fold = inner_folds(len(x), self.folds, self.seed, units)
         mean = _mean_outside(outcome, fold, self.folds)
         held_out = [model.fit_out_of_fold(x, doses, outcome, fold) for model in models.values()]
         self.names_ = tuple(models)
