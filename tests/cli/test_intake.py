@@ -160,6 +160,30 @@ def test_rows_with_gaps_are_served_as_the_rule_was_trained(call, messy_csv, mess
     assert float(rows[0]["dose"]) != pytest.approx(dose)
 
 
+def test_a_policy_without_names_takes_no_gaps(call):
+    tt.Linear([1.0, 2.0], 3.0).save("policy.json")
+    Path("new.csv").write_text("age,sex\n50,male\n,female\n", encoding="utf-8")
+    said = call("recommend", "policy.json", "new.csv")
+    assert said.code == 2
+    assert "values are missing in `age`. Name the columns by `--context`, or fill" in said.err
+
+
+def test_texts_that_an_older_file_knows_are_no_gaps(call):
+    training = {"version": 1, "rows": 9, "context": {"sex=NA": [0, 1], "sex=m": [0, 1]}}
+    training["levels"] = {"sex": ["NA", "f", "m"]}
+    policy = tt.Linear([1.0, 2.0], 3.0, features=["sex=NA", "sex=m"]).to_dict()
+    Path("policy.json").write_text(json.dumps({**policy, "training": training}), encoding="utf-8")
+    Path("new.csv").write_text("sex\nNA\nm\nf\nx\n", encoding="utf-8")
+    said = call("recommend", "policy.json", "new.csv")
+    rows = [line.split(",") for line in said.out.replace('"', "").splitlines()[1:]]
+    assert [(float(dose), flag) for _, dose, flag in rows] == [
+        (4.0, "false"),
+        (5.0, "false"),
+        (3.0, "false"),
+        (3.0, "true"),
+    ]
+
+
 def test_files_in_parts_say_how_gaps_can_be_filled(call, messy):
     messy.dropna(subset=["dose", "loss"]).to_parquet("visits.parquet")
     said = call("evaluate", "visits.parquet", *COLUMNS, "--context", "age", "--in-parts", *POLICY)

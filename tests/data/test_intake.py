@@ -139,6 +139,8 @@ def test_outcomes_that_are_weighted_for_stay_as_zero():
     assert log.flow.notes[0].column == "loss"
     assert "missing in 1 of 5 rows: these rows stay" in log.flow.notes[0].text
     assert log.rows(slice(1, 3)).observed.tolist() == [0.0, 1.0]
+    # As a table again it has the gap, not the number that stands in its place.
+    assert np.isnan(log.to_columns()["outcome"]).tolist() == [False, True, False, False, False]
 
 
 def test_arrays_without_some_outcomes():

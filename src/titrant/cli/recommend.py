@@ -251,10 +251,17 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
 def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
     from titrant.data.encode import encode  # noqa: PLC0415
+    from titrant.data.phrases import listed  # noqa: PLC0415
     from titrant.policies.calling import contexts_for  # noqa: PLC0415
 
     if wanted is None:
         encoded = encode(table, None, ())
+        if encoded.filled:
+            raise tt.DataError(
+                "The policy does not know the names of its contexts, and a table with gaps could "
+                f"give it others: values are missing in {listed(encoded.filled)}. Name the columns "
+                "by `--context`, or fill them."
+            )
         announce(encoded.notes, encoded.names, chosen=True)
         table, wanted = encoded.table, list(encoded.names)
     return contexts_for(wanted, table, "policy", recipe=recipe)

@@ -69,6 +69,13 @@ class Encoded:
     notes: tuple[ColumnNote, ...]
     """What was encoded, filled and left out."""
 
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """The columns in which values are missing."""
+        with_level = (name for name, levels in self.recipe.levels.items() if MISSING in levels)
+        numbers = (note.column for note in self.notes if note.done == FILLED)
+        return tuple(dict.fromkeys([*numbers, *with_level]))
+
 
 def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str]) -> Encoded:
     """Return the table with numbers in place of the texts, dates and gaps of its context.

@@ -156,13 +156,14 @@ def _unique(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> list[str]:
 
 def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.bool_]]:
     """Return for each column with known levels, where the table has it, which rows have others."""
-    return {
-        name: ~pc.is_in(
-            texts(table[name], name, may_miss=True), pa.array(known, pa.string())
-        ).to_numpy()
-        for name, known in levels.items()
-        if name in table.column_names
-    }
+
+    def strange(name: str, known: Sequence[str]) -> NDArray[np.bool_]:
+        column = table[name]
+        found = texts(column, name, may_miss=True) if MISSING in known else as_text(column)
+        return np.asarray(~pc.is_in(found, pa.array(known, pa.string())).to_numpy())
+
+    there = {name: known for name, known in levels.items() if name in table.column_names}
+    return {name: strange(name, known) for name, known in there.items()}
 
 
 def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedArray:

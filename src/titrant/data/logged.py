@@ -295,7 +295,7 @@ class LoggedData:
         return (
             {name: self.context[:, j] for j, name in enumerate(columns.features)}
             | {name: self.doses[:, j] for j, name in enumerate(columns.doses)}
-            | {outcome: self.outcome}
+            | {outcome: self._known_outcome}
             | ({} if self.propensity is None else {propensity: self.propensity})
             | ({} if self.weights is None else {weights: self.weights})
             | ({} if self.groups is None else {groups: self.groups})
@@ -317,6 +317,13 @@ class LoggedData:
         """Pickle the compact bounds, and come back read-only in another process."""
         held = self._parts, self.names, self._limits, self.first_row, self.texts, self.flow
         return _assembled, held
+
+    @property
+    def _known_outcome(self) -> Array:
+        """The outcome, NaN where it is missing."""
+        if self.observed is None:
+            return self.outcome
+        return np.where(self.observed > 0.0, self.outcome, np.nan)
 
     @property
     def _parts(self) -> Parts:
