@@ -61,6 +61,14 @@ class Chunks:
         return self.log.has_propensity
 
     @property
+    def grouped(self):
+        return self.log.grouped
+
+    @property
+    def weighted(self):
+        return self.log.weighted
+
+    @property
     def partitions(self):
         return list(self.log.batches(self.size))
 
