@@ -65,6 +65,18 @@ def ref(name: str) -> Schema:
 PAIRS = listed({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
 NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
 VERDICT = one_of(*(v.value for v in Verdict))
+DATA = nullable(ref("data"))
+ESTIMATE: dict[str, Schema] = {
+    "policy": TEXT,
+    "value": NUMBER,
+    "se": NUMBER,
+    "interval": ref("interval"),
+    "rows": COUNT,
+    "effective_sample_size": NUMBER,
+    "bandwidth": nullable(ref("bandwidth")),
+    "method": ref("method"),
+    "diagnostics": ref("diagnostics"),
+}
 
 COLUMN: Schema = {
     "name": TEXT,
@@ -110,22 +122,19 @@ DEFINITIONS: dict[str, Schema] = {
         floor_share=nullable(NUMBER),
         outcome_model=nullable(TEXT),
     ),
-    "estimate": closed(
-        policy=TEXT,
-        value=NUMBER,
-        se=NUMBER,
-        interval=ref("interval"),
-        rows=COUNT,
-        effective_sample_size=NUMBER,
-        bandwidth=nullable(ref("bandwidth")),
-        method=ref("method"),
-        diagnostics=ref("diagnostics"),
+    "data": closed(
+        rows_in=COUNT,
+        rows_used=COUNT,
+        steps=listed(closed(reason=TEXT, rows=COUNT)),
+        columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
     ),
+    "estimate": closed(**ESTIMATE, data=DATA),
     "contrast": closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
     "comparison": closed(
-        estimates=named(ref("estimate")),
+        estimates=named(closed(**ESTIMATE)),
         refused=named(TEXT),
         contrasts=listed(ref("contrast")),
+        data=DATA,
     ),
     "column": closed(**COLUMN),
     "description": closed(
@@ -181,6 +190,7 @@ DEFINITIONS: dict[str, Schema] = {
         decision=TEXT,
         honest=ref("honest"),
         learned=ref("learned"),
+        data=DATA,
     ),
 }
 
@@ -207,6 +217,11 @@ def policy() -> dict[str, Schema]:
     context = named({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
     header = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
     training = closed(version=COUNT, rows=COUNT, context=context)
+    training["properties"] |= {
+        "levels": named(listed(TEXT)),
+        "fills": named(NUMBER),
+        "codes": listed(TEXT),
+    }
     return {
         "rule": {"anyOf": rules},
         "policy": {

@@ -147,17 +147,18 @@ class PolicyLearner(BaseEstimator):
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
-        self.range_ = TrainingRange(log.names, *survey.context_ends, survey.n, survey.levels)
+        self.range_ = TrainingRange(log.names, *survey.context_ends, survey.n, survey.recipe)
         return self
 
     def predict(self, X: object) -> Array:
         """Return the doses of the policy for contexts X: (n,), or (n, d) for d doses.
 
         X is a pandas, polars or Arrow table or a dict of columns, in which the policy finds its
-        contexts by name, or an array (n, p) with the columns in the order of ``policy_.features``.
+        contexts by name, with gaps filled as in the log it was learned from, or an array (n, p)
+        with the columns in the order of ``policy_.features``.
         """
         check_is_fitted(self, "policy_")
-        return recommended(self.policy_, X)
+        return recommended(self.policy_, X, recipe=self.range_.recipe)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy and the ranges of the contexts it was learned on, as JSON.

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from titrant import LoggedData
 from titrant.cli import run
 from titrant.data.simulate import DESIGNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from titrant import LoggedData
 
     Call = Callable[..., "Said"]
 
@@ -45,7 +44,15 @@ def call(capsys, tmp_path, monkeypatch) -> Call:
 @pytest.fixture(scope="session")
 def log() -> LoggedData:
     """Return 600 rows of the dosing design: contexts weight, age, carrier; doses 5 … 75."""
-    return DESIGNS["dosing"].draw(600, 3)
+    drawn = DESIGNS["dosing"].draw(600, 3)
+    return LoggedData.from_frame(
+        drawn.to_columns(treatment="dose", outcome="loss"),
+        treatment="dose",
+        outcome="loss",
+        context=drawn.names,
+        propensity="propensity",
+        bounds=(5, 75),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,8 @@ def test_every_option_of_the_run_is_in_the_file(saved, csv_log):
         "outcome": "loss",
         "context": ["weight,age,carrier"],
         "propensity": "propensity",
+        "missing-treatment": "refuse",
+        "missing-outcome": "refuse",
         "bounds": ["5,75"],
         "policy": ["flat=constant:35", "rule=linear:age=0.1,intercept=30"],
         "estimator": "sn",

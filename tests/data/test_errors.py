@@ -40,6 +40,17 @@ def from_table(frame, **roles):
     return lambda: LoggedData.from_frame(frame, **(ROLES | roles))
 
 
+def no_outcome(label, where):
+    """The sentence that refuses rows without an outcome, and names what may be asked for."""
+    return (
+        f"The {label} must be present in every row; it is missing in {where}. Give "
+        '`missing_outcome="weight"` to let the other rows stand for these, which holds where '
+        'contexts and doses say all about who lacks it; `missing_outcome="drop"` to leave them '
+        'out, which holds where they are missing by pure chance; or `missing_outcome="refuse"` '
+        "to be stopped here."
+    )
+
+
 # ── arrays ───────────────────────────────────────────────────────────────────────────────────────
 ARRAYS = {
     "lengths": (
@@ -62,11 +73,7 @@ ARRAYS = {
     ),
     "nan in one place": (
         lambda: LoggedData(X, T, changed(Y, 3, NAN)),
-        (
-            "All numbers of a log must be present and finite; got a missing or infinite one in "
-            "1 of 6 rows (outcome: 1; row 3, counting from 0). "
-            "Drop these rows or impute their values."
-        ),
+        no_outcome("outcome", "1 of 6 rows (row 3, counting from 0)"),
     ),
     "nan and inf in many places": (
         lambda: LoggedData(
@@ -80,11 +87,7 @@ ARRAYS = {
     ),
     "many bad rows show the first five": (
         lambda: LoggedData(X, T, np.full(N, NAN)),
-        (
-            "All numbers of a log must be present and finite; got a missing or infinite one in "
-            "6 of 6 rows (outcome: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
-            "Drop these rows or impute their values."
-        ),
+        no_outcome("outcome", "6 of 6 rows (first rows, counting from 0: 0, 1, 2, 3, 4)"),
     ),
     "missing Python values": (
         lambda: LoggedData(X, changed(T, 1, None), Y),
@@ -386,40 +389,42 @@ TABLES = {
         from_table(pl.DataFrame(TABLE)[:1]),
         "A log must have at least 2 rows; got 1 row. Check the filter or the query that made it.",
     ),
-    "missing numbers": (
+    "numbers that are infinite": (
         from_table(pd.DataFrame(table(bmi=changed(X[:, 1], [1, 4], NAN), loss=changed(Y, 4, INF)))),
         (
-            "All numbers of a log must be present and finite; got a missing or infinite one in 2 "
-            "of 6 rows (outcome column `loss`: 1, context column `bmi`: 2; first rows, counting "
-            "from 0: 1, 4). Drop these rows or impute their values."
+            "All numbers of a log must be present and finite; got a missing or infinite one in 1 "
+            "of 6 rows (outcome column `loss`: 1; row 4, counting from 0). Drop these rows or "
+            "impute their values."
         ),
     ),
-    "missing nullable integers": (
+    "missing doses": (
+        from_table(pd.DataFrame(table(dose=pd.array([1, None, 3, 4, None, 6], dtype="Int64")))),
+        (
+            "The treatment column `dose` must be present in every row; it is missing in 2 of 6 "
+            'rows (first rows, counting from 0: 1, 4). Give `missing_treatment="drop"` to leave '
+            "these rows out."
+        ),
+    ),
+    "missing outcomes": (
+        from_table(pl.DataFrame(table(loss=[None, *Y[1:]]))),
+        no_outcome("outcome column `loss`", "1 of 6 rows (row 0, counting from 0)"),
+    ),
+    "missing propensities": (
+        from_table(pd.DataFrame(table(q=changed(Q, 2, NAN)))),
+        (
+            "All numbers of a log must be present and finite; got a missing or infinite one in "
+            "1 of 6 rows (propensity column `q`: 1; row 2, counting from 0). "
+            "Drop these rows or impute their values."
+        ),
+    ),
+    "wrong numbers among the rows left": (
         from_table(
-            pd.DataFrame(table(age=pd.array([1, None, 3, 4, None, 6], dtype="Int64"))).set_index(
-                pd.Index([10, 11, 12, 13, 14, 15])
-            )
+            table(dose=changed(T, 0, NAN), bmi=changed(X[:, 1], 4, INF)), missing_treatment="drop"
         ),
         (
-            "All numbers of a log must be present and finite; got a missing or infinite one in "
-            "2 of 6 rows (context column `age`: 2; first rows, counting from 0: 1, 4). "
-            "Drop these rows or impute their values."
-        ),
-    ),
-    "a column of nothing": (
-        from_table(pd.DataFrame(table(age=[None] * N))),
-        (
-            "All numbers of a log must be present and finite; got a missing or infinite one in "
-            "6 of 6 rows (context column `age`: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
-            "Drop these rows or impute their values."
-        ),
-    ),
-    "a text column of nothing": (
-        from_table(pl.DataFrame(table(age=pl.Series([None] * N, dtype=pl.String)))),
-        (
-            "All numbers of a log must be present and finite; got a missing or infinite one in "
-            "6 of 6 rows (context column `age`: 6; first rows, counting from 0: 0, 1, 2, 3, 4). "
-            "Drop these rows or impute their values."
+            "Of the 5 rows left, counted anew: All numbers of a log must be present and finite; "
+            "got a missing or infinite one in 1 of 5 rows (context column `bmi`: 1; row 3, "
+            "counting from 0). Drop these rows or impute their values."
         ),
     ),
     "an empty table of text": (
@@ -564,6 +569,34 @@ def test_the_whole_sentence(make, sentence):
 @pytest.mark.parametrize(("frame", "got", "remedy"), KINDS.values(), ids=KINDS)
 def test_columns_that_are_not_numbers(frame, got, remedy):
     with pytest.raises(DataError) as error:
+        from_table(frame, outcome="age", context=["bmi"])()
+    assert str(error.value) == (
+        f"The outcome column `age` must be numeric; got values of type {got}, counting from 0. "
+        + remedy
+    )
+
+
+TAKEN_IN = {
+    "pandas text": ("age=2", "age=3", "age=4", "age=high", "age=low"),
+    "pandas numbers as text": ("age=2", "age=3.5", "age=5", "age=6", "age=missing"),
+    "pandas category": ("age=2", "age=3", "age=4", "age=high", "age=low"),
+    "pandas category of numbers": ("age=3", "age=4", "age=5", "age=6", "age=missing"),
+    "polars text": ("age=3", "age=5", "age=6", "age=x", "age=missing"),
+    "polars category": ("age=2", "age=3", "age=4", "age=high", "age=low"),
+    "polars dates": (),  # all the same
+    "Arrow dictionary": ("age=2", "age=3", "age=4", "age=high", "age=low"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_contexts_that_are_not_numbers_are_taken_in_if_they_can_be(kind):
+    frame, got, remedy = KINDS[kind]
+    if kind in TAKEN_IN:
+        log = from_table(frame)()
+        assert log.names == (*TAKEN_IN[kind], "bmi")
+        assert "`age`" in log.flow.notes[0].text
+        return
+    with pytest.raises(DataError) as error:
         from_table(frame)()
     assert str(error.value) == (
         f"The context column `age` must be numeric; got values of type {got}, counting from 0. "
@@ -574,8 +607,7 @@ def test_columns_that_are_not_numbers(frame, got, remedy):
 def test_a_relation_with_text():
     with duckdb.connect() as connection:
         relation = connection.from_arrow(pa.table(table(age=TEXT)))
-        with pytest.raises(DataError, match=r"`age` must be numeric; .* first 'low' in row 0"):
-            from_table(relation)()
+        assert from_table(relation)().names[:2] == ("age=2", "age=3")
 
 
 def test_every_sentence_ends_with_advice():

@@ -152,7 +152,7 @@ def test_column_names_with_dots_and_spaces(tmp_path):
 def test_gaps_in_a_csv_count_as_missing(tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("dose,loss\n1,2\n,NA\n3,4\nnan,5\n")
-    with pytest.raises(DataError, match=r"2 of 4 rows \(treatment column `dose`: 2, outcome"):
+    with pytest.raises(DataError, match=r"treatment column `dose` .* missing in 2 of 4 rows"):
         read_log(str(path), Columns(treatment="dose", outcome="loss", context=[]))
 
 
@@ -197,8 +197,8 @@ BROKEN = {
         "The table has 5 columns: `dose`, `loss`, `bmi`, `aged`, `q`."),
     ),
     "text.csv": (
-        (HEADER + "1,2,3,4,5\n1,2,?,4,5\n").encode(),
-        ("The context column `bmi` must be numeric; got values of type text, first '?' in row 1, "
+        (HEADER + "1,2,3,4,5\n1,?,3,4,5\n").encode(),
+        ("The outcome column `loss` must be numeric; got values of type text, first '?' in row 1, "
         "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
         "categories."),
     ),

@@ -132,8 +132,8 @@ def test_every_table_suggests_the_closest_column(make):
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 def test_every_table_refuses_text_with_the_value(make):
-    with pytest.raises(DataError, match=r"context column `comment` must be numeric.*'patient 0'"):
-        LoggedData.from_frame(make(COLUMNS), **(ROLES | {"context": ["age", "comment"]}))
+    with pytest.raises(DataError, match=r"outcome column `comment` must be numeric.*'patient 0'"):
+        LoggedData.from_frame(make(COLUMNS), **(ROLES | {"context": "age", "outcome": "comment"}))
 
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)

@@ -18,7 +18,7 @@ from titrant.data.scan import scan_parquet
 from titrant.data.texts import Texts
 from titrant.errors import DataError, InvalidArgument
 from titrant.evaluation.survey import survey_of
-from titrant.execute import Engine
+from titrant.execute import Engine, as_engine
 
 COLUMNS = Columns(treatment="dose", outcome="loss", context=["age", "bmi"], propensity="q")
 N = 50
@@ -266,7 +266,7 @@ def test_a_column_of_countless_texts_keeps_a_bounded_number(tmp_path):
     ],
 )
 def test_texts_that_an_indicator_tells_apart(tmp_path, context, levels):
-    assert surveyed(tmp_path, ["m", "f"] * 20, context).levels == levels
+    assert surveyed(tmp_path, ["m", "f"] * 20, context).recipe.levels == levels
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=2), min_size=2), st.data())
@@ -274,3 +274,37 @@ def test_texts_of_parts_add_up_to_those_of_the_whole(texts, data):
     cut = data.draw(st.integers(1, len(texts) - 1))
     parts = [Texts.of("sex", ["a", "b"], some) for some in (texts[:cut], texts[cut:])]
     assert parts[0] + parts[1] == parts[1] + parts[0] == Texts.of("sex", ["a", "b"], texts)
+
+
+def test_a_recipe_fills_and_encodes_every_batch_alike(tmp_path):
+    rng = np.random.default_rng(2)
+    n = 500
+    table = pa.table(
+        {
+            "dose": rng.normal(size=n),
+            "loss": rng.normal(size=n),
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.uniform(20, 80, n)),
+            "sex": pa.array(rng.choice(["f", "m", "NA"], n)),
+            "store": pa.array([f"s{i % 60:02}" for i in range(n)]),
+            "day": pa.array([None if i % 50 == 3 else 86_400 * i for i in range(n)]).cast(
+                pa.timestamp("s")
+            ),
+        }
+    )
+    pq.write_table(table, tmp_path / "log.parquet", row_group_size=90)
+    log = LoggedData.from_frame(table, treatment="dose", outcome="loss")
+    assert log.flow.codes == ("store",)
+    columns = Columns(treatment="dose", outcome="loss", context=log.names)
+    recipe = log.flow.recipe
+    source = scan_parquet(tmp_path / "log.parquet", columns, recipe=recipe, partition_rows=90)
+    batches = [batch for part in source.partitions for batch in part.batches(64)]
+    np.testing.assert_array_equal(np.concatenate([b.context for b in batches]), log.context)
+    survey = survey_of(source, as_engine(None, source))
+    assert survey.recipe == recipe
+    assert survey.sample.log.flow.codes == ("store",)
+    assert survey.sample.log.flow.rows_used == n
+    # Without it, a gap is refused with what would help.
+    plain = Columns(treatment="dose", outcome="loss", context=["age"])
+    refused = scan_parquet(tmp_path / "log.parquet", plain)
+    with pytest.raises(DataError, match=r"read the log into memory \(`LoggedData.from_frame`\)"):
+        list(refused.partitions[0].batches(64))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import titrant as tt
 from policies.examples import EXAMPLES
+from titrant.data.recipe import Recipe
 from titrant.policies import TrainingRange, load_training, save_learned
 
 X = np.array([[1.0, -3.0], [2.0, 0.1], [0.5, 7e-9]])
@@ -47,11 +49,19 @@ def test_the_entry_has_a_version(tmp_path):
 def test_the_texts_behind_indicators_come_back(tmp_path):
     path = tmp_path / "policy.json"
     levels = {"sex": ("female", "male"), "ward": ("Ä", "b", "")}
-    save_learned(tt.Constant(1.0), TRAINING.with_levels(levels), path)
+    save_learned(tt.Constant(1.0), replace(TRAINING, recipe=Recipe(levels)), path)
     assert load_training(path).levels == levels
     assert load_training(path).names == TRAINING.names
     save_learned(tt.Constant(1.0), TRAINING, path)
     assert load_training(path).levels == {}
+
+
+def test_fills_and_codes_come_back_in_the_next_version(tmp_path):
+    path = tmp_path / "policy.json"
+    recipe = Recipe({"state": ("Iowa", "Ohio")}, {"age": 41.5}, ("state",))
+    save_learned(tt.Constant(1.0), replace(TRAINING, recipe=recipe), path)
+    assert load_training(path).recipe == recipe
+    assert json.loads(path.read_text(encoding="utf-8"))["training"]["version"] == 2
 
 
 def test_the_ranges_of_some_contexts_by_name():
@@ -78,7 +88,10 @@ def test_beyond_is_strict():
     "entry",
     [
         3,
-        {"version": 2, "rows": 1, "context": {}},
+        {"version": 3, "rows": 1, "context": {}},
+        {"version": 2, "rows": 1, "context": {}, "fills": {"age": "old"}},
+        {"version": 2, "rows": 1, "context": {}, "fills": [3.0]},
+        {"version": 2, "rows": 1, "context": {}, "codes": ["state"]},
         {"version": 1, "context": {}},
         {"version": 1, "rows": 1, "context": {"a": [1.0]}},
         {"version": 1, "rows": 1, "context": {"a": [1.0, "b"]}},

@@ -175,6 +175,11 @@ _TYPED = {
         "or evaluate with `--estimator sn` and `--propensity-model linear-gaussian`"
     ),
     "by `titrant.check`": "by `titrant check`",
+    "into memory (`LoggedData.from_frame`)": "as a whole (without `--in-parts`)",
+    '`missing_treatment="drop"`': "`--missing-treatment drop`",
+    '`missing_outcome="weight"`': "`--missing-outcome weight`",
+    '`missing_outcome="drop"`': "`--missing-outcome drop`",
+    '`missing_outcome="refuse"`': "`--missing-outcome refuse`",
     "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
         "give `--propensity-model linear-gaussian`"
     ),

@@ -7,7 +7,7 @@ import difflib
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,12 @@ from titrant.cli import names
 from titrant.cli.terminal import bad_value, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
     from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions
-    from titrant.data.encode import Encoded
+    from titrant.data.flow import ColumnNote
     from titrant.data.source import Source
     from titrant.policies import Policy
 
@@ -37,34 +37,38 @@ _SAMPLE = 10_000
 
 
 def _in_memory(options: LogOptions) -> Opened:
-    """Return the log that the options describe, its context made of numbers, and say how."""
+    """Return the log that the options describe, and say what was done to it."""
     from titrant.data.columns import context_roles  # noqa: PLC0415
-    from titrant.data.encode import encode  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
 
     chosen = columns(options.context) if options.context else None
     after = columns(options.after)
-    # Without a choice of columns, contexts are found in the whole table.
-    roles = _roles(options, after if chosen is None else chosen)
+    roles = _roles(options, after if chosen is None else [*dict.fromkeys([*chosen, *after])])
     limits = bounds(options.bounds, len(roles.doses))  # before anything is read
+    # Without a choice of columns, contexts are found in the whole table.
     read = (*roles.roles, *context_roles(after))
     table = read_table(options.log, read, others=chosen is None)
-    context = None if chosen is None else roles.features
-    encoded = encode(table, context, [*roles.needed, *after])
-    announce(encoded, chosen=chosen is None)
     log = tt.LoggedData.from_frame(
-        encoded.table,
+        table,
         treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
         outcome=options.outcome,
-        context=(*encoded.names, *after),
+        context=None if chosen is None else (*roles.features, *after),
         propensity=options.propensity,
+        groups=options.groups,
+        weights=options.weights,
         bounds=limits,
         atoms=atoms(options.atoms),
         after=after,
+        missing_treatment=options.missing_treatment,
+        missing_outcome=options.missing_outcome,
     )
+    if log.flow is not None:
+        if log.flow.steps:
+            note(log.flow.rows)
+        announce(log.flow.notes, log.names, chosen=chosen is None)
     for name, column in zip(roles.doses, log.doses.T, strict=True):
         _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
-    return Opened(log, levels=encoded.levels)
+    return Opened(log)
 
 
 def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
@@ -75,17 +79,19 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
         context=context,
         propensity=options.propensity,
         after=columns(options.after),
+        groups=options.groups,
+        weights=options.weights,
     )
 
 
-def announce(encoded: Encoded, *, chosen: bool) -> None:
-    """Say how contexts were made, and which they are when they were chosen for the user."""
+def announce(done: Iterable[ColumnNote], contexts: Iterable[str], *, chosen: bool) -> None:
+    """Say what was done to columns, and which the contexts are when they were chosen."""
     from titrant.data.phrases import listed  # noqa: PLC0415
 
-    for sentence in encoded.notes:
-        note(sentence)
+    for one in done:
+        note(one.text)
     if chosen:
-        note(f"Context: {listed(encoded.names) or 'none'}. Choose others with `--context`.")
+        note(f"Context: {listed(contexts) or 'none'}. Choose others with `--context`.")
 
 
 def atoms(text: str | None) -> tuple[float, ...] | None:
@@ -397,8 +403,6 @@ class Opened:
     log: Source
     executor: Executor | None = None
     """None without a cluster."""
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The texts of each column that was encoded."""
 
 
 @contextmanager
@@ -427,6 +431,13 @@ def _scanned(log: LogOptions) -> Source:
             "--context",
             "Name the context columns: a log that is read part by part is not searched for them.",
         )
+    for name in ("missing_treatment", "missing_outcome"):
+        if getattr(log, name) != "refuse":
+            raise bad_value(
+                f"--{name.replace('_', '-')}",
+                "A log that is read part by part keeps all its rows. Leave it out, or read the log "
+                "as a whole, without `--in-parts`, `--workers` and `--dask`.",
+            )
     roles = _roles(log, columns(log.context))
     limits = bounds(log.bounds, len(roles.doses))
     return tt.scan_parquet(log.log, roles, bounds=limits, atoms=atoms(log.atoms))

@@ -141,7 +141,7 @@ def learn(
         trusted = _tell(learner, opened.log, log, output)
     note_written(output.html)
     _say_sample(learner)
-    _keep(learner, options, opened, trusted=trusted)
+    _keep(learner, options, trusted=trusted)
 
 
 def _check_files(
@@ -212,15 +212,10 @@ def _say_sample(learner: tt.PolicyLearner) -> None:
         )
 
 
-def _keep(
-    learner: tt.PolicyLearner, options: LearnOptions, opened: Opened, *, trusted: bool
-) -> None:
+def _keep(learner: tt.PolicyLearner, options: LearnOptions, *, trusted: bool) -> None:
     """Write the policy, or the status quo if it was kept, unless the value cannot be trusted."""
-    from titrant.policies import save_learned  # noqa: PLC0415
-
     if trusted or options.allow_untrusted:
-        levels = {**learner.range_.levels, **opened.levels}
-        save_learned(learner.policy_, learner.range_.with_levels(levels), options.output)
+        learner.save(options.output)
         use = (
             f". Apply it with `titrant recommend {options.output} TABLE`."
             if learner.deployed_

@@ -276,8 +276,8 @@ class LogOptions:
     )
     context: tuple[str, ...] = column_names(
         "--context",
-        "What was known before the treatment.  [default: all other columns that are numbers, "
-        "or text with few values, which is encoded 0/1]",
+        "What was known before the treatment.  [default: all other columns but keys]  Texts are "
+        "encoded, dates taken apart, gaps filled and marked; each is said.",
     )
     after: tuple[str, ...] = column_names(
         "--after", "What was measured after the treatment, and is not to be used as context."
@@ -286,6 +286,30 @@ class LogOptions:
         "--propensity",
         metavar="COLUMN",
         help="The density f(t | x) of the logged dose, where the log has it.",
+    )
+    groups: str | None = option(
+        "--groups",
+        metavar="COLUMN",
+        help="Who a row belongs to, where patients, stores or devices have several: errors then "
+        "count them, not rows.",
+    )
+    weights: str | None = option(
+        "--weights",
+        metavar="COLUMN",
+        help="Sampling weights: how many of the population a row stands for.",
+    )
+    missing_treatment: str = choice(
+        "--missing-treatment",
+        ("refuse", "drop"),
+        "Rows without a dose: stop, or leave them out.",
+        default="refuse",
+    )
+    missing_outcome: str = choice(
+        "--missing-outcome",
+        ("refuse", "drop", "weight"),
+        "Rows without an outcome: stop; leave them out; or weight the others so that they stand "
+        "for them.",
+        default="refuse",
     )
     bounds: tuple[str, ...] = option(
         "--bounds",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.data.recipe import Recipe
     from titrant.policies import Policy, TrainingRange
 
 # Texts that a spreadsheet would run as formulas, made harmless.
@@ -177,7 +178,8 @@ class Advice:
         """Return the table with the doses behind its own columns."""
         from titrant.policies.calling import recommended  # noqa: PLC0415
 
-        x = _contexts(table, self.contexts)
+        recipe = None if self.training is None else self.training.recipe
+        x = _contexts(table, self.contexts, recipe)
         doses = recommended(self.policy, x, owner=f"policy `{self.path}`")
         made = _with_doses(table, doses, self.names)
         if self.training is None:
@@ -212,7 +214,7 @@ class Advice:
 
 def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
     """Return which rows (n,) of contexts x (n, p) are strange to the training, in which way."""
-    from titrant.data.encode import unseen  # noqa: PLC0415
+    from titrant.data.features import unseen  # noqa: PLC0415
     from titrant.data.phrases import listed  # noqa: PLC0415
 
     ranges = zip(training.names, training.low, training.high, training.beyond(x).T, strict=True)
@@ -226,6 +228,7 @@ def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, ND
 
 def _write(advice: Advice, options: RecommendOptions) -> None:
     """Write the doses of a large file part by part, of anything else at once."""
+    from titrant.data.features import typed  # noqa: PLC0415
     from titrant.data.files import read_table, stream_of  # noqa: PLC0415
 
     def made(table: pa.Table) -> pa.Table:
@@ -233,7 +236,8 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
         return guarded(dosed) if options.guard_formulas else dosed
 
     # What the policy does not use goes through as it is written.
-    stream = stream_of(options.table, LARGE, advice.contexts)
+    used = None if advice.contexts is None else typed(advice.contexts)
+    stream = stream_of(options.table, LARGE, used)
     if stream is not None and advice.contexts is not None and options.output != PIPE:
         # A file whose later parts do not fit the first is read as a whole, which settles the
         # types of its columns, or says what is wrong and in which row.
@@ -241,19 +245,26 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
             write_tables(options.output, map(made, stream()))
             return
         advice.forget()
-    write_table(options.output, made(read_table(options.table, typed=advice.contexts)))
+    write_table(options.output, made(read_table(options.table, typed=used)))
 
 
-def _contexts(table: pa.Table, wanted: list[str] | None) -> Array:
+def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
     from titrant.data.encode import encode  # noqa: PLC0415
+    from titrant.data.phrases import listed  # noqa: PLC0415
     from titrant.policies.calling import contexts_for  # noqa: PLC0415
 
     if wanted is None:
         encoded = encode(table, None, ())
-        announce(encoded, chosen=True)
+        if encoded.filled:
+            raise tt.DataError(
+                "The policy does not know the names of its contexts, and a table with gaps could "
+                f"give it others: values are missing in {listed(encoded.filled)}. Name the columns "
+                "by `--context`, or fill them."
+            )
+        announce(encoded.notes, encoded.names, chosen=True)
         table, wanted = encoded.table, list(encoded.names)
-    return contexts_for(wanted, table, "policy")
+    return contexts_for(wanted, table, "policy", recipe=recipe)
 
 
 def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:

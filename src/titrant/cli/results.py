@@ -212,6 +212,7 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "decision": learner.decision_,
         "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
+        "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
     }
 
 

@@ -15,6 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from titrant.data.columns import check_present
+from titrant.data.frames import without_views
 from titrant.data.logged import LoggedData
 from titrant.data.paths import ENDINGS, check_no_copies, format_of, paths_of, say_other_columns
 from titrant.data.phrases import first_line, listed, reading_as
@@ -29,21 +30,6 @@ if TYPE_CHECKING:
 
     Typed = Collection[str] | None
     """The columns of a CSV that are not kept as text; None for all."""
-
-# Columns of Arrow's view types as the plain ones that every function and format knows.
-
-
-def without_views(table: pa.Table) -> pa.Table:
-    """Return the table with views of texts and bytes as texts and bytes."""
-    for i, field in enumerate(table.schema):
-        if field.type in _PLAIN:
-            plain = field.with_type(_PLAIN[field.type])
-            table = table.set_column(i, plain, table.column(i).cast(plain.type))
-    return table
-
-
-_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-
 
 # Which columns of a CSV are read as what they seem to be, and which stay as they are written.
 
@@ -163,6 +149,8 @@ def read_log(path: str, columns: Columns, bounds: Bounds = None) -> LoggedData:
         outcome=columns.outcome,
         context=columns.features,
         propensity=columns.propensity,
+        weights=columns.weights,
+        groups=columns.groups,
         bounds=bounds,
     )
 

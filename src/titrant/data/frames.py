@@ -16,15 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data import encode, phrases, validate
+from titrant.data import features, phrases, validate
 from titrant.data.columns import check_present, check_roles, context_roles
 from titrant.data.keys import group_keys
 from titrant.data.validate import Labels, Parts, first_non_number
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from titrant._types import Array
     from titrant.data.columns import Columns, Roles
+    from titrant.data.recipe import Recipe
 
 
 _TEXT = ("string", "large_string", "string_view")
@@ -40,37 +43,46 @@ class ArrowStream(Protocol):
 
 def read(frame: object, columns: Columns) -> tuple[Parts, Labels]:
     """Return the needed columns of a table by role; nothing but their type is checked here."""
-    label = _labels(columns.roles)
     by_name = _columns(frame, columns.roles)
+    names = columns.features
+    return parts_of(columns, names, by_name), part_labels(columns, names)
+
+
+def parts_of(columns: Columns, context: Sequence[str], by_name: Mapping[str, Any]) -> Parts:
+    """Return columns (n,) by role; ``context`` are the names of the contexts."""
     doses = [by_name[name] for name in columns.doses]
 
     def of(name: str | None) -> Any:  # noqa: ANN401  (numbers or keys)
         return None if name is None else by_name[name]
 
-    parts = Parts(
-        context=_stacked([by_name[name] for name in columns.features], len(doses[0])),
-        treatment=doses[0] if len(doses) == 1 else _stacked(doses, len(doses[0])),
+    return Parts(
+        context=stacked([by_name[name] for name in context], len(doses[0])),
+        treatment=doses[0] if len(doses) == 1 else stacked(doses, len(doses[0])),
         outcome=by_name[columns.outcome],
         propensity=of(columns.propensity),
         weights=of(columns.weights),
         groups=of(columns.groups),
     )
-    labels = Labels(
+
+
+def part_labels(columns: Columns, context: Sequence[str]) -> Labels:
+    """Return what sentences call the columns; ``context`` are the names of the contexts."""
+    label = labels_of(columns.roles)
+    return Labels(
         treatment=tuple(label[name] for name in columns.doses),
         outcome=label[columns.outcome],
         propensity="" if columns.propensity is None else label[columns.propensity],
-        context=tuple(label[name] for name in columns.features),
+        context=tuple(labels_of(context_roles(context)).values()),
         weights="" if columns.weights is None else label[columns.weights],
     )
-    return parts, labels
 
 
 def read_context(frame: object, names: Sequence[str]) -> Array:
     """Return the contexts (n, p) of a table that holds nothing else, such as new patients."""
     by_name = _context_columns(frame, names)
-    labeled = {what: by_name[name] for name, what in _labels(context_roles(names)).items()}
+    labeled = {what: by_name[name] for name, what in labels_of(context_roles(names)).items()}
     validate.check_finite(labeled, "the contexts of a policy")
-    return _stacked([by_name[name] for name in names], len(by_name[names[0]]))
+    return stacked([by_name[name] for name in names], len(by_name[names[0]]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +97,29 @@ class NamedTable:
         """Return the number of rows."""
         return _count_rows(self.frame, self.names)
 
-    def read(self, wanted: Sequence[str]) -> Array:
+    def read(self, wanted: Sequence[str], recipe: Recipe | None = None) -> Array:
         """Return the contexts ``wanted`` (n, p), which must be present and finite.
 
-        A name such as ``sex=male`` that is no column is the 0/1 indicator of that text in the
-        column ``sex``.
+        A name such as ``sex=male`` that is no column is made of one; see `titrant.data.features`.
+        The ``recipe`` is that of the log from which the wanted names come.
         """
-        return read_context(self._with_indicators(wanted), wanted)
+        return read_context(self._with_features(wanted, recipe), wanted)
 
     def columns(self, wanted: Sequence[str]) -> Array:
         """Return the columns ``wanted`` (n, p), NaN where a value is missing."""
         by_name = _context_columns(self.frame, wanted)
-        return _stacked([by_name[name] for name in wanted], len(by_name[wanted[0]]))
+        return stacked([by_name[name] for name in wanted], len(by_name[wanted[0]]))
 
-    def _with_indicators(self, wanted: Sequence[str]) -> object:
-        """Return the table with every indicator among ``wanted`` that it does not hold yet."""
-        stored = encode.stored(wanted, self.names)
-        if stored == list(wanted):
+    def _with_features(self, wanted: Sequence[str], recipe: Recipe | None) -> object:
+        """Return the table with every feature among ``wanted`` that it does not hold as it is."""
+        stored = features.stored(wanted, self.names)
+        remade = () if recipe is None else (*recipe.fills, *recipe.codes)
+        if stored == list(wanted) and not set(remade).intersection(wanted):
             return self.frame
         roles = context_roles(stored)
         check_present(roles, self.names)
-        if isinstance(self.frame, Mapping):
-            texts = {name: np.asarray(self.frame[name]) for name in stored if name not in wanted}
-            made = [name for name in wanted if name not in self.frame]
-            indicators = encode.with_features(pa.table(texts), made)
-            return {**self.frame, **{name: indicators[name] for name in made}}
-        table = _needed(self.frame, roles)
-        return encode.with_features(table, wanted) if isinstance(table, pa.Table) else table
+        table = as_arrow(self.frame, roles).table
+        return features.with_features(table, wanted, recipe)
 
 
 def named(contexts: object) -> NamedTable | None:
@@ -119,17 +127,17 @@ def named(contexts: object) -> NamedTable | None:
 
     None for what is no table, and for one whose columns are only numbered: that is an array.
     """
-    frame, names = _with_names(contexts)
+    frame, names = with_names(contexts)
     return NamedTable(frame, tuple(names)) if any(isinstance(n, str) for n in names) else None
 
 
 def is_table(contexts: object) -> bool:
     """Whether something has columns that are called something but 0, 1, 2, …, as in an array."""
-    names = list(_with_names(contexts)[1])
+    names = list(with_names(contexts)[1])
     return names != list(range(len(names)))
 
 
-def _with_names(contexts: Any) -> tuple[object, Sequence[object]]:  # noqa: ANN401
+def with_names(contexts: Any) -> tuple[object, Sequence[object]]:  # noqa: ANN401
     """Return a table as it can be read, and what its columns are called: nothing if it is none."""
     if isinstance(contexts, Mapping):
         return contexts, list(contexts)
@@ -140,10 +148,10 @@ def _with_names(contexts: Any) -> tuple[object, Sequence[object]]:  # noqa: ANN4
         return {known.name: known.to_numpy()}, [known.name]
     if isinstance(known, nw.DataFrame | nw.LazyFrame):
         return contexts, known.collect_schema().names()
-    return _stream_with_names(contexts)
+    return _streamwith_names(contexts)
 
 
-def _stream_with_names(contexts: object) -> tuple[object, Sequence[object]]:
+def _streamwith_names(contexts: object) -> tuple[object, Sequence[object]]:
     if not isinstance(contexts, ArrowStream):
         return contexts, ()
     try:
@@ -169,13 +177,14 @@ def _context_columns(frame: object, names: Sequence[str]) -> dict[str, Array]:
     return _columns(frame, roles)
 
 
-def _labels(roles: Roles) -> dict[str, str]:
+def labels_of(roles: Roles) -> dict[str, str]:
+    """Return what sentences call each column, by name."""
     return {name: f"{role} column `{name}`" for role, name in roles}
 
 
 def _columns(frame: object, roles: Roles) -> dict[str, Any]:
     """Return each needed column (n,) by name: keys of groups, and else numbers."""
-    label = _labels(roles)
+    label = labels_of(roles)
     keys = {name for role, name in roles if role == "groups"}
     if isinstance(frame, Mapping):
         check_present(roles, list(frame))
@@ -192,7 +201,7 @@ def _columns(frame: object, roles: Roles) -> dict[str, Any]:
         return {
             name: group_keys(table[name].to_numpy(), what)
             if name in keys
-            else _from_arrow(table[name], what)
+            else from_arrow(table[name], what)
             for name, what in label.items()
         }
     return {
@@ -201,6 +210,94 @@ def _columns(frame: object, roles: Roles) -> dict[str, Any]:
         else validate.vector(table[name].to_numpy(), what)
         for name, what in label.items()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowColumns:
+    """The needed columns of a table as Arrow holds them; ids of groups, which it may not, apart."""
+
+    table: pa.Table
+    ids: dict[str, Any]
+    """The ids of groups (n,) by column."""
+
+    def rows(self, kept: NDArray[np.bool_]) -> ArrowColumns:
+        """Return the rows that a mask (n,) keeps."""
+        ids = {name: column[kept] for name, column in self.ids.items()}
+        return ArrowColumns(without_views(self.table).filter(pa.array(kept)), ids)
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return the table with Arrow's views of texts and bytes as texts and bytes."""
+    for i, field in enumerate(table.schema):
+        if field.type in _PLAIN:
+            plain = field.with_type(_PLAIN[field.type])
+            table = table.set_column(i, plain, table.column(i).cast(plain.type))
+    return table
+
+
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+"""The plain types that every function and format knows."""
+
+
+def as_arrow(frame: object, roles: Roles) -> ArrowColumns:
+    """Return the needed columns of a table of any library, texts and dates of contexts among them.
+
+    Columns of every other role are numbers, or refused.
+    """
+    label, role = labels_of(roles), {name: role for role, name in roles}
+    keys = {name for name in role if role[name] == "groups"}
+    if isinstance(frame, Mapping):
+        check_present(roles, list(frame))
+        whole: Any = frame
+    else:
+        whole = _needed(frame, roles)
+    if isinstance(whole, pa.Table):
+        ids = {name: whole[name].to_numpy() for name in keys}
+        return ArrowColumns(whole.select([name for name in label if name not in keys]), ids)
+    held = {n: whole[n] if isinstance(frame, Mapping) else whole[n].to_numpy() for n in label}
+    ids = {name: _ids(held[name]) for name in keys}
+    columns = {
+        name: _arrow_column(held[name], what, other=role[name] == "context")
+        for name, what in label.items()
+        if name not in keys
+    }
+    validate.check_lengths({label[n]: len(column) for n, column in {**columns, **ids}.items()})
+    return ArrowColumns(pa.table(columns), ids)
+
+
+def _ids(value: Any) -> NDArray[Any]:  # noqa: ANN401
+    """Return ids as they are: numpy would make texts of numbers that stand beside texts."""
+    if isinstance(value, np.ma.MaskedArray):
+        ids: NDArray[Any] = value.data.astype(object)
+        ids[np.ma.getmaskarray(value)] = None
+        return ids
+    return np.array(value, dtype=object) if isinstance(value, list | tuple) else np.asarray(value)
+
+
+def _arrow_column(value: Any, label: str, *, other: bool) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401
+    """Return a column in Arrow: numbers, or ``other`` values too."""
+    if other and (found := _other_than_numbers(value)) is not None:
+        return found
+    return pa.array(validate.vector(value, label))
+
+
+def _other_than_numbers(value: Any) -> pa.Array | pa.ChunkedArray | None:  # noqa: ANN401
+    """Return a column of texts, categories or dates in Arrow, None for anything else."""
+    if isinstance(value, np.ma.MaskedArray):
+        return None
+    if not isinstance(value, pa.Array | pa.ChunkedArray):
+        array = np.array(value, dtype=object) if isinstance(value, list | tuple) else value
+        array = np.asarray(array)
+        if array.dtype.kind in "biuf" or array.ndim != 1:
+            return None
+        try:
+            value = pa.array(
+                array if array.dtype.kind in "OM" else array.tolist(), from_pandas=True
+            )
+        except (pa.ArrowException, OverflowError, TypeError):
+            return None
+    kind = value.type
+    return value if features.is_text(kind) or features.is_date(kind) else None
 
 
 def _needed(frame: object, roles: Roles) -> pa.Table | nw.DataFrame[Any]:
@@ -264,7 +361,7 @@ def _opened(frame: object) -> pa.RecordBatchReader:
     )
 
 
-def _from_arrow(column: pa.ChunkedArray, label: str) -> Array:
+def from_arrow(column: pa.ChunkedArray, label: str) -> Array:
     """Return an Arrow column as float64 (n,), NaN where it is null; memory is shared if it can."""
     kind = column.type
     is_a = pa.types
@@ -301,7 +398,7 @@ def _value(column: pa.ChunkedArray, row: int) -> object:
     return column[row].as_py()
 
 
-def _stacked(columns: Sequence[Array], n: int) -> Array:
+def stacked(columns: Sequence[Array], n: int) -> Array:
     """Return the columns side by side as one C-contiguous array (n, p)."""
     out = np.empty((n, len(columns)))
     for j, column in enumerate(columns):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,9 +10,12 @@ import numpy as np
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, named_columns
+from titrant.data.flow import Flow
+from titrant.data.gaps import REFUSE, MissingRule
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
-from titrant.data.validate import Parts, frozen
+from titrant.data.validate import Intake, Parts, frozen
+from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +31,16 @@ if TYPE_CHECKING:
 RowChoice: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | Sequence[int]"
 
 _SHOWN_NAMES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is said of a log besides its rows; each is an attribute of `LoggedData`."""
+
+    texts: tuple[Texts, ...] = ()
+    atoms: tuple[float, ...] | None = None
+    after: tuple[str, ...] = ()
+    flow: Flow | None = None
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -55,11 +67,15 @@ class LoggedData:
         array. A policy that knows its features finds its columns by these names
     atoms : doses that many rows have exactly, such as 0 or list prices, where the dose has a
         probability and not a density; unless given they are looked for, and () says there are none
+    missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so that
+        they stand for them
 
     Attributes
     ----------
     context (n, p), treatment (n,) or (n, d), outcome (n,), propensity (n,) or None, names,
-    weights (n,) or None, groups (n,) keys of the ids or None, observed (n,) or None,
+    weights (n,) or None, groups (n,) keys of the ids or None, observed (n,), 0 where the outcome
+    is missing (and stands as 0) and else 1, or None if it never is,
+    flow (what was done to the table that the log was made of, None if nothing was),
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
     texts (what the columns hold of which a batch of files made indicators; else empty), atoms (as
     given), after (columns that `from_frame` left out of the context, measured after the treatment)
@@ -81,6 +97,7 @@ class LoggedData:
     texts: tuple[Texts, ...]
     atoms: tuple[float, ...] | None
     after: tuple[str, ...]
+    flow: Flow | None
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -96,8 +113,10 @@ class LoggedData:
         groups: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         atoms: Atoms = None,
+        missing_outcome: str = REFUSE,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
+        missing = MissingRule(outcome=missing_outcome)
         x, own = named_columns(context, names)
         parts = Parts(
             context=validate.matrix(x, "context"),
@@ -109,7 +128,20 @@ class LoggedData:
         )
         columns = validate.context_names(own, parts.context.shape[1])
         labels = validate.array_labels(parts, columns)
-        _fill_checked(self, parts, columns, bounds, labels, atoms=atoms)
+        validate.check_lengths(parts.lengths)
+        n = len(parts.outcome)
+        settled = missing.settle(np.empty((n, 0)), parts.outcome, (), labels.outcome)
+        if settled.kept is not None:
+            parts = parts.each(lambda part: part[settled.kept])
+        flow = Flow(n, len(parts.outcome), settled.steps, settled.notes)
+        intake = Intake(
+            parts.marked(settled.observed),
+            labels,
+            columns,
+            settled.kept,
+            None if flow.plain else flow,
+        )
+        _fill_checked(self, intake, bounds, atoms)
 
     @classmethod
     def from_frame(
@@ -118,40 +150,57 @@ class LoggedData:
         *,
         treatment: str | Iterable[str],
         outcome: str,
-        context: str | Iterable[str],
+        context: str | Iterable[str] | None = None,
         propensity: str | None = None,
         weights: str | None = None,
         groups: str | None = None,
         bounds: Bounds = None,
         atoms: Atoms = None,
         after: str | Iterable[str] = (),
+        missing_treatment: str = REFUSE,
+        missing_outcome: str = REFUSE,
     ) -> LoggedData:
-        """Return the log held in named columns of a table.
+        """Return the log held in named columns of a table, as people have it.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
-        dict of columns; only the named columns are read. `bounds` and `atoms` are those of the
-        class. Contexts that `after` names were measured after the treatment: they are left out,
-        and every trust report says so.
+        dict of columns; only the named columns are read. What was done to it is said in `flow`.
+        `bounds` and `atoms` are those of the class. Contexts that `after` names were measured after
+        the treatment: they are left out, and every trust report says so.
 
-        >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, 56]}
-        >>> LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
-        LoggedData(3 rows; dose 1 … 4; context age; no propensity)
+        Parameters
+        ----------
+        context : names of columns; None for all others that are fit to be contexts. Texts and
+            categories become 0/1 columns such as ``sex=male``, or one column of codes where they
+            are more than 50; dates their year, month, weekday and hour; missing numbers the median,
+            with a 0/1 column such as ``age is missing``; missing texts a level of their own
+        missing_treatment : "refuse" rows without a treatment, or "drop" them
+        missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so
+            that they stand for them
+
+        >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, None]}
+        >>> log = LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+        >>> log
+        LoggedData(3 rows; dose 1 … 4; context age, age is missing; no propensity)
+        >>> print(log.flow)
+        3 rows, all used.
+        Column `age` is missing in 1 of 3 rows: the median, 35.5, stands there; `age is missing` ...
         """
-        from titrant.data import frames  # noqa: PLC0415 - loads pyarrow, which arrays do not need
+        from titrant.data.intake import taken_in  # noqa: PLC0415 - loads pyarrow
 
         columns = Columns(
             treatment=treatment,
             outcome=outcome,
-            context=context,
+            # Without a choice, all that is not left out is a context.
+            context=after if context is None else context,
             propensity=propensity,
             weights=weights,
             groups=groups,
             after=after,
         )
-        parts, labels = frames.read(frame, columns)
+        missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
         log = object.__new__(cls)
-        _fill_checked(log, parts, columns.features, bounds, labels, atoms=atoms)
-        object.__setattr__(log, "after", columns.after)
+        intake = taken_in(frame, columns, missing, all_others=context is None)
+        _fill_checked(log, intake, bounds, atoms, after=tuple(columns.after))
         return log
 
     def __len__(self) -> int:
@@ -224,7 +273,7 @@ class LoggedData:
 
     def numbered(self, first_row: int) -> LoggedData:
         """Return the same rows as those of a larger log that begin at row ``first_row``."""
-        return _assembled(self._parts, self.names, self._limits, first_row, atoms=self.atoms)
+        return self._with(first_row=first_row)
 
     def with_propensity(self, propensity: ArrayLike | None) -> LoggedData:
         """Return the same rows with another propensity (n,), or with none."""
@@ -233,29 +282,27 @@ class LoggedData:
             validate.check_lengths({"outcome": len(self), "propensity": len(q)})
             validate.check_finite({"propensity": q})
             validate.check_propensity(q, "propensity")
-        parts = replace(self._parts, propensity=q)
-        return _assembled(parts, self.names, self._limits, self.first_row, atoms=self.atoms)
+        return self._with(parts=replace(self._parts, propensity=q))
 
     def with_outcome(self, outcome: ArrayLike) -> LoggedData:
         """Return the same rows with another outcome (n,)."""
         y = validate.vector(outcome, "outcome")
         validate.check_lengths({"treatment": len(self), "outcome": len(y)})
         validate.check_finite({"outcome": y})
-        parts = replace(self._parts, outcome=y)
-        return _assembled(parts, self.names, self._limits, self.first_row, atoms=self.atoms)
+        return self._with(parts=replace(self._parts, outcome=y))
 
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
         limits = validate.bound_arrays(bounds, len(self), self.dimension)
         labels = validate.array_labels(self._parts, self.names)
         validate.check_within(self.doses, *limits, labels.treatment)
-        return _assembled(self._parts, self.names, limits, self.first_row, atoms=self.atoms)
+        return self._with(limits=limits)
 
     def with_atoms(self, atoms: Atoms) -> LoggedData:
         """Return the same rows with other point masses; None to look for them, () for none."""
         own = checked_atoms(atoms, self.dimension, "LoggedData.with_atoms")
         check_given(own, self.doses)
-        return _assembled(self._parts, self.names, self._limits, self.first_row, atoms=own)
+        return self._with(beside=replace(self._beside, atoms=own))
 
     def to_columns(
         self,
@@ -279,7 +326,7 @@ class LoggedData:
         return (
             {name: self.context[:, j] for j, name in enumerate(columns.features)}
             | {name: self.doses[:, j] for j, name in enumerate(columns.doses)}
-            | {outcome: self.outcome}
+            | {outcome: self._known_outcome}
             | ({} if self.propensity is None else {propensity: self.propensity})
             | ({} if self.weights is None else {weights: self.weights})
             | ({} if self.groups is None else {groups: self.groups})
@@ -299,8 +346,20 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        make = partial(_assembled, texts=self.texts, atoms=self.atoms, after=self.after)
-        return make, (self._parts, self.names, self._limits, self.first_row)
+        beside = replace(self._beside, texts=self.texts)
+        return _assembled, (self._parts, self.names, self._limits, self.first_row, beside)
+
+    @property
+    def _known_outcome(self) -> Array:
+        """The outcome, NaN where it is missing."""
+        if self.observed is None:
+            return self.outcome
+        return np.where(self.observed > 0.0, self.outcome, np.nan)
+
+    @property
+    def _beside(self) -> Beside:
+        """What is said of the log besides its rows; texts are those of a batch as it was read."""
+        return Beside(atoms=self.atoms, after=self.after, flow=self.flow)
 
     @property
     def _parts(self) -> Parts:
@@ -313,8 +372,25 @@ class LoggedData:
     def _cut(self, take: Callable[[Array], Array], first_row: int) -> LoggedData:
         lower = self._lower if len(self._lower) == 1 else take(self._lower)
         upper = self._upper if len(self._upper) == 1 else take(self._upper)
-        limits = lower, upper
-        return _assembled(self._parts.each(take), self.names, limits, first_row, atoms=self.atoms)
+        parts = self._parts.each(take)
+        return self._with(parts=parts, limits=(lower, upper), first_row=first_row)
+
+    def _with(
+        self,
+        *,
+        parts: Parts | None = None,
+        limits: tuple[Array, Array] | None = None,
+        first_row: int | None = None,
+        beside: Beside | None = None,
+    ) -> LoggedData:
+        """Return a log that differs in what is given, all of it validated."""
+        return _assembled(
+            self._parts if parts is None else parts,
+            self.names,
+            self._limits if limits is None else limits,
+            self.first_row if first_row is None else first_row,
+            self._beside if beside is None else beside,
+        )
 
 
 def checked_batch(
@@ -325,15 +401,16 @@ def checked_batch(
     first_row: int,
     *,
     texts: tuple[Texts, ...] = (),
+    flow: Flow | None = None,
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
-    validate.check_finite(validate.by_label(parts, labels))
+    validate.check_finite(validate.by_label(parts, labels), remedy=validate.IN_MEMORY)
     if parts.propensity is not None:
         validate.check_propensity(parts.propensity, labels.propensity)
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row, texts=texts)
+    return _assembled(parts, names, limits, first_row, Beside(texts=texts, flow=flow))
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:
@@ -348,7 +425,7 @@ def joined(logs: Sequence[LoggedData]) -> LoggedData:
             np.concatenate([log.upper for log in logs]),
         )
     parts = Parts.joined([log._parts for log in logs])  # noqa: SLF001
-    return _assembled(parts, logs[0].names, limits, 0, atoms=logs[0].atoms)
+    return _assembled(parts, logs[0].names, limits, 0, logs[0]._beside)  # noqa: SLF001
 
 
 def drawn_by_weight(log: LoggedData) -> tuple[LoggedData, NDArray[np.intp]]:
@@ -366,19 +443,34 @@ def drawn_by_weight(log: LoggedData) -> tuple[LoggedData, NDArray[np.intp]]:
     rows = log.rows(drawn)
     groups = log.first_row + drawn.astype(np.int64) if log.groups is None else rows.groups
     parts = replace(rows._parts, weights=None, groups=groups)  # noqa: SLF001
-    return _assembled(parts, log.names, rows._limits, 0), drawn  # noqa: SLF001
+    return rows._with(parts=parts), drawn  # noqa: SLF001
 
 
 def _fill_checked(
     log: LoggedData,
-    parts: Parts,
-    names: tuple[str, ...],
+    intake: Intake,
     bounds: Bounds,
-    labels: Labels,
-    *,
     atoms: Atoms,
+    *,
+    after: tuple[str, ...] = (),
 ) -> None:
     """Check the parts by themselves and against each other, then store them."""
+    try:
+        limits = _checked(intake, bounds)
+    except DataError as error:
+        if intake.kept is None:
+            raise
+        left = f"Of the {len(intake.parts.outcome):,} rows left, counted anew"
+        raise DataError(f"{left}: {error}") from None
+    own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
+    check_given(own, intake.parts.doses)
+    beside = Beside(atoms=own, after=after, flow=intake.flow)
+    _fill(log, intake.parts, intake.names, limits, 0, beside)
+
+
+def _checked(intake: Intake, bounds: Bounds) -> tuple[Array, Array]:
+    """Check the parts of a log; return the bounds of its doses."""
+    parts, labels, kept = intake.parts, intake.labels, intake.kept
     validate.check_lengths(parts.lengths)
     validate.check_rows(len(parts.outcome))
     validate.check_finite(validate.by_label(parts, labels))
@@ -390,11 +482,12 @@ def _fill_checked(
         validate.check_propensity(parts.propensity, labels.propensity)
     if parts.weights is not None:
         validate.check_weights(parts.weights, labels.weights)
-    limits = validate.bound_arrays(bounds, *parts.doses.shape)
-    validate.check_within(parts.doses, *limits, labels.treatment)
-    own = checked_atoms(atoms, parts.doses.shape[1], "LoggedData")
-    check_given(own, parts.doses)
-    _fill(log, parts, names, limits, 0, atoms=own)
+    n, d = parts.doses.shape
+    lower, upper = validate.bound_arrays(bounds, n if kept is None else len(kept), d)
+    if kept is not None:
+        lower, upper = (side if len(side) == 1 else side[kept] for side in (lower, upper))
+    validate.check_within(parts.doses, lower, upper, labels.treatment)
+    return lower, upper
 
 
 def _assembled(
@@ -402,38 +495,29 @@ def _assembled(
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
-    *,
-    texts: tuple[Texts, ...] = (),
-    atoms: tuple[float, ...] | None = None,
-    after: tuple[str, ...] = (),
+    beside: Beside | None = None,
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
-    _fill(log, parts, names, limits, first_row, texts=texts, atoms=atoms)
-    object.__setattr__(log, "after", after)
+    _fill(log, parts, names, limits, first_row, Beside() if beside is None else beside)
     return log
 
 
-def _fill(
+def _fill(  # noqa: PLR0917  (all that a log holds)
     log: LoggedData,
     parts: Parts,
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
-    *,
-    texts: tuple[Texts, ...] = (),
-    atoms: tuple[float, ...] | None = None,
+    beside: Beside,
 ) -> None:
     store = object.__setattr__  # the class is frozen
-    kept = parts.each(frozen)
-    for part in fields(kept):
-        store(log, part.name, getattr(kept, part.name))
+    for held in (parts.each(frozen), beside):
+        for part in fields(held):
+            store(log, part.name, getattr(held, part.name))
     store(log, "names", names)
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)
-    store(log, "texts", texts)
-    store(log, "atoms", atoms)
-    store(log, "after", ())
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from titrant import _check
-from titrant.data import encode, frames, validate
+from titrant.data import features, frames, validate
 from titrant.data.columns import Columns, missing_column
+from titrant.data.flow import ENCODED, FILLED, ColumnNote, Flow
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.masses import checked_atoms
 from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data.masses import Atoms
+    from titrant.data.recipe import Recipe
     from titrant.data.validate import Bounds
 
     AnyPath = str | os.PathLike[str]
@@ -49,6 +51,8 @@ class ParquetPartition:
     columns: Columns
     limits: tuple[Array, Array]
     """The bounds of each dose, (1, d) each."""
+    flow: Flow | None = None
+    """How contexts are made of the columns, where their names do not say it."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -71,7 +75,7 @@ class ParquetPartition:
         # read as a whole: of 12 columns a thread held 63 MB and 31 MB in place of 22.
         reading = partial(pq.ParquetFile, pre_buffer=False, buffer_size=BUFFER)
         with reading_as("Parquet", self.path), reading(self.path) as file:
-            stored = encode.stored(self.columns.needed, file.schema_arrow.names)
+            stored = features.stored(self.columns.needed, file.schema_arrow.names)
             for batch in file.iter_batches(
                 size, row_groups=self.groups, columns=stored, use_threads=False
             ):
@@ -79,7 +83,7 @@ class ParquetPartition:
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
         try:
-            return batch_of(table, self.columns, self.limits, self.first_row + done)
+            return batch_of(table, self.columns, self.limits, self.first_row + done, flow=self.flow)
         except DataError as error:
             raise DataError(
                 f"In `{self.path}`, rows counted from row {self.place + done:,} of the file: "
@@ -97,6 +101,7 @@ def scan_parquet(
     *,
     bounds: Bounds = None,
     atoms: Atoms = None,
+    recipe: Recipe | None = None,
     sample_rows: int = SAMPLE,
     partition_rows: int = PARTITION,
 ) -> ParquetSource:
@@ -115,6 +120,8 @@ def scan_parquet(
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
         number, or d numbers; the same in all rows
     atoms : as those of `LoggedData`: point masses of the doses; looked for unless given
+    recipe : how a log in memory, of some of the rows, made its contexts: ``log.flow.recipe``. With
+        its names as contexts, gaps are filled in all rows as they were there
     sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
         be fitted by adding up over rows
     partition_rows : the least size of a part of a file that is worked on by itself
@@ -131,14 +138,17 @@ def scan_parquet(
     limits = validate.bound_arrays(bounds, 1, len(columns.doses))
     masses = checked_atoms(atoms, len(columns.doses), owner)
     paths = _paths(path)
-    footers = [_footer(one, columns) for one in paths]
+    codes = () if recipe is None else recipe.codes
+    footers = [_footer(one, columns, codes) for one in paths]
     say_other_columns({footer.path: footer.others for footer in footers})
     if isinstance(path, str | os.PathLike):  # files that were named one by one are meant
         check_no_copies(os.fspath(path), {footer.path: sum(footer.sizes) for footer in footers})
+    flow = None if recipe is None else _flow(sum(sum(f.sizes) for f in footers), columns, recipe)
     partitions: list[ParquetPartition] = []
     for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
-        partitions += _partitions(footer, columns, limits, first, least)
+        found = _partitions(footer, columns, limits, first, least)
+        partitions += [replace(partition, flow=flow) for partition in found]
     place = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
     source = ParquetSource(columns, limits, tuple(partitions), sample, place, atoms=masses)
     validate.check_rows(len(source))
@@ -163,13 +173,32 @@ class Footer:
     sizes: list[int]
 
 
-def _footer(path: str, columns: Columns) -> Footer:
+def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
+    """Return what is done to each row by a recipe; how often shows as they are read."""
+    notes = [
+        ColumnNote(
+            name, FILLED, f"Where the context `{name}` is missing, {fill:g} stands, as was given."
+        )
+        for name, fill in recipe.fills.items()
+        if name in columns.features
+    ]
+    notes += [
+        ColumnNote(
+            name, ENCODED, f"The context `{name}` is a code of {len(recipe.levels[name]):,} texts."
+        )
+        for name in recipe.codes
+        if name in columns.features
+    ]
+    return Flow(rows, rows, (), tuple(notes), recipe)
+
+
+def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:
     """Return the footer of a file that has the columns."""
     with reading_as("Parquet", path), pq.ParquetFile(path) as file:
-        _check_columns(path, file.schema_arrow, columns)
+        _check_columns(path, file.schema_arrow, columns, codes)
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         names = file.schema_arrow.names
-        stored = set(encode.stored(columns.needed, names))
+        stored = set(features.stored(columns.needed, names))
         return Footer(path, [name for name in names if name not in stored], sizes)
 
 
@@ -198,15 +227,15 @@ def _runs(sizes: Sequence[int], least: int) -> Iterator[tuple[int, ...]]:
         yield tuple(run)
 
 
-def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
+def _check_columns(path: str, schema: pa.Schema, columns: Columns, codes: Sequence[str]) -> None:
     """Refuse a file that lacks a column, or has one that does not hold numbers."""
     made = {name for name in columns.needed if name not in schema.names}
-    texts = {name: encode.split(name, schema.names)[0] for name in columns.features}
+    sources = {name: features.source_of(name, schema.names)[0] for name in columns.features}
     for role, name in columns.roles:
-        indicator = role == "context" and name in made and texts[name] in schema.names
+        indicator = role == "context" and name in made and sources[name] in schema.names
         if name in made and not indicator:
             raise DataError(f"In `{path}`: {missing_column(name, role, schema.names)}")
-        number = indicator or encode.is_number(schema.field(name).type)
+        number = indicator or name in codes or features.is_number(schema.field(name).type)
         if not number and role != "groups":
             raise DataError(
                 f"In `{path}`: the {role} column `{name}` must be numeric; got type "
@@ -215,12 +244,19 @@ def _check_columns(path: str, schema: pa.Schema, columns: Columns) -> None:
 
 
 def batch_of(
-    table: pa.Table, columns: Columns, limits: tuple[Array, Array], first_row: int
+    table: pa.Table,
+    columns: Columns,
+    limits: tuple[Array, Array],
+    first_row: int,
+    *,
+    flow: Flow | None = None,
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
-    parts, labels = frames.read(encode.with_features(table, columns.needed), columns)
-    texts = encode.texts_of(table, columns.features)
-    return checked_batch(parts, columns.features, limits, labels, first_row, texts=texts)
+    names = columns.features
+    made = features.with_features(table, names, None if flow is None else flow.recipe)
+    parts, labels = frames.read(made, columns)
+    texts = features.texts_of(table, names)
+    return checked_batch(parts, names, limits, labels, first_row, texts=texts, flow=flow)
 
 
 def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.data.flow import Flow
 
 # Whatever a user holds numbers in, as float64 arrays; text, dates and categories are refused.
 
@@ -170,6 +171,12 @@ class Parts:
             whole[name] = None if each[0] is None else np.concatenate(each)
         return cls(**whole)
 
+    def marked(self, observed: Array | None) -> Parts:
+        """Return the parts with the outcomes that are ``observed`` (n,), others as 0."""
+        if observed is None:
+            return self
+        return replace(self, outcome=np.where(observed > 0.0, self.outcome, 0.0), observed=observed)
+
     @property
     def doses(self) -> Array:
         """The treatment as (n, d), also when d = 1."""
@@ -180,6 +187,19 @@ class Parts:
         """The number of rows of each part."""
         there = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: len(part) for name, part in there.items() if part is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The parts of a log before they are checked, and how they came out of a table."""
+
+    parts: Parts
+    labels: Labels
+    names: tuple[str, ...]
+    """The contexts."""
+    kept: NDArray[np.bool_] | None
+    """Which rows of the table these are; None for all."""
+    flow: Flow | None
 
 
 def array_labels(parts: Parts, names: Iterable[str]) -> Labels:
@@ -267,7 +287,14 @@ def check_rows(n: int) -> None:
         )
 
 
-def check_finite(parts: dict[str, Array], of: str = "a log") -> None:
+IMPUTE = "Drop these rows or impute their values."
+IN_MEMORY = (
+    "Drop these rows or impute their values, or read the log into memory "
+    "(`LoggedData.from_frame`), where gaps of contexts are filled."
+)
+
+
+def check_finite(parts: dict[str, Array], of: str = "a log", remedy: str = IMPUTE) -> None:
     """Refuse NaN, infinity and numbers whose squares overflow in any labeled column (n,)."""
     bad = {label: ~np.isfinite(column) for label, column in parts.items() if not _finite(column)}
     if bad:
@@ -275,7 +302,7 @@ def check_finite(parts: dict[str, Array], of: str = "a log") -> None:
         each = ", ".join(f"{label}: {np.count_nonzero(mask):,}" for label, mask in bad.items())
         raise DataError(
             f"All numbers of {of} must be present and finite; got a missing or infinite one in "
-            f"{of_rows(rows)} ({each}; {first_rows(rows)}). Drop these rows or impute their values."
+            f"{of_rows(rows)} ({each}; {first_rows(rows)}). {remedy}"
         )
     for label, column in parts.items():
         if len(column) and max(column.max(), -column.min()) >= LARGEST:

@@ -412,6 +412,7 @@ class Evaluation:
                 bandwidth=h,
                 confidence=inference.interval(k),
                 diagnostics=reports[k] + Diagnostics.of(models[k]),
+                flow=self.log.flow,
             )
             for k, (i, h) in enumerate(bandwidths.items())
         ]

@@ -16,6 +16,7 @@ from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
 from titrant.data.masses import point_masses
+from titrant.data.recipe import Recipe
 from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import DataError, InvalidArgument
@@ -270,10 +271,13 @@ class Survey:
         return self.held.passes(*self.context_ends)
 
     @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
-        """The texts of each column from which indicators were made while rows were read."""
+    def recipe(self) -> Recipe:
+        """How contexts are made of the columns of a table."""
+        flow = self.sample.log.flow
+        if flow is not None and flow.recipe is not None:
+            return flow.recipe
         made = (texts for texts in self.sums.texts if texts.column not in self.names)
-        return {texts.column: texts.levels for texts in made}
+        return Recipe({texts.column: texts.levels for texts in made})
 
     @cached_property
     def digest(self) -> int:

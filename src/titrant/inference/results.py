@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.bandwidth import Bandwidth
+    from titrant.data.flow import Flow
     from titrant.inference.base import Inference, Interval
     from titrant.inference.diagnostics import Diagnostics
 
@@ -49,6 +50,8 @@ class Estimate:
     """None for estimators that have none."""
     confidence: Interval
     diagnostics: Diagnostics
+    flow: Flow | None = None
+    """What was done to the table that the log was made of; None if it was made of arrays."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval at ``level``."""
@@ -71,6 +74,7 @@ class Estimate:
             "bandwidth": None if self.bandwidth is None else self.bandwidth.to_dict(),
             "method": dict(self.method),
             "diagnostics": self.diagnostics.to_dict(),
+            "data": None if self.flow is None else self.flow.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -227,10 +231,13 @@ class Comparison:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON; each pair once."""
         pairs = combinations(self.names, 2)
+        estimates = {name: e.to_dict(level) for name, e in self.estimates.items()}
+        data = [estimate.pop("data") for estimate in estimates.values()]  # said once for all
         return {
-            "estimates": {name: e.to_dict(level) for name, e in self.estimates.items()},
+            "estimates": estimates,
             "refused": dict(self.refused),
             "contrasts": [self.contrast(a, b).to_dict(level) for a, b in pairs],
+            "data": data[0] if data else None,
         }
 
     def __str__(self) -> str:

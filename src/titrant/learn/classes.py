@@ -371,9 +371,18 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
 
 
 def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...]:
-    """Return where the contexts that a template names are among those of the log; all for None."""
+    """Return where the contexts that a template names are among those of the log; all for None.
+
+    But codes of texts: they are no amounts, and a rule of them would follow the alphabet.
+    """
+    codes = () if log.flow is None else log.flow.codes
     if wanted is None:
-        return tuple(range(len(log.names)))
+        return tuple(j for j, name in enumerate(log.names) if name not in codes)
+    if coded := [name for name in wanted if name in codes]:
+        raise InvalidArgument(
+            f"The context `{coded[0]}` is a code of many texts, not an amount: a policy cannot be "
+            "learned of it. Leave it out, or group its texts to at most 50."
+        )
     return places(wanted, log.names, "policy to learn")
 
 

@@ -267,6 +267,7 @@ def _estimate(parts: Sequence[Estimate], shares: Array, interval: StudentInterva
         bandwidth=_bandwidth([part.bandwidth for part in parts]),
         confidence=interval,
         diagnostics=_worse([part.diagnostics for part in parts]),
+        flow=parts[0].flow,
     )
 
 

@@ -14,20 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
+    from titrant.data.recipe import Recipe
     from titrant.policies.base import Policy
 
 # Contexts as a policy wants them: the one place where its names meet those of a log or a table.
 
 
 def contexts_for(
-    features: Sequence[str] | None, X: object, owner: str, names: Sequence[str] | None = None
+    features: Sequence[str] | None,
+    X: object,
+    owner: str,
+    names: Sequence[str] | None = None,
+    recipe: Recipe | None = None,
 ) -> Array:
     """Return the contexts (n, p) in the order of ``features``, the names that a policy knows.
 
     The columns of a table are matched by name, and so are those of an array X with ``names``, as a
     log has them; others are left out. A bare array has no names: it is taken as it is. A table
     whose columns are numbered, or named in several levels, is refused where names are wanted. A
-    policy that knows no names (None) gets all columns in the order in which they are.
+    policy that knows no names (None) gets all columns in the order in which they are. With the
+    ``recipe`` of the log that a policy was learned from, gaps of a table are filled as there.
     """
     if names is not None:
         return select(np.asarray(X), features, names, owner)
@@ -42,7 +48,7 @@ def contexts_for(
         return floats(X, f"context of the {owner}")
     if features is None:
         return table.read(table.names)
-    return table.read(features) if features else np.empty((len(table), 0))
+    return table.read(features, recipe) if features else np.empty((len(table), 0))
 
 
 # Calling a policy and trusting what comes back.
@@ -64,11 +70,16 @@ def doses(policy: Policy, X: object, dimension: int, names: Sequence[str] | None
 
 
 def recommended(
-    policy: Policy, X: object, names: Sequence[str] | None = None, owner: str | None = None
+    policy: Policy,
+    X: object,
+    names: Sequence[str] | None = None,
+    *,
+    owner: str | None = None,
+    recipe: Recipe | None = None,
 ) -> Array:
     """Return the doses (n,) or (n, d) of a table or of contexts X (n, p), checked like a log."""
     who = owner or called(policy)
-    x = contexts_for(policy.features, X, who, names)
+    x = contexts_for(policy.features, X, who, names, recipe)
     return checked_doses(policy(x), len(x), who)
 
 

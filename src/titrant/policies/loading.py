@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from titrant.data.recipe import Recipe
 from titrant.errors import InvalidArgument, PolicyFileError
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, StatusQuo
@@ -122,9 +123,11 @@ def _check_fields(cls: Any, given: dict[str, Any]) -> None:  # noqa: ANN401
 # A file of a learned policy has one more entry, ``"training": {"version": 1, "rows": …,
 # "context": {name: [low, high], …}}``, with ``"levels": {column: [text, …], …}`` where contexts are
 # the 0/1 indicators of a column of texts: the indicators alone do not say which text the reference
-# is. `load_policy` leaves the entry aside: the policy is the same.
+# is. Where numbers were missing, version 2 has ``"fills": {name: number, …}``, and where a context
+# is a code of texts, ``"codes": [column, …]``. `load_policy` leaves the entry aside: the policy is
+# the same.
 
-TRAINING_VERSION = 1
+TRAINING_VERSION, FILLED_VERSION = 1, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,17 +138,18 @@ class TrainingRange:
     low: Array
     high: Array
     rows: int
-    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The texts of each column that was encoded."""
+    recipe: Recipe = field(default_factory=Recipe)
+    """How the contexts are made of the columns of a table."""
 
     @classmethod
     def of(cls, context: Array, names: tuple[str, ...]) -> Self:
         """Return the range of contexts (n, p)."""
         return cls(names, context.min(axis=0), context.max(axis=0), len(context))
 
-    def with_levels(self, levels: Mapping[str, tuple[str, ...]]) -> Self:
-        """Return the same range of contexts that stand for columns with these texts."""
-        return replace(self, levels=dict(levels))
+    @property
+    def levels(self) -> Mapping[str, tuple[str, ...]]:
+        """The texts of each column that was encoded."""
+        return self.recipe.levels
 
     def of_features(self, features: Sequence[str]) -> Self:
         """Return the ranges of the contexts that a policy knows, by name, in the policy's order."""
@@ -163,21 +167,30 @@ class TrainingRange:
         """Return the entry of a policy's file."""
         ends = zip(self.low.tolist(), self.high.tolist(), strict=True)
         context = {name: list(pair) for name, pair in zip(self.names, ends, strict=True)}
-        texts = {"levels": {k: list(v) for k, v in self.levels.items()}} if self.levels else {}
-        return {"version": TRAINING_VERSION, "rows": self.rows, "context": context, **texts}
+        made = {
+            "levels": {name: list(texts) for name, texts in self.levels.items()},
+            "fills": dict(self.recipe.fills),
+            "codes": list(self.recipe.codes),
+        }
+        filled = made["fills"] or made["codes"]
+        version = FILLED_VERSION if filled else TRAINING_VERSION
+        there = {key: value for key, value in made.items() if value}
+        return {"version": version, "rows": self.rows, "context": context, **there}
 
     @classmethod
     def from_dict(cls, content: object) -> Self:
         """Return the range that `to_dict` described."""
-        if not isinstance(content, dict) or content.get("version") != TRAINING_VERSION:
-            raise _refusal(f"has no version {TRAINING_VERSION}, which this titrant reads")
+        known = (TRAINING_VERSION, FILLED_VERSION)
+        if not isinstance(content, dict) or content.get("version") not in known:
+            versions = " or ".join(map(str, known))
+            raise _refusal(f"has no version {versions}, which this titrant reads")
         context, rows = content.get("context"), content.get("rows")
         if not isinstance(context, dict) or not isinstance(rows, int):
             raise _refusal("lacks its rows or its contexts")
         if not all(_is_range(pair) for pair in context.values()):
             raise _refusal("has a context without a smallest and a largest value")
         ends = np.array(list(context.values()), dtype=np.float64).reshape(-1, 2)
-        return cls(tuple(context), ends[:, 0], ends[:, 1], rows, _levels(content.get("levels", {})))
+        return cls(tuple(context), ends[:, 0], ends[:, 1], rows, _recipe(content))
 
 
 def save_learned(policy: Policy, training: TrainingRange, path: str | os.PathLike[str]) -> None:
@@ -190,6 +203,16 @@ def load_training(path: str | os.PathLike[str]) -> TrainingRange | None:
     content = read(path)
     found = content.get(TRAINING) if isinstance(content, dict) else None
     return None if found is None else TrainingRange.from_dict(found)
+
+
+def _recipe(content: dict[str, Any]) -> Recipe:
+    levels, codes = _levels(content.get("levels", {})), content.get("codes", [])
+    fills = content.get("fills", {})
+    if not isinstance(fills, dict) or not all(map(_is_number, fills.values())):
+        raise _refusal("has a fill that is no number")
+    if not _are_texts(codes) or not set(codes).issubset(levels):
+        raise _refusal("has a code without the list of its texts")
+    return Recipe(levels, {name: float(fill) for name, fill in fills.items()}, tuple(codes))
 
 
 def _levels(content: object) -> dict[str, tuple[str, ...]]:
@@ -205,7 +228,11 @@ def _are_texts(texts: object) -> bool:
 def _is_range(pair: object) -> bool:
     if not isinstance(pair, list) or len(pair) != 2:  # noqa: PLR2004
         return False
-    return all(isinstance(end, (int, float)) and abs(end) <= sys.float_info.max for end in pair)
+    return all(map(_is_number, pair))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
 
 
 def _refusal(what: str) -> PolicyFileError:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath
+    from titrant.data.flow import Flow
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import Comparison
@@ -51,6 +52,8 @@ class LogSummary:
     treatments: tuple[str, ...]
     """What the doses are called, one name each."""
     outcome: str
+    flow: Flow | None = None
+    """What was done to the table that the log was made of."""
     sample: int | None = None
     """Rows drawn at random on which doses are counted, where that is not done on all."""
 
@@ -249,7 +252,7 @@ class Report:
             "titrant": __version__,
             "level": self.level,
             "maximize": self.maximize,
-            "log": plain(self.log),
+            "log": self._log(),
             "description": plain(self.description.to_dict()),
             "status_quo": self.status_quo,
             "focus": self.focus,
@@ -277,6 +280,10 @@ class Report:
             "config": self.config,
             "versions": plain(self.versions),
         }
+
+    def _log(self) -> dict[str, Any]:
+        flow = self.log.flow
+        return {**plain(self.log), "flow": None if flow is None else flow.to_dict()}
 
     def _difference(self, a: str, b: str) -> dict[str, Any]:
         contrast = self.comparison.contrast(a, b)

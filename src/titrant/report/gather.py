@@ -190,6 +190,7 @@ def _summary(
         contexts=len(whole.source.names),
         treatments=tuple(treatments),
         outcome=outcome or ("reward" if maximize else "loss"),
+        flow=whole.log.flow,
         sample=None if survey.sample.whole else len(survey.sample.log),
     )
 

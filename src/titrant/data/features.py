@@ -1,0 +1,257 @@
+"""Contexts made of the columns of a table, each by its name and the recipe of its log.
+
+| name             | what it is                                                          |
+|------------------|---------------------------------------------------------------------|
+| `age`            | the column, with the recipe's number where it is missing            |
+| `age is missing` | 1 where the column has no value, else 0                             |
+| `sex=male`       | 1 where the column `sex` has the text `male`, else 0                |
+| `state`          | of many texts: the place in the recipe's list, its end if it is new |
+| `visit.month`    | of a date: `year`, `month`, `weekday` (Monday is 1) or `hour`       |
+
+All but codes and fills need no recipe: a policy saved with such names can be applied to a table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from titrant.data.phrases import first_rows, of_rows
+from titrant.data.recipe import Recipe
+from titrant.data.texts import Texts
+from titrant.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+MISSING = "missing"
+"""The level of a text that is not there. It comes last, so that it is never the reference."""
+MARKS = ("#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+"""Texts that stand for a value that is not there, as they do among the numbers of a CSV."""
+IS_MISSING = " is missing"
+PARTS = ("year", "month", "weekday", "hour")
+
+
+def with_features(
+    table: pa.Table, features: Iterable[str], recipe: Recipe | None = None
+) -> pa.Table:
+    """Return the table with every feature that its columns allow, made anew where it must be."""
+    known = Recipe() if recipe is None else recipe
+    wanted = tuple(features)
+    result = table
+    for feature in wanted:
+        column = _made(table, feature, wanted, known)
+        if column is not None:
+            result = _put(result, feature, column)
+    return result
+
+
+def _put(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    if name in table.column_names:
+        return table.set_column(table.column_names.index(name), name, column)
+    return table.append_column(name, column)
+
+
+def _made(
+    table: pa.Table, feature: str, wanted: Collection[str], recipe: Recipe
+) -> pa.ChunkedArray | None:
+    """Return a feature, None where the table holds it as it is, or has no column for it."""
+    available = table.column_names
+    if feature in available:
+        return _stored(table[feature], feature, recipe)
+    source, part = source_of(feature, available)
+    if source not in available:
+        return None
+    column = table[source]
+    if part == IS_MISSING:
+        return _floats(gaps(column))
+    if part in PARTS and feature == f"{source}.{part}":
+        return _filled(date_part(column, source, part), recipe.fills.get(feature))
+    may_miss = MISSING in recipe.levels.get(source, ()) or f"{source}={MISSING}" in wanted
+    return pc.cast(pc.equal(texts(column, source, may_miss=may_miss), part), pa.float64())
+
+
+def _stored(column: pa.ChunkedArray, name: str, recipe: Recipe) -> pa.ChunkedArray | None:
+    if name in recipe.codes:
+        levels = recipe.levels[name]
+        found = texts(column, name, may_miss=MISSING in levels)
+        place = pc.index_in(found, value_set=pa.array(levels, pa.string()))
+        return pc.cast(pc.fill_null(place, fill_value=len(levels)), pa.float64())
+    fill = recipe.fills.get(name)
+    return None if fill is None or not is_number(column.type) else _filled(column, fill)
+
+
+def _filled(column: pa.ChunkedArray, fill: float | None) -> pa.ChunkedArray:
+    numbers = pc.cast(column, pa.float64(), safe=False)
+    if fill is None:
+        return numbers
+    return pc.if_else(pc.is_null(numbers, nan_is_null=True), fill, numbers)
+
+
+def _floats(mask: NDArray[np.bool_]) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(mask.astype(np.float64))])
+
+
+def source_of(feature: str, available: Collection[str]) -> tuple[str, str]:
+    """Return the column that a feature is made of, and what of it: a level, a part, or the gaps.
+
+    A feature that no column is there for comes back itself, with an empty text.
+    """
+    base = feature.removesuffix(IS_MISSING)
+    if base != feature and base in available:
+        return base, IS_MISSING
+    column, level = split(feature, available)
+    if column != feature:
+        return column, level
+    base, _, part = feature.rpartition(".")
+    return (base, part) if part in PARTS and base in available else (feature, "")
+
+
+def split(feature: str, available: Collection[str]) -> tuple[str, str]:
+    """Return column and level of an indicator's name; either may contain an equals sign."""
+    cuts = [i for i, letter in enumerate(feature) if letter == "="]
+    for i in cuts:
+        if feature[:i] in available:
+            return feature[:i], feature[i + 1 :]
+    return feature, ""
+
+
+def stored(features: Iterable[str], available: Sequence[str]) -> list[str]:
+    """Return the columns of a table from which features are made."""
+    names = (name if name in available else source_of(name, available)[0] for name in features)
+    return list(dict.fromkeys(names))
+
+
+def typed(features: Iterable[str]) -> list[str]:
+    """Return the columns that are not read as texts for the sake of features."""
+    found: list[str] = []
+    for feature in features:
+        base, _, part = feature.rpartition(".")
+        found += [feature, feature.removesuffix(IS_MISSING), *([base] if part in PARTS else [])]
+    return list(dict.fromkeys(found))
+
+
+def texts_of(table: pa.Table, features: Iterable[str]) -> tuple[Texts, ...]:
+    """Return the texts of every column from which `with_features` makes indicators."""
+    named: dict[str, list[str]] = {}
+    for feature in features:
+        column, level = split(feature, table.column_names)
+        if feature not in table.column_names and column in table.column_names:
+            named.setdefault(column, []).append(level)
+    return tuple(
+        Texts.of(column, levels, _unique(table[column], column, may_miss=MISSING in levels))
+        for column, levels in named.items()
+    )
+
+
+def _unique(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> list[str]:
+    found: list[str] = pc.unique(texts(column, name, may_miss=may_miss)).to_pylist()
+    return found
+
+
+def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.bool_]]:
+    """Return for each column with known levels, where the table has it, which rows have others."""
+
+    def strange(name: str, known: Sequence[str]) -> NDArray[np.bool_]:
+        column = table[name]
+        found = texts(column, name, may_miss=True) if MISSING in known else as_text(column)
+        return np.asarray(~pc.is_in(found, pa.array(known, pa.string())).to_numpy())
+
+    there = {name: known for name, known in levels.items() if name in table.column_names}
+    return {name: strange(name, known) for name, known in there.items()}
+
+
+def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedArray:
+    """Return the values of a column as text, `MISSING` where there is none if it may miss.
+
+    If it may not, "NA" is a text like others: so it was in tables without gaps.
+    """
+    found = as_text(column)
+    missing = gaps(column) if may_miss or not is_text(column.type) else _blank(found)
+    if not missing.any():
+        return found
+    if not may_miss:
+        raise DataError(
+            f"The context column `{name}` must name a category in every row; got none in "
+            f"{of_rows(missing)} ({first_rows(missing)}). Drop these rows, or give them a category "
+            "of their own."
+        )
+    return pc.if_else(pa.array(missing), MISSING, found)
+
+
+def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return where a column has no value (n,): null, not a number, a blank text or a mark."""
+    if not is_text(column.type):
+        return np.asarray(pc.is_null(column, nan_is_null=True).to_numpy())
+    found = as_text(column)
+    marked = pc.is_in(pc.utf8_trim_whitespace(found), value_set=pa.array(MARKS))
+    return np.asarray(_blank(found) | marked.to_numpy())
+
+
+def _blank(found: pa.ChunkedArray) -> NDArray[np.bool_]:
+    blank = pc.equal(pc.utf8_trim_whitespace(found), "")
+    return np.asarray(pc.fill_null(blank, fill_value=True).to_numpy())
+
+
+def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts or categories as plain texts, null where there is none."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.cast(column, pa.string())
+    # Not by `cast`, which does not know dictionaries of the view types that polars has.
+    chunks = [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:
+    """Return a part of the dates in a column as numbers, null where there is no date."""
+    if not is_date(column.type):
+        raise DataError(
+            f"The context `{name}.{part}` is made of a date; the column `{name}` holds values of "
+            f"type {column.type}. Write its dates as 2024-12-31 or 2024-12-31 23:59:00."
+        )
+    if pa.types.is_time(column.type):
+        return pc.cast(pc.hour(column), pa.float64())
+    moments = column if pa.types.is_timestamp(column.type) else pc.cast(column, pa.timestamp("s"))
+    taken = {
+        "year": pc.year,
+        "month": pc.month,
+        "weekday": _weekday,
+        "hour": pc.hour,
+    }[part](moments)
+    return pc.cast(taken, pa.float64())
+
+
+def _weekday(moments: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.day_of_week(moments, count_from_zero=False)
+
+
+def date_parts(kind: pa.DataType) -> tuple[str, ...]:
+    """Return the parts that values of a type have."""
+    return ("hour",) if pa.types.is_time(kind) else PARTS
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds dates or times of a day."""
+    is_a = pa.types
+    return bool(is_a.is_date(kind) or is_a.is_timestamp(kind) or is_a.is_time(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether a column of this type is read as numbers."""
+    is_a = pa.types
+    return bool(
+        is_a.is_floating(kind)
+        or is_a.is_integer(kind)
+        or is_a.is_boolean(kind)
+        or is_a.is_decimal(kind)
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds texts or categories."""
+    return str(kind) in {"string", "large_string", "string_view"} or pa.types.is_dictionary(kind)

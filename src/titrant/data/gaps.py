@@ -1,0 +1,104 @@
+"""Rows without a treatment or an outcome: refused, left out, or kept with a mark, as was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant import _check
+from titrant.data.flow import WEIGHTED, ColumnNote, Step
+from titrant.data.phrases import first_rows, of_rows
+from titrant.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+
+REFUSE, DROP, WEIGHT = "refuse", "drop", "weight"
+_FEWEST_KNOWN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Which rows of a table stay, and which of them have an outcome."""
+
+    kept: NDArray[np.bool_] | None = None
+    """None for all rows."""
+    observed: Array | None = None
+    """1 where the outcome of a row that stays is known, else 0; None if all are."""
+    steps: tuple[Step, ...] = ()
+    notes: tuple[ColumnNote, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRule:
+    """What becomes of rows whose treatment or outcome is missing."""
+
+    treatment: str = REFUSE
+    outcome: str = REFUSE
+
+    def __post_init__(self) -> None:
+        """Refuse anything but the words known."""
+        for name, known in (("treatment", (REFUSE, DROP)), ("outcome", (REFUSE, DROP, WEIGHT))):
+            if getattr(self, name) not in known:
+                rule = f"one of {', '.join(map(repr, known))}"
+                raise _check.invalid(f"missing_{name}", "LoggedData", rule, getattr(self, name))
+
+    def settle(
+        self, t: Array, y: Array, doses: Sequence[str], outcome: str, *, column: str = "outcome"
+    ) -> Settled:
+        """Return what becomes of rows with doses t (n, d) and outcomes y (n,), NaN if missing.
+
+        ``doses`` and ``outcome`` are what sentences call the columns; ``column`` is the outcome's.
+        """
+        without_dose, without_outcome = np.isnan(t), np.isnan(y)
+        if not without_dose.any() and not without_outcome.any():
+            return Settled()
+        gone: NDArray[np.bool_] = np.logical_or.reduce(without_dose, axis=1)
+        if gone.any() and self.treatment == REFUSE:
+            label = next(one for one, gap in zip(doses, without_dose.T, strict=True) if gap.any())
+            raise DataError(
+                f"The {label} must be present in every row; it is missing in {of_rows(gone)} "
+                f'({first_rows(gone)}). Give `missing_treatment="drop"` to leave these rows out.'
+            )
+        steps = [
+            Step(f"the {label} is missing", int(np.count_nonzero(gap)))
+            for label, gap in zip(doses, _first_true(without_dose).T, strict=True)
+            if gap.any()
+        ]
+        unknown = without_outcome & ~gone
+        if unknown.any() and self.outcome == REFUSE:
+            raise DataError(
+                f"The {outcome} must be present in every row; it is missing in {of_rows(unknown)} "
+                f'({first_rows(unknown)}). Give `missing_outcome="weight"` to let the other rows '
+                "stand for these, which holds where contexts and doses say all about who lacks it; "
+                '`missing_outcome="drop"` to leave them out, which holds where they are missing by '
+                'pure chance; or `missing_outcome="refuse"` to be stopped here.'
+            )
+        if unknown.any() and self.outcome == DROP:
+            steps.append(Step(f"the {outcome} is missing", int(np.count_nonzero(unknown))))
+            gone, unknown = gone | unknown, np.zeros_like(unknown)
+        kept = None if not gone.any() else ~gone
+        if not unknown.any():
+            return Settled(kept, None, tuple(steps))
+        known = ~unknown if kept is None else ~unknown[kept]
+        if np.count_nonzero(known) < _FEWEST_KNOWN:
+            raise DataError(
+                f"The {outcome} is missing in {of_rows(~known)}. Use a log with outcomes."
+            )
+        said = (
+            f"The {outcome} is missing in {of_rows(~known)}: these rows stay, and rows with like "
+            "contexts and doses stand for them."
+        )
+        note = ColumnNote(column, WEIGHTED, said)
+        return Settled(kept, known.astype(np.float64), tuple(steps), (note,))
+
+
+def _first_true(gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return gaps (n, d) with only the first of each row, so that each row is counted once."""
+    return np.asarray(gaps & (np.cumsum(gaps, axis=1) == 1))
