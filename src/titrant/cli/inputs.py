@@ -38,24 +38,29 @@ _SAMPLE = 10_000
 
 def _in_memory(options: LogOptions) -> Opened:
     """Return the log that the options describe, its context made of numbers, and say how."""
+    from titrant.data.columns import context_roles  # noqa: PLC0415
     from titrant.data.encode import encode  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
 
-    context = columns(options.context) if options.context else None
-    roles = _roles(options, context or [])
-    limits = bounds(options.bounds, len(roles.doses))  # before anything is read
+    chosen = columns(options.context) if options.context else None
+    after = columns(options.after)
     # Without a choice of columns, contexts are found in the whole table.
-    table = read_table(options.log, roles.roles, others=context is None)
-    encoded = encode(table, context, roles.needed)
-    announce(encoded, chosen=context is None)
+    roles = _roles(options, after if chosen is None else chosen)
+    limits = bounds(options.bounds, len(roles.doses))  # before anything is read
+    read = (*roles.roles, *context_roles(after))
+    table = read_table(options.log, read, others=chosen is None)
+    context = None if chosen is None else roles.features
+    encoded = encode(table, context, [*roles.needed, *after])
+    announce(encoded, chosen=chosen is None)
     log = tt.LoggedData.from_frame(
         encoded.table,
         treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
         outcome=options.outcome,
-        context=encoded.names,
+        context=(*encoded.names, *after),
         propensity=options.propensity,
         bounds=limits,
         atoms=atoms(options.atoms),
+        after=after,
     )
     for name, column in zip(roles.doses, log.doses.T, strict=True):
         _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
@@ -69,6 +74,7 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
         outcome=options.outcome,
         context=context,
         propensity=options.propensity,
+        after=columns(options.after),
     )
 
 

@@ -62,7 +62,7 @@ class LoggedData:
     weights (n,) or None, groups (n,) keys of the ids or None, observed (n,) or None,
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
     texts (what the columns hold of which a batch of files made indicators; else empty), atoms (as
-    given)
+    given), after (columns that `from_frame` left out of the context, measured after the treatment)
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -80,6 +80,7 @@ class LoggedData:
     first_row: int
     texts: tuple[Texts, ...]
     atoms: tuple[float, ...] | None
+    after: tuple[str, ...]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -123,12 +124,14 @@ class LoggedData:
         groups: str | None = None,
         bounds: Bounds = None,
         atoms: Atoms = None,
+        after: str | Iterable[str] = (),
     ) -> LoggedData:
         """Return the log held in named columns of a table.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
         dict of columns; only the named columns are read. `bounds` and `atoms` are those of the
-        class.
+        class. Contexts that `after` names were measured after the treatment: they are left out,
+        and every trust report says so.
 
         >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, 56]}
         >>> LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
@@ -143,10 +146,12 @@ class LoggedData:
             propensity=propensity,
             weights=weights,
             groups=groups,
+            after=after,
         )
         parts, labels = frames.read(frame, columns)
         log = object.__new__(cls)
         _fill_checked(log, parts, columns.features, bounds, labels, atoms=atoms)
+        object.__setattr__(log, "after", columns.after)
         return log
 
     def __len__(self) -> int:
@@ -294,8 +299,8 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        kept = partial(_assembled, texts=self.texts, atoms=self.atoms)
-        return kept, (self._parts, self.names, self._limits, self.first_row)
+        make = partial(_assembled, texts=self.texts, atoms=self.atoms, after=self.after)
+        return make, (self._parts, self.names, self._limits, self.first_row)
 
     @property
     def _parts(self) -> Parts:
@@ -400,10 +405,12 @@ def _assembled(
     *,
     texts: tuple[Texts, ...] = (),
     atoms: tuple[float, ...] | None = None,
+    after: tuple[str, ...] = (),
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
     _fill(log, parts, names, limits, first_row, texts=texts, atoms=atoms)
+    object.__setattr__(log, "after", after)
     return log
 
 
@@ -426,6 +433,7 @@ def _fill(
     store(log, "first_row", first_row)
     store(log, "texts", texts)
     store(log, "atoms", atoms)
+    store(log, "after", ())
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from titrant.bandwidth import AveragedBiasPath, Bandwidth, LeaveOneOut, Subsampled, as_selector
 from titrant.data import LoggedData
-from titrant.data.source import SAMPLE
 from titrant.errors import InvalidArgument, NoOverlap, UntrustedEstimate
 from titrant.estimators import (
     Discretized,
@@ -36,7 +35,7 @@ from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.balance import Bins
-from titrant.inference.columns import context_findings, outcome_findings
+from titrant.inference.doubts import ignored
 from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.support import Support
@@ -82,6 +81,7 @@ def evaluate(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     allow_untrusted: bool = False,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
 ) -> Estimate:
     """Return how good ``policy`` would have been on the contexts of ``log``.
@@ -98,6 +98,7 @@ def evaluate(
         else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
+    ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
         `Engine`; unless given, threads for files and this thread for a log in memory
 
@@ -106,7 +107,9 @@ def evaluate(
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
     name = _name(policy)
-    evaluation = Evaluation.of(log, {name: policy}, estimator, propensity, executor)
+    evaluation = Evaluation.of(
+        log, {name: policy}, estimator, propensity, executor, ignore_doubts=ignore_doubts
+    )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
 
 
@@ -119,6 +122,7 @@ def compare(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     allow_untrusted: bool = False,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
 ) -> Comparison:
     """Return how good each policy would have been on the same rows, and all differences.
@@ -134,7 +138,9 @@ def compare(
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
-    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
+    evaluation = Evaluation.of(
+        log, policies, estimator, propensity, executor, ignore_doubts=ignore_doubts
+    )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
 
@@ -149,6 +155,10 @@ class Evaluation:
     nuisances: Nuisances
     survey: Survey
     engine: Engine = field(default_factory=lambda: Engine(pin=False))
+    ignore_doubts: bool = False
+    """Whether what is doubtful about columns is told without lowering a verdict."""
+    judged_by: Survey | None = None
+    """The survey of the log that these rows are a part of: columns are judged by all of it."""
 
     @classmethod
     def of(
@@ -158,6 +168,9 @@ class Evaluation:
         estimator: Estimator | None,
         propensity: PropensityModel | None,
         executor: Executor | Engine | None = None,
+        *,
+        ignore_doubts: bool = False,
+        judged_by: Survey | None = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs."""
         if not isinstance(policies, Mapping):
@@ -174,7 +187,8 @@ class Evaluation:
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
         nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
-        return cls(log, tuple(policies), rules, chosen, nuisances, survey, engine)
+        known = log, tuple(policies), rules, chosen, nuisances, survey, engine
+        return cls(*known, ignore_doubts, judged_by)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
@@ -410,6 +424,7 @@ class Evaluation:
     def facts(self, floor_share: float) -> LogFacts:
         """Return what the trust checks of every policy take from the log."""
         survey = self.survey
+        judged = survey if self.judged_by is None else self.judged_by
         return LogFacts(
             contexts=survey.contexts,
             bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.held),
@@ -426,9 +441,9 @@ class Evaluation:
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
             evenness=survey.evenness,
-            outcomes=tuple(outcome_findings(survey.sample.seen.thinned(SAMPLE).log)),
+            outcomes=self._doubts(judged.outcome_doubts),
+            columns=self._doubts(judged.context_doubts),
             seen=survey.seen_share,
-            columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
@@ -444,6 +459,9 @@ class Evaluation:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
         return list(mass_findings(masses, self.asked_masses[i]))
+
+    def _doubts(self, found: tuple[Check | str, ...]) -> tuple[Check | str, ...]:
+        return tuple(ignored(found)) if self.ignore_doubts else found
 
     @cached_property
     def _ranks(self) -> tuple[Check | str, ...]:

@@ -132,7 +132,10 @@ class Nuisances:
         )
         if len(known.sample.seen.log) < FEWEST_TO_FOLLOW:  # too few to learn probabilities from
             masses = None
-        models = fitted_models(log, estimator, propensity, known, masses)
+        try:
+            models = fitted_models(log, estimator, propensity, known, masses)
+        except DataError as error:
+            raise known.explained(error) from error
         made = cls(
             n=known.n,
             center=known.center,

@@ -16,11 +16,12 @@ from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
 from titrant.data.masses import point_masses
-from titrant.data.source import SAMPLE, Source
+from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.data.texts import Texts, added_texts, check_texts
-from titrant.errors import InvalidArgument
+from titrant.errors import DataError, InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
+from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data.masses import PointMasses
     from titrant.execute import Engine
+    from titrant.inference import Check
 
 
 SEED = 0
@@ -129,6 +131,8 @@ class Survey:
     sample: Sample
     atoms: tuple[float, ...] | None = None
     """The point masses of the doses that the user named; None to look for them."""
+    after: tuple[str, ...] = ()
+    """Columns left out of the contexts, since they were measured after the treatment."""
 
     @property
     def n(self) -> int:
@@ -234,6 +238,32 @@ class Survey:
         """How far values of the contexts are held, by the rows looked at."""
         return Held.of(self.looked_at.context)
 
+    @cached_property
+    def columns(self) -> LogColumns:
+        """The rows looked at, as doubts look at them."""
+        return LogColumns.of(self.looked_at, self.held, self.context_ends)
+
+    @cached_property
+    def outcome_doubts(self) -> tuple[Check | str, ...]:
+        """What is doubtful about doses and outcomes."""
+        return tuple(found for doubt in OUTCOME_DOUBTS for found in doubt(self.columns))
+
+    @cached_property
+    def context_doubts(self) -> tuple[Check | str, ...]:
+        """What is doubtful about contexts, and which columns were left out of them."""
+        found = [one for doubt in CONTEXT_DOUBTS for one in doubt(self.columns)]
+        if self.after:
+            found.append(
+                f"Measured after the treatment, and so not used as context: {listed(self.after)}."
+            )
+        return tuple(found)
+
+    def explained(self, error: DataError) -> DataError:
+        """Return an error about the log with the doubts that may be its cause before it."""
+        found = (*self.outcome_doubts, *self.context_doubts)
+        doubts = [one.message for one in found if not isinstance(one, str)]
+        return DataError(" ".join([*doubts, str(error)])) if doubts else error
+
     @property
     def as_they_are(self) -> bool:
         """Whether no value of a context is held, so that sums over all rows can be used."""
@@ -275,7 +305,7 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     if isinstance(log, LoggedData):
         sums = add_up(in_memory, log.batches(BATCH))
         sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))
-        return Survey(log.names, log.dimension, sums, sample, log.atoms)
+        return Survey(log.names, log.dimension, sums, sample, log.atoms, log.after)
     share = min(log.sample_rows / len(log), 1.0)
     sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
     check_texts(sums.texts, log.names)
@@ -285,7 +315,13 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
     sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
-    return Survey(log.names, log.dimension, sums, sample, log.atoms)
+    return Survey(log.names, log.dimension, sums, sample, log.atoms, _after(log))
+
+
+def _after(log: Source) -> tuple[str, ...]:
+    """Return which columns of a table were said to be measured after the treatment."""
+    root = root_of(log)
+    return tuple(root.columns.after) if isinstance(root, TableSource) else ()
 
 
 def sums_of(share: float, log: LoggedData) -> Sums:

@@ -413,14 +413,14 @@ def report(point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence
     joint = joint_estimates((*plan.path, *plan.corrected), evidence.answers)
     return Diagnostics.of(
         [
+            *facts.outcomes,
+            *(facts.columns if adjusts(plan.question.estimator) else ()),
             *weight_checks(point, i, plan, facts, evidence),
             *support_checks(plan, facts, evidence),
             *smoothing_checks(joint, plan),
             *jump_checks(point, i, evidence),
             rules.value_range(float(point.values[i]), *facts.outcome_ends),
             *(facts.ranks if plan.question.estimator.uses_propensity else ()),
-            *facts.outcomes,
-            *(facts.columns if adjusts(plan.question.estimator) else ()),
         ]
     )
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
-    from titrant.inference.columns import Coded
 
 
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0
@@ -101,11 +100,6 @@ SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 """Where most outcomes are missing, the value is mostly the models' word."""
 DESIGN_EFFECT = 1.5
 """A variance so much larger makes a 95 % interval cover .89."""
-SPREAD_LEFT = 0.1
-"""A context most of whose variance is that of a few rows says next to nothing of the others."""
-
-SAME_ORDER = 0.99
-"""A rank correlation with the outcome that no cause of it has, but a copy or a transform of it."""
 
 CONFOUNDING = frozenset(
     {
@@ -118,6 +112,8 @@ CONFOUNDING = frozenset(
         "coded_contexts",
         "silent_contexts",
         "copied_outcomes",
+        "leaked_outcomes",
+        "copied_treatments",
         "stray_doses",
     }
 )
@@ -474,18 +470,6 @@ def dose_jump(size: float, in_se: float, narrow: float) -> Check:
     )
 
 
-def coded_values(name: str, found: Sequence[Coded], rows: int) -> Check:
-    """Return the check of values that look like codes, such as −9999 for a missing number."""
-    listed = "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
-    return _check(
-        name,
-        float(max(c.rows for c in found)),
-        f"Far from all other values, {listed} (of {rows:,}): this looks like a code, not a number.",
-        "Say what was not recorded as missing, or drop these rows.",
-        Verdict.WARN,
-    )
-
-
 def value_range(value: float, least: float, greatest: float) -> Check:
     """Return the check of where a value lies between the least outcome (0) and the greatest (1)."""
     extent = greatest - least
@@ -497,57 +481,6 @@ def value_range(value: float, least: float, greatest: float) -> Check:
         "No policy is worth more or less than every outcome, so too few rows are near this one: "
         "ask about a policy closer to the log, or give a larger `bandwidth`.",
         judge(place, warn=not 0.0 <= place <= 1.0),
-    )
-
-
-def stray_doses(name: str, farthest: float) -> Check:
-    """Return the check of doses of which a few lie so far off that they are most of the spread."""
-    return _check(
-        "stray_doses",
-        farthest,
-        f"Most of the spread of the {name} is that of a few rows far from all others, such as "
-        f"{farthest:.6g}: models of the doses follow them.",
-        "Correct these doses or drop the rows.",
-        Verdict.WARN,
-    )
-
-
-def stray_outcomes(farthest: float) -> Check:
-    """Return the check of outcomes of which a few are most of the spread."""
-    return _check(
-        "stray_outcomes",
-        farthest,
-        "Most of the spread of the outcome is that of a few rows far from all others, such as "
-        f"{farthest:.6g}: they decide every estimate they have weight in.",
-        "Correct these outcomes, or say what they should count for.",
-        Verdict.WARN,
-    )
-
-
-def silent_contexts(names: Sequence[str], of: int) -> Check:
-    """Return the check of contexts that vary by rounding only, or in a few rows only."""
-    listed = ", ".join(map(repr, names))
-    return _check(
-        "silent_contexts",
-        float(len(names)),
-        f"Of {of:,} contexts, {listed} say{'s' * (len(names) == 1)} next to nothing: the values "
-        "vary by rounding only, or a few of them lie far from all others.",
-        "Subtract a large offset, correct the values, or take logarithms; until then nothing is "
-        "adjusted for it.",
-        Verdict.WARN,
-    )
-
-
-def copied_outcomes(names: Sequence[str]) -> Check:
-    """Return the check of contexts that are the outcome itself, or a transform of it."""
-    listed = ", ".join(map(repr, names))
-    return _check(
-        "copied_outcomes",
-        float(len(names)),
-        f"The order of the rows by {listed} is that of the outcome: a context that knows the "
-        "outcome hides what the dose does.",
-        "Leave it out of the contexts, unless it was known before the dose was given.",
-        Verdict.WARN,
     )
 
 
@@ -599,6 +532,11 @@ def stabilized_weight(mean: float, se: float) -> Check:
 def overlap(reason: str) -> Check:
     """Return the refusal of a policy that no logged dose comes near, in the words of its error."""
     return Check("overlap", 0.0, Verdict.REFUSE, reason)
+
+
+def unfitted(reason: str) -> Check:
+    """Return the refusal of a log that no model of its doses can be fitted to."""
+    return Check("unfitted", 0.0, Verdict.REFUSE, reason)
 
 
 def _check(name: str, value: float, fact: str, remedy: str, verdict: Verdict) -> Check:

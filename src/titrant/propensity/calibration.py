@@ -176,7 +176,7 @@ def calibration_of(
         density[other] = other.mean() * marginal.density
     elif masses is not None:  # rows at no level are left aside
         density[other] = q[other]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # one absurd dose has no density at all
         log_score = float(np.mean(np.log(q)))
         weight = density / q
     center = float(np.mean(weight))
