@@ -33,9 +33,12 @@ of the outcome; *ok* is the share of logs with that verdict, *refused* that of e
 given on request only (`allow_untrusted=True`), and which count here all the same."""
 NOTES = {
     "Doses with point masses": """\
-Without is `atoms=()`: one density for all doses. The outcome models of the default call are good
-enough here to hold most values even then, at the price of verdicts that warn or refuse; what exact
-weights buy is that a value does not rest on the outcome model alone. A dose *between* list prices
+Without is `atoms=()`: one density for all doses. The outcome model of the default call follows
+these designs well, and then both versions hold: exact weights buy safety, not width. Where some
+doses are point masses and others are not, one density is seen to be wrong, so that hardly any
+verdict without is ok, and no value of the dose 0 is given. Where all doses are levels, the value
+that is smoothed over them is as good here and often narrower; it rests on outcomes that change
+little from one level to the next, which exact weights do not need. A dose *between* list prices
 (9.5, 37 mg) is read off its neighbors either way, and always warned of."""
 }
 
