@@ -105,6 +105,17 @@ def test_many_different_absurd_values_are_marked_together():
         ([1, 2, 3] * 30 + [99] * 2, []),  # twice may be chance
         ([*range(40), *[-9999] * 60], [-9999.0]),  # in more than half of the rows
         ([*range(100), 999, 999, 999, -999, -999, -999], [-999.0, 999.0]),
+        # Usual codes need be 3 robust sds away, others 10: of 18 … 89 an sd is 26.7.
+        ([*range(18, 90), *[-99] * 4], [-99.0]),
+        ([*range(18, 90), *[-98] * 4], []),
+        ([*range(18, 90), *[99] * 4], []),
+        # A usual code that alone is negative need not be away at all,
+        ([*range(18, 90), *[-9] * 4], [-9.0]),
+        ([*range(30), *[-1] * 4], [-1.0]),
+        # unless there are few rows of it, few other values, or others below 0.
+        ([*range(30)] * 20 + [-1] * 4, []),
+        ([0, 1, 2, 3] * 20 + [-1] * 4, []),
+        ([*range(-9, 30), *[-9] * 4], []),
     ],
 )
 def test_what_looks_like_a_code(column, codes):

@@ -78,6 +78,19 @@ ESTIMATE: dict[str, Schema] = {
     "diagnostics": ref("diagnostics"),
 }
 
+COLUMN: Schema = {
+    "name": TEXT,
+    "kind": TEXT,
+    "mean": NUMBER,
+    "sd": NUMBER,
+    "low": NUMBER,
+    "quartiles": listed(NUMBER),
+    "high": NUMBER,
+    "distinct": COUNT,
+    "common": listed(closed(value=NUMBER, share=NUMBER)),
+}
+"""The entries of a column's summary."""
+
 DEFINITIONS: dict[str, Schema] = {
     "interval": closed(
         method=TEXT,
@@ -122,6 +135,27 @@ DEFINITIONS: dict[str, Schema] = {
         refused=named(TEXT),
         contrasts=listed(ref("contrast")),
         data=DATA,
+    ),
+    "column": closed(**COLUMN),
+    "description": closed(
+        rows=COUNT,
+        groups=nullable(COUNT),
+        evenness=nullable(NUMBER),
+        seen=nullable(NUMBER),
+        looked_at=COUNT,
+        treatments=listed(
+            closed(**COLUMN, histogram=closed(edges=listed(NUMBER), counts=listed(COUNT)))
+        ),
+        outcome=ref("column"),
+        contexts=listed(
+            closed(
+                **COLUMN,
+                correlation=listed(NUMBER),
+                explains_dose=listed(NUMBER),
+                explains_outcome=NUMBER,
+            )
+        ),
+        doubts=ref("diagnostics"),
     ),
     "curve": closed(
         parameters=listed(NUMBER),
@@ -207,6 +241,7 @@ TITLES = {
     "comparison": "What `Comparison.to_dict()` and `titrant compare --json` give.",
     "contrast": "What `Contrast.to_dict()` gives.",
     "diagnostics": "What `check(...).to_dict()` and `titrant check --json` give.",
+    "description": "What `Description.to_dict()` and `titrant describe --json` give.",
     "curve": "What `Curve.to_dict()` gives.",
     "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",
     "learning": "What `titrant learn --json` gives.",

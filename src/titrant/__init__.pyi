@@ -28,6 +28,8 @@ from titrant.estimators import SelfNormalized as SelfNormalized
 from titrant.evaluation.curves import Curve as Curve
 from titrant.evaluation.curves import bandwidth_path as bandwidth_path
 from titrant.evaluation.curves import curve as curve
+from titrant.evaluation.description import Description as Description
+from titrant.evaluation.description import describe as describe
 from titrant.evaluation.evaluation import Comparison as Comparison
 from titrant.evaluation.evaluation import Contrast as Contrast
 from titrant.evaluation.evaluation import Estimate as Estimate

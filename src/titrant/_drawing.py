@@ -124,6 +124,14 @@ def doses(ax: Axes, x: Array, logged: Array, learned: Array, context: str) -> Ax
     return ax
 
 
+def histogram(ax: Axes, edges: Array, counts: Array, name: str) -> Axes:
+    """Draw counts (k,) of rows between edges (k + 1,) of a column."""
+    ax.stairs(counts, edges, fill=True, color="C0", alpha=0.8)
+    ax.set_xlabel(shown(name))
+    ax.set_ylabel("rows")
+    return ax
+
+
 def verdicts(
     ax: Axes, names: Sequence[str], verdicts: Sequence[str], values: Sequence[str]
 ) -> Axes:

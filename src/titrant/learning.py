@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from titrant import _check, _drawing
 from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
-from titrant.evaluation.evaluation import compare
+from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.nuisance import check_work, takes_default_outcome, takes_default_propensity
 from titrant.evaluation.survey import check_log
 from titrant.inference import Verdict
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.source import Source
     from titrant.evaluation.evaluation import AnyPolicy
+    from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
     from titrant.inference.results import Comparison, Estimate
     from titrant.learn.classes import PolicyClass
@@ -71,6 +72,7 @@ class PolicyLearner(BaseEstimator):
     honest : whether to compute the honest value, which learns twice more on halves of the log
     seed : draws the halves
     progress : called with a stage, the steps done and the steps in all
+    ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, see `evaluate`
     checkpoint : a folder that keeps the state of a search by `CPO`, so that a search that was
         stopped goes on where it was; see `titrant.optimize.Checkpoint`
@@ -101,6 +103,7 @@ class PolicyLearner(BaseEstimator):
         honest: bool = True,
         seed: int = 0,
         progress: Callable[[str, int, int], None] | None = None,
+        ignore_doubts: bool = False,
         executor: Executor | Engine | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -115,6 +118,7 @@ class PolicyLearner(BaseEstimator):
         self.honest = honest
         self.seed = seed
         self.progress = progress
+        self.ignore_doubts = ignore_doubts
         self.executor = executor
         self.checkpoint = checkpoint
 
@@ -187,7 +191,8 @@ class PolicyLearner(BaseEstimator):
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
         check_is_fitted(self, "policy_")
-        return self._compared(self.source_, {IN_SAMPLE: self.learned_.policy})[IN_SAMPLE]
+        policies = {IN_SAMPLE: self.learned_.policy}
+        return self._compared(self.source_, policies, self.survey_)[IN_SAMPLE]
 
     def _repr_html_(self) -> str:
         """Return the decision, the honest value and the policy; before `fit`, the parameters."""
@@ -262,20 +267,24 @@ class PolicyLearner(BaseEstimator):
         }
         report = self._reporter(where)
         report("grading", 0, 1)
-        graded = self._compared(graded_on.log, policies)
+        graded = self._compared(graded_on.log, policies, whole.survey)
         report("grading", 1, 1)
         return graded, policy
 
-    def _compared(self, log: Source, policies: Mapping[str, AnyPolicy]) -> Comparison:
+    def _compared(
+        self, log: Source, policies: Mapping[str, AnyPolicy], judged_by: Survey
+    ) -> Comparison:
         """Return the comparison of all policies; raise if no row is near one of them."""
-        found = compare(
+        evaluation = Evaluation.of(
             log,
             policies,
-            estimator=self.grade,
-            propensity=self.propensity,
-            allow_untrusted=True,
-            executor=self.executor,
+            self.grade,
+            self.propensity,
+            self.executor,
+            ignore_doubts=self.ignore_doubts,
+            judged_by=judged_by,
         )
+        found = evaluation.compare(allow_untrusted=True)
         for name, reason in found.refused.items():
             raise NoOverlap(f"Policy {name!r} cannot be graded. {reason}")
         return found

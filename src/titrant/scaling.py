@@ -26,12 +26,26 @@ GAP, GAP_OF_FEW = 10.0, 100.0
 """Values lie far off beyond a gap: a distance from the median this many times the next smaller
 one, the second where a side has fewer than 20 values. Heavy tails hardly have any: of laws whose
 tails fall like |x|⁻² and |x|⁻³ the largest value is that far off in 1 and .1 % of all logs."""
-APART = 10.0
-"""A code lies this many robust sds from the nearest other value."""
+APART, APART_USUAL = 10.0, 3.0
+"""A code lies this many robust sds from the nearest other value, the second if it is a number that
+often stands for "missing"."""
 CODE_ROWS, CODE_SHARE = 3, 0.001
 """Fewest rows, and least share of them, that hold a code."""
 MOST_ROWS = 50_000
 """Rows that are looked at: enough to see a code in one row of a thousand."""
+USUAL_CODES = frozenset(
+    [-float(k) for k in range(1, 10)]
+    + [
+        sign * float(str(k) * length)
+        for k in (7, 8, 9)
+        for length in range(2, 7)
+        for sign in (-1, 1)
+    ]
+)
+"""−1 … −9, and ±77, ±88, ±99, ±777, …: what tables write for "not asked", "refused", "unknown"."""
+USUAL_SHARE = 0.01
+"""Least share of rows of a usual code that is told by its sign alone."""
+_MANY_VALUES = 12
 _MOST_CODES = 4
 _NORMAL_IQR = 1.349
 _MANY = 20
@@ -140,7 +154,8 @@ def spread_of(x: Array) -> Array:
 def codes_of(column: Array) -> list[float]:
     """Return the values of a column (n,) that look like codes.
 
-    A code is the least or the greatest value, is repeated, and lies far from all others.
+    A code is the least or the greatest value, is repeated, and lies far from all others; one of
+    `USUAL_CODES` need not lie as far, and not far at all if it alone is negative.
     """
     least = fewest(len(column))
     found: list[float] = []
@@ -179,7 +194,14 @@ def _is_code(end: float, column: Array, others: Array, least: float) -> bool:
         return False
     gap = float(np.abs(others - end).min())
     # Of two or three values none is far from the others: there is nothing to measure by.
-    return bool(gap > APART * robust_sd(others) > 0.0)
+    unit = robust_sd(others)
+    if end not in USUAL_CODES:
+        return gap > APART * unit > 0.0
+    return gap > APART_USUAL * unit > 0.0 or (
+        end < 0.0 <= others.min()
+        and rows >= USUAL_SHARE * len(column)
+        and len(np.unique(others)) > _MANY_VALUES
+    )
 
 
 def _marks(column: Array) -> tuple[float, float, float, float, float]:

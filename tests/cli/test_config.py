@@ -47,6 +47,7 @@ def test_every_option_of_the_run_is_in_the_file(saved, csv_log):
         "clip": 0.001,
         "seed": 0,
         "allow-untrusted": False,
+        "ignore-doubts": False,
         "maximize": True,
         "level": 0.8,
         "json": "first.json",

@@ -197,3 +197,29 @@ def test_bounds_as_typed(texts, dimension, expected):
 
 def test_comma_lists_as_typed():
     assert inputs.columns(["a, b", "c", '"d,e"', ""]) == ["a", "b", "c", "d,e"]
+
+
+@pytest.mark.parametrize("given", ["0,", "0;5", "no"])
+def test_point_masses_that_are_no_doses(call, rewritten, plain, given):
+    asked = ("evaluate", rewritten(list), *plain, *POLICY, "--atoms", given)
+    assert "doses separated by commas, or `none`" in refusal(call, *asked)
+
+
+def test_point_masses_are_found_named_or_denied(call, rewritten):
+    def some_none(lines):
+        place = lines[0].split(",").index("dose")
+        rows = [line.split(",") for line in lines]
+        for row in rows[1::3]:
+            row[place] = "0"
+        return [",".join(row) for row in rows]
+
+    roles = ("--treatment", "dose", "--outcome", "loss", "--context", "age")
+    how = ("--estimator", "sn", "--allow-untrusted", "--json", "-")
+    asked = ("evaluate", rewritten(some_none), *roles, "--policy", "constant:0", *how)
+    found, named, none = (
+        json.loads(call(*asked, *atoms).out)
+        for atoms in ((), ("--atoms", "0"), ("--atoms", "none"))
+    )
+    assert found == named
+    assert found["bandwidth"] is None
+    assert none["bandwidth"] is not None

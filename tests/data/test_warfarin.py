@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import foldnorm, kstest
 
+import titrant as tt
 from titrant.errors import DataError, InvalidArgument
 from titrant.paper.warfarin_table import (
     AGES,
@@ -405,3 +406,9 @@ def test_real_losses_of_the_mean_dose_and_of_logging(real):
     assert real.plain(mean_dose, every).mean() == pytest.approx(12.497, abs=PUBLISHED)
     logged = [real.plain(real.log(every, seed).treatment, every).mean() for seed in range(20)]
     assert 15.9 <= np.mean(logged) <= 16.4
+
+
+@needs_table
+def test_no_column_of_the_real_table_is_doubted(real):
+    # Many of its 81 columns say that something was not recorded, up to r² = .991 with each other.
+    assert not tt.describe(real.log(np.arange(len(real)), seed=0)).doubts.names

@@ -66,6 +66,11 @@ def test_comparisons_contrasts_and_reports():
     holds("diagnostics", tt.check(LOG, tt.Constant(50.0)).to_dict())
 
 
+def test_descriptions():
+    holds("description", tt.describe(LOG).to_dict())
+    holds("description", tt.describe(Quadratic(dimension=2).draw(400, 0)).to_dict())
+
+
 def test_curves():
     holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
 
@@ -115,6 +120,7 @@ def test_results_of_the_command_line(tmp_path, monkeypatch):
         "estimate": ["evaluate", *log, *flat],
         "comparison": ["compare", *log, *flat, *mean],
         "diagnostics": ["check", *log, *flat],
+        "description": ["describe", *log],
         "learning": ["learn", *log, "--models", "ridge"],
     }
     for name, call in calls.items():

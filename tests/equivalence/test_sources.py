@@ -69,6 +69,10 @@ class Chunks:
         return self.log.weighted
 
     @property
+    def atoms(self):
+        return self.log.atoms
+
+    @property
     def partitions(self):
         return list(self.log.batches(self.size))
 

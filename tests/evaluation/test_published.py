@@ -135,6 +135,15 @@ def test_the_default_curve_lies_within_the_published_intervals(children, coding)
 
 
 @needs_table
+@pytest.mark.parametrize("coding", RACES.values(), ids=RACES)
+def test_no_column_is_doubted(children, coding):
+    table = coding(children)
+    contexts = [name for name in table if name not in ("logBLL", "Math")]
+    log = tt.LoggedData.from_frame(table, treatment="logBLL", outcome="Math", context=contexts)
+    assert not tt.describe(log).doubts.names
+
+
+@needs_table
 def test_without_contexts_the_curve_is_another_one(children):
     # Were the models not to adjust, the test above would show it: by 4 standard errors at no lead.
     log = tt.LoggedData.from_frame(children, treatment="logBLL", outcome="Math", context=[])

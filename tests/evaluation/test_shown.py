@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from evaluation.logs import NEAR, smooth_log
-from titrant import Constant, SelfNormalized, bandwidth_path, compare, curve
+from titrant import Constant, SelfNormalized, bandwidth_path, compare, curve, describe
 
 LOG = smooth_log(400)
 SN = SelfNormalized()
@@ -23,6 +23,7 @@ SHOWN = {
     "curve": CURVE,
     "path": PATH,
     "diagnostics": RESULT["near"].diagnostics,
+    "description": describe(LOG),
 }
 
 

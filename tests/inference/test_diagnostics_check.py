@@ -66,7 +66,7 @@ def test_bounds_are_honored():
     rng = np.random.default_rng(1)
     t = np.abs(rng.normal(size=1500))
     density = tt.Known(lambda X, t: 2 * norm.pdf(t), lambda X, t: 2 * norm.cdf(t) - 1)  # noqa: ARG005
-    log = tt.LoggedData(np.ones((1500, 1)), t, t, 2 * norm.pdf(t), bounds=(0, None))
+    log = tt.LoggedData(np.empty((1500, 0)), t, t, 2 * norm.pdf(t), bounds=(0, None))
     assert tt.check(log, propensity=density).verdict is Verdict.OK
     assert tt.check(log).verdict is Verdict.OK
 

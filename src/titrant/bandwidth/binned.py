@@ -173,6 +173,7 @@ def has_bins(problem: Problem, factors: Array) -> bool:
     estimator = problem.estimator
     return (
         problem.n >= MANY
+        and not problem.masses
         and has_common_terms(estimator)
         and bool((np.diff(factors) > 0.0).all())
         and len(problem.spread) == 1

@@ -17,7 +17,7 @@ from titrant import _drawing, _text
 from titrant.bandwidth.binned import Grid, PathMoments, binned, has_bins
 from titrant.estimators import Question
 from titrant.estimators.form import has_weighted_terms, values_of
-from titrant.estimators.joint import asked
+from titrant.estimators.joint import joint_estimates, of_one, statistics_of
 from titrant.moments import Moments
 
 if TYPE_CHECKING:
@@ -162,7 +162,9 @@ def _path_of_questions(
 
     So it is found of an estimator with terms of its own, and of rows that do not count alike.
     """
-    found = yield from asked([Question(problem.estimator, problem.policy, s) for s in scales])
+    questions = [Question(problem.estimator, problem.policy, s) for s in scales]
+    every = partial(of_one, problem.policy, partial(statistics_of, questions))
+    found = joint_estimates(questions, (yield problem.ask(every)))
     return BandwidthPath(
         n=problem.n,
         factors=factors,

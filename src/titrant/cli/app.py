@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "demo": "Evaluate three policies, learn one, beside the known truth; leaves report.html.",
+    "describe": "Show what is in a log: doses, outcomes, contexts, doubtful columns.",
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",

@@ -116,7 +116,8 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
             save_config(asked.run.save_config)
             steps.begin(FITTING)
             models = how["estimator"], how["propensity"], opened.executor
-            evaluation = Evaluation.of(opened.log, rules, *models)
+            ignore = asked.method.ignore_doubts
+            evaluation = Evaluation.of(opened.log, rules, *models, ignore_doubts=ignore)
             steps.begin(ESTIMATING)
             allowed = asked.method.allow_untrusted
             comparison = evaluation.compare(how["bandwidth"], allow_untrusted=allowed)
@@ -218,7 +219,14 @@ def check(
         policy = next(iter(inputs.policies(options.policy, opened.log).values()), None)
         save_config(run.save_config)
         steps.begin(CHECKING)
-        found = tt.check(opened.log, policy, **how, seed=method.seed, executor=opened.executor)
+        found = tt.check(
+            opened.log,
+            policy,
+            **how,
+            seed=method.seed,
+            ignore_doubts=method.ignore_doubts,
+            executor=opened.executor,
+        )
     if options.json != PIPE:
         show(results.checks(found))
     for remark in found.notes:

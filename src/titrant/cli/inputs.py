@@ -38,31 +38,36 @@ _SAMPLE = 10_000
 
 def _in_memory(options: LogOptions) -> Opened:
     """Return the log that the options describe, and say what was done to it."""
+    from titrant.data.columns import context_roles  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
 
-    context = columns(options.context) if options.context else None
-    roles = _roles(options, context or [])
-    limits = bounds(options.bounds, len(roles.doses))  # before anything is read
+    chosen = columns(options.context) if options.context else None
+    after = columns(options.after)
     # Without a choice of columns, contexts are found in the whole table.
-    table = read_table(options.log, roles.roles, others=context is None)
+    roles = _roles(options, after if chosen is None else chosen)
+    limits = bounds(options.bounds, len(roles.doses))  # before anything is read
+    read = (*roles.roles, *context_roles(after))
+    table = read_table(options.log, read, others=chosen is None)
     log = tt.LoggedData.from_frame(
         table,
         treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
         outcome=options.outcome,
-        context=context,
+        context=chosen,
         propensity=options.propensity,
         groups=options.groups,
         weights=options.weights,
         bounds=limits,
         missing_treatment=options.missing_treatment,
         missing_outcome=options.missing_outcome,
+        atoms=atoms(options.atoms),
+        after=after,
     )
     if log.flow is not None:
         if log.flow.steps:
             note(log.flow.rows)
-        announce(log.flow.notes, log.names, chosen=context is None)
+        announce(log.flow.notes, log.names, chosen=chosen is None)
     for name, column in zip(roles.doses, log.doses.T, strict=True):
-        _note_steps(name, column)
+        _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
     return Opened(log)
 
 
@@ -75,6 +80,7 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
         propensity=options.propensity,
         groups=options.groups,
         weights=options.weights,
+        after=columns(options.after),
     )
 
 
@@ -88,19 +94,40 @@ def announce(done: Iterable[ColumnNote], contexts: Iterable[str], *, chosen: boo
         note(f"Context: {listed(contexts) or 'none'}. Choose others with `--context`.")
 
 
-def _note_steps(name: str, doses: Array) -> None:
-    """Say so if doses (n,) were given in a few steps, which is not what propensities assume."""
+def atoms(text: str | None) -> tuple[float, ...] | None:
+    """Return the point masses that `--atoms` names, () for none; None to look for them.
+
+    >>> atoms("0,50"), atoms("none"), atoms(None)
+    ((0.0, 50.0), (), None)
+    """
+    if text is None:
+        return None
+    if text.strip().lower() == "none":
+        return ()
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        sentence = f"It must be doses separated by commas, or `none`; got {text!r}."
+        raise bad_value("--atoms", sentence) from None
+
+
+def _note_steps(name: str, doses: Array, *, apart: bool) -> None:
+    """Say so if doses (n,) were given in a few steps; ``apart`` if each is valued by its rows."""
     import numpy as np  # noqa: PLC0415
 
     # A sample that holds more of them than are few settles the matter.
     if len(np.unique(doses[:_SAMPLE])) <= FEW_DOSES < len(doses) / FEW_DOSES:
         steps = len(np.unique(doses))
         if steps <= FEW_DOSES:
-            note(
-                f"Column `{name}` takes only {steps} different values in {len(doses):,} rows. A "
-                "density of the dose describes doses that vary freely: mind the trust checks, and "
-                "rather ask about one of these values with a bandwidth that reaches the next."
+            what = (
+                "Rows with exactly one of them answer for it; ask about these rather than others."
+                if apart
+                else "A density of the dose describes doses that vary freely: mind the trust "
+                "checks, and rather ask about one of these values with a bandwidth that reaches "
+                "the next."
             )
+            given = f"Column `{name}` takes only {steps} different values in {len(doses):,} rows."
+            note(f"{given} {what}")
 
 
 def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
@@ -412,4 +439,5 @@ def _scanned(log: LogOptions) -> Source:
                 "as a whole, without `--in-parts`, `--workers` and `--dask`.",
             )
     roles = _roles(log, columns(log.context))
-    return tt.scan_parquet(log.log, roles, bounds=bounds(log.bounds, len(roles.doses)))
+    limits = bounds(log.bounds, len(roles.doses))
+    return tt.scan_parquet(log.log, roles, bounds=limits, atoms=atoms(log.atoms))

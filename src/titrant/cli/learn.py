@@ -19,6 +19,7 @@ from titrant.cli.options import (
     allow_untrusted,
     choice,
     flag,
+    ignore_doubts,
     option,
     propensity_model,
     save_config,
@@ -100,6 +101,7 @@ class LearnOptions:
     propensity_model: str | None = propensity_model()
     seed: int = seed()
     allow_untrusted: bool = allow_untrusted()
+    ignore_doubts: bool = ignore_doubts()
 
 
 _EXAMPLE = """\b
@@ -243,6 +245,7 @@ def _learner(
         against=against,
         grade=tt.DoublyRobust(seed=options.seed),
         seed=options.seed,
+        ignore_doubts=options.ignore_doubts,
         executor=opened.executor,
         checkpoint=options.checkpoint,
     )

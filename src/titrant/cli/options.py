@@ -109,6 +109,15 @@ def allow_untrusted() -> Any:  # noqa: ANN401
     return flag("--allow-untrusted", "Show numbers that the trust rules refuse.")
 
 
+def ignore_doubts() -> Any:  # noqa: ANN401
+    """Return the field of the override of doubts about columns."""
+    return flag(
+        "--ignore-doubts",
+        "Tell what is doubtful about columns in notes that lower no verdict, once it is known to "
+        "be in order.",
+    )
+
+
 def seed() -> Any:  # noqa: ANN401
     """Return the field of the seed."""
     text = "Of everything that is drawn at random."
@@ -270,6 +279,9 @@ class LogOptions:
         "What was known before the treatment.  [default: all other columns but keys]  Texts are "
         "encoded, dates taken apart, gaps filled and marked; each is said.",
     )
+    after: tuple[str, ...] = column_names(
+        "--after", "What was measured after the treatment, and is not to be used as context."
+    )
     propensity: str | None = option(
         "--propensity",
         metavar="COLUMN",
@@ -305,6 +317,12 @@ class LogOptions:
         metavar="LO,HI",
         help="Between which doses are possible; either may be empty. Once for all treatments, or "
         "once for each.",
+    )
+    atoms: str | None = option(
+        "--atoms",
+        metavar="DOSE,…",
+        help="Doses that many rows have exactly, such as 0 or list prices; `none` if there are "
+        "none.  [default: those that are found]",
     )
 
 
@@ -354,6 +372,7 @@ class MethodOptions:
     )
     seed: int = seed()
     allow_untrusted: bool = allow_untrusted()
+    ignore_doubts: bool = ignore_doubts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.cli.options import config_text, settings
 from titrant.cli.terminal import REPORTING, bar, note, visible
 from titrant.errors import InvalidArgument
+from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.policies import Constant, StatusQuo
@@ -23,9 +24,10 @@ from titrant.report.rules import linear_part, rule
 from titrant.report.words import better
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from titrant.data.source import Source
+    from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
     from titrant.inference import Diagnostics
     from titrant.learn.honest import HonestValue
@@ -117,6 +119,22 @@ def checks(report: Diagnostics) -> Table:
     return table
 
 
+def description(
+    found: Description, treatments: Sequence[str], outcome: str
+) -> Iterator[Table | str]:
+    """Yield what is in a log: a table of its columns, how doses lie, what comes often."""
+    table = _table(list(HEADINGS))
+    called = [*treatments, outcome, *(c.column.name for c in found.contexts)]
+    for name, (_, *cells) in zip(called, found.table(), strict=True):
+        _add(table, name, *cells)
+    yield found.size
+    yield table
+    for name, dose in zip(treatments, found.treatments, strict=True):
+        low, high = number(dose.column.low), number(dose.column.high)
+        yield f"{visible(name)}: {low} {dose.picture} {high}"
+    yield from found.common_values()
+
+
 def overlap(estimates: Mapping[str, Estimate]) -> Table:
     """Return how much of the log speaks about each policy."""
     rows = next(iter(estimates.values())).rows
@@ -171,7 +189,7 @@ def _add(table: Table, name: str, *cells: str) -> None:
 def _table(headings: list[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, heading in enumerate(headings):
-        words = place == 0 or heading in {"verdict", "better", "finding"}
+        words = place == 0 or heading in {"verdict", "better", "finding", "kind"}
         table.add_column(heading, justify="left" if words else "right", overflow="fold")
     return table
 
@@ -280,7 +298,14 @@ def learned_page(
     with bar(REPORTING) as steps:
         report = gather(
             honest_value(learner).comparison,
-            Evaluation.of(log, known, learner.grade, learner.propensity, learner.executor),
+            Evaluation.of(
+                log,
+                known,
+                learner.grade,
+                learner.propensity,
+                learner.executor,
+                ignore_doubts=learner.ignore_doubts,
+            ),
             level=level,
             maximize=maximize,
             settings=settings(),

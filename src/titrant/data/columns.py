@@ -27,7 +27,8 @@ class Columns:
 
     `treatment` names one column, or d of them for a treatment in R^d; `context` names any number
     of columns, also none; `propensity` names the column of f(t | x) if the table has one, `weights`
-    that of sampling weights, `groups` that of ids of those who have several rows.
+    that of sampling weights, `groups` that of ids of those who have several rows. Those of
+    the contexts that `after` names were measured after the treatment and are not used.
 
     >>> Columns(treatment="dose", outcome="loss", context=["age", "bmi"]).needed
     ('dose', 'loss', 'age', 'bmi')
@@ -39,11 +40,14 @@ class Columns:
     propensity: str | None = None
     weights: str | None = None
     groups: str | None = None
+    after: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         """Store lists as tuples; refuse names that are not text and columns with two roles."""
         object.__setattr__(self, "treatment", _kept(self.treatment, "treatment"))
-        object.__setattr__(self, "context", _kept(self.context, "context"))
+        after = _several(_kept(self.after, "`after`"))
+        object.__setattr__(self, "after", after)
+        object.__setattr__(self, "context", _without(_kept(self.context, "context"), after))
         if not self.doses:
             raise DataError(
                 "The treatment must name at least one column; got none. Name the dose column."
@@ -133,6 +137,19 @@ def _name_not_text(name: object, role: str) -> DataError:
         f"The name of the {role} column must be text; got {name!r}. "
         "Rename the columns of the table to text."
     )
+
+
+def _without(context: str | tuple[str, ...], after: tuple[str, ...]) -> str | tuple[str, ...]:
+    """Return the contexts but those measured after the treatment, each of which must be one."""
+    names = _several(context)
+    for name in after:
+        if name not in names:
+            # Passed over, a misspelled name would leave the column that is meant in the contexts.
+            raise DataError(
+                f"The column `{name}`, said to be measured after the treatment, is not among the "
+                f"contexts{did_you_mean(name, names)} They are {listed(names) or 'none'}."
+            )
+    return tuple(name for name in names if name not in after) if after else context
 
 
 def _several(names: str | Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from titrant.data import frames
-from titrant.data.columns import context_roles
+from titrant.data.columns import check_present, context_roles
 from titrant.data.encode import encode
 from titrant.data.flow import Flow
 from titrant.data.keys import group_keys
@@ -28,7 +28,9 @@ def taken_in(
     roles = columns.roles
     if all_others:
         frame, names = frames.with_names(frame)
-        others = (name for name in names if isinstance(name, str) and name not in taken)
+        check_present(context_roles(columns.after), names)
+        spent = {*taken, *columns.after}
+        others = (name for name in names if isinstance(name, str) and name not in spent)
         roles = (*roles, *context_roles(others))
     label = frames.labels_of(roles)
     held = frames.as_arrow(frame, roles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from titrant.data.columns import Columns, named_columns
 from titrant.data.flow import Flow
 from titrant.data.gaps import REFUSE, MissingRule
 from titrant.data.keys import group_keys
+from titrant.data.masses import check_given, checked_atoms
 from titrant.data.validate import Intake, Parts, frozen
 from titrant.errors import DataError
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.data.masses import Atoms
     from titrant.data.texts import Texts
     from titrant.data.validate import Bounds, Labels
 
@@ -53,6 +56,8 @@ class LoggedData:
         several rows; what is said of errors then counts groups, not rows
     names : p names of the context columns; unless given, those of the table, or x0, x1, … for an
         array. A policy that knows its features finds its columns by these names
+    atoms : doses that many rows have exactly, such as 0 or list prices, where the dose has a
+        probability and not a density; unless given they are looked for, and () says there are none
     missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so that
         they stand for them
 
@@ -63,7 +68,8 @@ class LoggedData:
     is missing (and stands as 0) and else 1, or None if it never is,
     flow (what was done to the table that the log was made of, None if nothing was),
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
-    texts (what the columns hold of which a batch of files made indicators; else empty)
+    texts (what the columns hold of which a batch of files made indicators; else empty), atoms (as
+    given), after (columns that `from_frame` left out of the context, measured after the treatment)
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -80,6 +86,8 @@ class LoggedData:
     bounded: bool
     first_row: int
     texts: tuple[Texts, ...]
+    atoms: tuple[float, ...] | None
+    after: tuple[str, ...]
     flow: Flow | None
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
@@ -95,6 +103,7 @@ class LoggedData:
         weights: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         names: Sequence[str] | None = None,
+        atoms: Atoms = None,
         missing_outcome: str = REFUSE,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
@@ -123,7 +132,7 @@ class LoggedData:
             settled.kept,
             None if flow.plain else flow,
         )
-        _fill_checked(self, intake, bounds)
+        _fill_checked(self, intake, bounds, atoms)
 
     @classmethod
     def from_frame(
@@ -137,6 +146,8 @@ class LoggedData:
         weights: str | None = None,
         groups: str | None = None,
         bounds: Bounds = None,
+        atoms: Atoms = None,
+        after: str | Iterable[str] = (),
         missing_treatment: str = REFUSE,
         missing_outcome: str = REFUSE,
     ) -> LoggedData:
@@ -144,6 +155,8 @@ class LoggedData:
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
         dict of columns; only the named columns are read. What was done to it is said in `flow`.
+        `bounds` and `atoms` are those of the class. Contexts that `after` names were measured after
+        the treatment: they are left out, and every trust report says so.
 
         Parameters
         ----------
@@ -168,14 +181,17 @@ class LoggedData:
         columns = Columns(
             treatment=treatment,
             outcome=outcome,
-            context=() if context is None else context,
+            context=after if context is None else context,
             propensity=propensity,
             weights=weights,
             groups=groups,
+            after=after,
         )
         missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
         log = object.__new__(cls)
-        _fill_checked(log, taken_in(frame, columns, missing, all_others=context is None), bounds)
+        intake = taken_in(frame, columns, missing, all_others=context is None)
+        _fill_checked(log, intake, bounds, atoms)
+        object.__setattr__(log, "after", columns.after)
         return log
 
     def __len__(self) -> int:
@@ -273,6 +289,13 @@ class LoggedData:
         validate.check_within(self.doses, *limits, labels.treatment)
         return self._with(limits=limits)
 
+    def with_atoms(self, atoms: Atoms) -> LoggedData:
+        """Return the same rows with other point masses; None to look for them, () for none."""
+        own = checked_atoms(atoms, self.dimension, "LoggedData.with_atoms")
+        check_given(own, self.doses)
+        limits, row = self._limits, self.first_row
+        return _assembled(self._parts, self.names, limits, row, atoms=own, flow=self.flow)
+
     def to_columns(
         self,
         *,
@@ -315,8 +338,10 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        held = self._parts, self.names, self._limits, self.first_row, self.texts, self.flow
-        return _assembled, held
+        make = partial(
+            _assembled, texts=self.texts, atoms=self.atoms, after=self.after, flow=self.flow
+        )
+        return make, (self._parts, self.names, self._limits, self.first_row)
 
     @property
     def _known_outcome(self) -> Array:
@@ -352,6 +377,7 @@ class LoggedData:
             self.names,
             self._limits if limits is None else limits,
             self.first_row if first_row is None else first_row,
+            atoms=self.atoms,
             flow=self.flow,
         )
 
@@ -373,7 +399,7 @@ def checked_batch(
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row, texts, flow)
+    return _assembled(parts, names, limits, first_row, texts=texts, flow=flow)
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:
@@ -388,7 +414,8 @@ def joined(logs: Sequence[LoggedData]) -> LoggedData:
             np.concatenate([log.upper for log in logs]),
         )
     parts = Parts.joined([log._parts for log in logs])  # noqa: SLF001
-    return _assembled(parts, logs[0].names, limits, 0, flow=logs[0].flow)
+    first = logs[0]
+    return _assembled(parts, first.names, limits, 0, atoms=first.atoms, flow=first.flow)
 
 
 def drawn_by_weight(log: LoggedData) -> tuple[LoggedData, NDArray[np.intp]]:
@@ -409,7 +436,7 @@ def drawn_by_weight(log: LoggedData) -> tuple[LoggedData, NDArray[np.intp]]:
     return rows._with(parts=parts), drawn  # noqa: SLF001
 
 
-def _fill_checked(log: LoggedData, intake: Intake, bounds: Bounds) -> None:
+def _fill_checked(log: LoggedData, intake: Intake, bounds: Bounds, atoms: Atoms) -> None:
     """Check the parts by themselves and against each other, then store them."""
     try:
         limits = _checked(intake, bounds)
@@ -418,7 +445,9 @@ def _fill_checked(log: LoggedData, intake: Intake, bounds: Bounds) -> None:
             raise
         left = f"Of the {len(intake.parts.outcome):,} rows left, counted anew"
         raise DataError(f"{left}: {error}") from None
-    _fill(log, intake.parts, intake.names, limits, 0, flow=intake.flow)
+    own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
+    check_given(own, intake.parts.doses)
+    _fill(log, intake.parts, intake.names, limits, 0, atoms=own, flow=intake.flow)
 
 
 def _checked(intake: Intake, bounds: Bounds) -> tuple[Array, Array]:
@@ -443,17 +472,21 @@ def _checked(intake: Intake, bounds: Bounds) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _assembled(  # noqa: PLR0917  (as a pickle calls it)
+def _assembled(
     parts: Parts,
     names: tuple[str, ...],
     limits: tuple[Array, Array],
     first_row: int,
+    *,
     texts: tuple[Texts, ...] = (),
+    atoms: tuple[float, ...] | None = None,
+    after: tuple[str, ...] = (),
     flow: Flow | None = None,
 ) -> LoggedData:
     """Return a log of parts that have been validated."""
     log = object.__new__(LoggedData)
-    _fill(log, parts, names, limits, first_row, texts=texts, flow=flow)
+    _fill(log, parts, names, limits, first_row, texts=texts, atoms=atoms, flow=flow)
+    object.__setattr__(log, "after", after)
     return log
 
 
@@ -465,6 +498,7 @@ def _fill(
     first_row: int,
     *,
     texts: tuple[Texts, ...] = (),
+    atoms: tuple[float, ...] | None = None,
     flow: Flow | None = None,
 ) -> None:
     store = object.__setattr__  # the class is frozen
@@ -475,6 +509,8 @@ def _fill(
     store(log, "bounded", any(bool(np.isfinite(limit).any()) for limit in limits))
     store(log, "first_row", first_row)
     store(log, "texts", texts)
+    store(log, "atoms", atoms)
+    store(log, "after", ())
     store(log, "flow", flow)
     store(log, "_lower", frozen(limits[0]))
     store(log, "_upper", frozen(limits[1]))

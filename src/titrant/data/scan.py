@@ -15,6 +15,7 @@ from titrant.data import features, frames, validate
 from titrant.data.columns import Columns, missing_column
 from titrant.data.flow import ENCODED, FILLED, ColumnNote, Flow
 from titrant.data.logged import LoggedData, checked_batch
+from titrant.data.masses import checked_atoms
 from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.phrases import reading_as
 from titrant.data.source import SAMPLE, TableSource
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from titrant._types import Array
+    from titrant.data.masses import Atoms
     from titrant.data.recipe import Recipe
     from titrant.data.validate import Bounds
 
@@ -98,6 +100,7 @@ def scan_parquet(
     columns: Columns,
     *,
     bounds: Bounds = None,
+    atoms: Atoms = None,
     recipe: Recipe | None = None,
     sample_rows: int = SAMPLE,
     partition_rows: int = PARTITION,
@@ -116,6 +119,7 @@ def scan_parquet(
         value ``male`` of a text column ``sex``; all values of the column but one need an indicator
     bounds : None or a pair (lower, upper) of the range in which doses are possible, each None, a
         number, or d numbers; the same in all rows
+    atoms : as those of `LoggedData`: point masses of the doses; looked for unless given
     recipe : how a log in memory, of some of the rows, made its contexts: ``log.flow.recipe``. With
         its names as contexts, gaps are filled in all rows as they were there
     sample_rows : how many rows, drawn by a hash of their number, models are fitted on that cannot
@@ -132,6 +136,7 @@ def scan_parquet(
     if not isinstance(columns, Columns):
         raise _check.invalid("columns", owner, "Columns(treatment=…, outcome=…, …)", columns)
     limits = validate.bound_arrays(bounds, 1, len(columns.doses))
+    masses = checked_atoms(atoms, len(columns.doses), owner)
     paths = _paths(path)
     codes = () if recipe is None else recipe.codes
     footers = [_footer(one, columns, codes) for one in paths]
@@ -145,7 +150,7 @@ def scan_parquet(
         found = _partitions(footer, columns, limits, first, least)
         partitions += [replace(partition, flow=flow) for partition in found]
     place = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
-    source = ParquetSource(columns, limits, tuple(partitions), sample, place)
+    source = ParquetSource(columns, limits, tuple(partitions), sample, place, atoms=masses)
     validate.check_rows(len(source))
     return source
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -57,6 +57,10 @@ class Source(Protocol):
         """Whether the log has a column of propensities."""
 
     @property
+    def atoms(self) -> tuple[float, ...] | None:
+        """The point masses of the doses, () for none; None to look for them."""
+
+    @property
     def grouped(self) -> bool:
         """Whether several rows may belong to one group."""
 
@@ -86,6 +90,8 @@ class TableSource:
     sample_rows: int
     place: str
     """In how many files or partitions the rows are, in words."""
+    atoms: tuple[float, ...] | None = field(default=None, kw_only=True)
+    """The point masses of the doses; None to look for them."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -58,6 +58,15 @@ def has_kernel_weight(estimator: Estimator) -> TypeGuard[SmoothedEstimator]:
     )
 
 
+def knows_point_masses(estimator: Estimator) -> bool:
+    """Whether its weight is exact at point masses of the dose, or it has none.
+
+    A class that weights rows in a way of its own sees one density for all doses.
+    """
+    bins = isinstance(estimator, Discretized) and _left(estimator, Discretized, ("weight",))
+    return bins or has_kernel_weight(estimator) or not estimator.uses_propensity
+
+
 def is_ratio(estimator: Estimator) -> TypeGuard[WeightedEstimator]:
     """Whether its value is m₀ + m₁/m₂."""
     return has_common_value(estimator) and estimator.normalized

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from titrant.estimators.base import SmoothedEstimator
 from titrant.kernels import Scale
 from titrant.moments import Moments
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.estimators.base import Estimator, SmoothedEstimator
+    from titrant.estimators.base import Estimator
     from titrant.estimators.rows import Rows
 
 
@@ -158,6 +159,13 @@ class Question:
     scale: Scale
     kink: float = 0.0
     """Evidence, 0 to 1, that the outcome has a kink at the policy's dose; 0 if nobody looked."""
+    exact: bool = False
+    """Whether all doses of the policy are point masses, so that no bandwidth has a say."""
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether a bandwidth has a say in the answer."""
+        return isinstance(self.estimator, SmoothedEstimator) and not self.exact
 
 
 class AnyStatistics(Protocol):
@@ -437,12 +445,22 @@ class Problem:
     """All rows at once (a seeded sample of them where they do not fit in memory)."""
     policy: int = 0
     """The number of the policy among those that a pass shows."""
+    masses: bool = False
+    """Whether doses have point masses, so that weights of some rows are fixed."""
+    only_smoothed: bool = False
+    """Whether only rows that a kernel decides about are asked."""
     alike: bool = True
     """Whether each row counts once, for itself: then rows can be dropped into bins."""
 
+    def of_smoothed(self, n: int) -> Problem:
+        """Return the problem of the n rows that a kernel decides about."""
+        every = self.rows
+        return replace(self, n=n, rows=lambda: every().smoothed(), only_smoothed=True)
+
     def ask(self, statistic: Callable[[Rows], Any]) -> Ask:
         """Return the request for the sum of a statistic over the rows under this policy."""
-        return Ask(partial(of_policy, self.policy, statistic))
+        own = partial(of_smoothed, statistic) if self.only_smoothed else statistic
+        return Ask(partial(of_policy, self.policy, own))
 
     def answered(self, search: Search[R]) -> R:
         """Return what a search about this problem finds, in passes of its own."""
@@ -459,6 +477,11 @@ class Problem:
 def of_policy(i: int, statistic: Callable[[Rows], S], rows: Sequence[Rows]) -> S:
     """Return a statistic of the rows under policy i."""
     return statistic(rows[i])
+
+
+def of_smoothed(statistic: Callable[[Rows], S], rows: Rows) -> S:
+    """Return a statistic of the rows that a kernel decides about."""
+    return statistic(rows.smoothed())
 
 
 def of_one(i: int, statistic: Callable[[Any], S], rows: Rows) -> S:

@@ -50,6 +50,9 @@ class Rows:
     """P(low < T ≤ high | x) of each row for edges (n,); for the discretized estimator."""
     density: Callable[[Array], Array] | None = None
     """f(t | x) of each row at doses (n, d), within the bounds; for the check of the support."""
+    fixed: Array | None = None
+    """w (n,) of rows in which no kernel decides, nan in the others: 1{t = a}/P(T = a | x) where the
+    policy's dose is a point mass a, 0 where the logged dose is one and the policy's is not."""
     omega: Array | None = None
     """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
     group: NDArray[np.int64] | None = None
@@ -81,6 +84,10 @@ class Rows:
         if array is None:
             raise InvalidArgument(f"`{owner}` needs `{name}` for its terms; the rows carry none.")
         return array
+
+    def smoothed(self) -> Rows:
+        """Return the rows that a kernel decides about."""
+        return self if self.fixed is None else self.take(np.flatnonzero(np.isnan(self.fixed)))
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these indices, without the laws, which know all rows only.

@@ -1,6 +1,7 @@
 """The one weight of the library: w = K*(u) / (|H|^{1/2} · q), shared by all kernel estimators.
 
 K* is the product over doses of the kernel with its boundary correction, q the floored propensity.
+Where the policy's dose or the logged one is a point mass, w is fixed: `Rows.fixed`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
         w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
         for j in range(v.shape[1]):
             w[near] *= local_kernel(kernel, boundary, v[near, j], low[near, j], high[near, j])
+    if rows.fixed is not None:
+        w = np.where(np.isnan(rows.fixed), w, rows.fixed)
     return rows.known.setdefault(asked, frozen(w))
 
 
@@ -53,7 +56,10 @@ def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -
         slope * np.prod(np.delete(factors, j, axis=0), axis=0) for j, (_, slope) in enumerate(pairs)
     ]
     by_u = np.stack(slopes, axis=1) / (scale.volume * rows.need("q", "weight"))[:, None]
-    return np.asarray(by_u @ scale.inverse_root)
+    slope = by_u @ scale.inverse_root
+    if rows.fixed is not None:
+        slope[~np.isnan(rows.fixed)] = 0.0
+    return np.asarray(slope)
 
 
 def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array, Array]:

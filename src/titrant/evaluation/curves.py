@@ -171,6 +171,11 @@ def bandwidth_path(
     if not isinstance(chosen, SmoothedEstimator):
         raise InvalidArgument(f"`{type(chosen).__name__}` has no bandwidth, so it has no path.")
     evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
+    if not evaluation.smoothed(0):
+        raise InvalidArgument(
+            "The policy gives point masses of the dose only, by the rows at them: no bandwidth has "
+            "a say, so there is no path."
+        )
     problem = evaluation.problem(0, chosen)
     if bandwidths is None:
         return path_on(evaluation, 0, problem)

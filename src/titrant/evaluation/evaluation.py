@@ -12,7 +12,6 @@ import numpy as np
 
 from titrant.bandwidth import AveragedBiasPath, Bandwidth, LeaveOneOut, Subsampled, as_selector
 from titrant.data import LoggedData
-from titrant.data.source import SAMPLE
 from titrant.errors import InvalidArgument, NoOverlap, UntrustedEstimate
 from titrant.estimators import (
     Discretized,
@@ -24,8 +23,10 @@ from titrant.estimators import (
     SmoothedEstimator,
 )
 from titrant.estimators.discretized import few_levels
+from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
+from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
@@ -34,7 +35,7 @@ from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.balance import Bins
-from titrant.inference.columns import context_findings, outcome_findings
+from titrant.inference.doubts import ignored
 from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.support import Support
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import AnyStatistics, Search
+    from titrant.evaluation.masses import AskedMasses
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -79,6 +81,7 @@ def evaluate(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     allow_untrusted: bool = False,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
 ) -> Estimate:
     """Return how good ``policy`` would have been on the contexts of ``log``.
@@ -95,6 +98,7 @@ def evaluate(
         else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
+    ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
         `Engine`; unless given, threads for files and this thread for a log in memory
 
@@ -103,7 +107,9 @@ def evaluate(
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
     name = _name(policy)
-    evaluation = Evaluation.of(log, {name: policy}, estimator, propensity, executor)
+    evaluation = Evaluation.of(
+        log, {name: policy}, estimator, propensity, executor, ignore_doubts=ignore_doubts
+    )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
 
 
@@ -116,6 +122,7 @@ def compare(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     allow_untrusted: bool = False,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
 ) -> Comparison:
     """Return how good each policy would have been on the same rows, and all differences.
@@ -131,7 +138,9 @@ def compare(
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
-    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
+    evaluation = Evaluation.of(
+        log, policies, estimator, propensity, executor, ignore_doubts=ignore_doubts
+    )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
 
@@ -146,6 +155,10 @@ class Evaluation:
     nuisances: Nuisances
     survey: Survey
     engine: Engine = field(default_factory=lambda: Engine(pin=False))
+    ignore_doubts: bool = False
+    """Whether what is doubtful about columns is told without lowering a verdict."""
+    judged_by: Survey | None = None
+    """The survey of the log that these rows are a part of: columns are judged by all of it."""
 
     @classmethod
     def of(
@@ -155,6 +168,9 @@ class Evaluation:
         estimator: Estimator | None,
         propensity: PropensityModel | None,
         executor: Executor | Engine | None = None,
+        *,
+        ignore_doubts: bool = False,
+        judged_by: Survey | None = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs."""
         if not isinstance(policies, Mapping):
@@ -169,8 +185,10 @@ class Evaluation:
         engine = as_engine(executor, log)
         survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
-        nuisances = Nuisances.of(log, chosen, propensity, survey)
-        return cls(log, tuple(policies), rules, chosen, nuisances, survey, engine)
+        masses = survey.masses if knows_point_masses(chosen) else None
+        nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
+        known = log, tuple(policies), rules, chosen, nuisances, survey, engine
+        return cls(*known, ignore_doubts, judged_by)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
@@ -241,6 +259,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
+            masses=self.nuisances.masses is not None,
             alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
@@ -280,7 +299,7 @@ class Evaluation:
         All policies choose together, so that their number does not multiply the passes.
         """
         which = list(range(len(self.policies)) if policies is None else policies)
-        smoothed = [i for i in which if isinstance(self._estimator(i), SmoothedEstimator)]
+        smoothed = [i for i in which if self.smoothed(i)]
         selector = self._selector(bandwidth)
         searches = [self._select(selector, i) for i in smoothed]
         found = dict(zip(smoothed, served(searches, self.over_rows), strict=True))
@@ -305,7 +324,10 @@ class Evaluation:
         estimator = self._estimator(i)
         if not isinstance(estimator, SmoothedEstimator):
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
-        found = yield from selector.search(self.problem(i, estimator))
+        problem = self.problem(i, estimator)
+        if self.asked_masses is not None:
+            problem = problem.of_smoothed(self.asked_masses[i].smoothed)
+        found = yield from selector.search(problem)
         if not isinstance(found, Bandwidth):
             raise InvalidArgument(
                 f"A bandwidth selector must return a `Bandwidth(h=…, selector=…, reason=…)`; got "
@@ -323,7 +345,24 @@ class Evaluation:
     def question(self, i: int, bandwidth: Bandwidth | None) -> Question:
         """Return the question how good policy i is."""
         h, kink = (1.0, 0.0) if bandwidth is None else (bandwidth.h, bandwidth.kink)
-        return Question(self._estimator(i), i, Scale.of(h, self.source.dimension), kink)
+        estimator, scale = self._estimator(i), Scale.of(h, self.source.dimension)
+        exact = isinstance(estimator, SmoothedEstimator) and not self.smoothed(i)
+        return Question(estimator, i, scale, kink, exact=exact)
+
+    def smoothed(self, i: int) -> bool:
+        """Whether a bandwidth has a say in the value of policy i."""
+        if not isinstance(self._estimator(i), SmoothedEstimator):
+            return False
+        return self.asked_masses is None or self.asked_masses[i].elsewhere > 0
+
+    @cached_property
+    def asked_masses(self) -> tuple[AskedMasses, ...] | None:
+        """At which point masses each policy's doses are, in one pass; None if there are none."""
+        masses = self.nuisances.masses
+        if masses is None or not self.estimator.uses_propensity:
+            return None
+        spread = self.nuisances.unit
+        return self.over_rows(partial(asked_of_masses, masses, spread)).parts
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
@@ -355,6 +394,8 @@ class Evaluation:
         searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
         inference, reports = _without_refusals(served(searches, self.over_rows))
         models = self._second_opinions(point).findings()
+        for one, i in zip(models, bandwidths, strict=True):
+            one.extend(self._mass_findings(i))
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         if self.held and self.nuisances.keys is None:
@@ -384,6 +425,7 @@ class Evaluation:
     def facts(self, floor_share: float) -> LogFacts:
         """Return what the trust checks of every policy take from the log."""
         survey = self.survey
+        judged = survey if self.judged_by is None else self.judged_by
         return LogFacts(
             contexts=survey.contexts,
             bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.held),
@@ -396,18 +438,31 @@ class Evaluation:
             ),
             floor=self.nuisances.floor,
             floor_share=floor_share,
-            bounded=self.source.bounded,
+            bounded=self._bounded,
             modeled=self.nuisances.propensity is not None,
             outcome_ends=survey.outcome_ends,
             evenness=survey.evenness,
-            outcomes=tuple(outcome_findings(survey.sample.seen.thinned(SAMPLE).log)),
+            outcomes=self._doubts(judged.outcome_doubts),
+            columns=self._doubts(judged.context_doubts),
             seen=survey.seen_share,
-            columns=tuple(context_findings(survey.looked_at, survey.held)),
             ranks=self._ranks,
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
             else None,
         )
+
+    def _mass_findings(self, i: int) -> list[Check | str]:
+        """Return what is found about policy i because the doses have point masses."""
+        masses, found = self.survey.masses, self._estimator(i).uses_propensity
+        if masses is None or not found:
+            return []
+        if self.asked_masses is None:
+            name = type(self.estimator).__name__
+            return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
+        return list(mass_findings(masses, self.asked_masses[i]))
+
+    def _doubts(self, found: tuple[Check | str, ...]) -> tuple[Check | str, ...]:
+        return tuple(ignored(found)) if self.ignore_doubts else found
 
     @cached_property
     def _ranks(self) -> tuple[Check | str, ...]:
@@ -432,6 +487,13 @@ class Evaluation:
             **self._sampled(estimator),
             **self._counted,
         }
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether kernels meet a bound: one of the log's, or a point mass at the end of doses."""
+        masses = self.nuisances.masses
+        ends = () if masses is None else (masses.low, masses.high)
+        return self.source.bounded or any(map(np.isfinite, ends))
 
     @cached_property
     def _outcome_name(self) -> str | None:
@@ -462,6 +524,11 @@ class Evaluation:
         return groups | worth
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
+        if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):
+            return (
+                f"No logged dose is the point mass that policy {self.names[i]!r} gives in any of "
+                f"{self.nuisances.n:,} rows. Ask about a dose that such rows were given."
+            )
         if bandwidth is None:
             return (
                 f"No logged dose falls in the bin of the dose of policy {self.names[i]!r} in any "

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.nuisance import Nuisances, Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
+    from titrant.propensity.masses import ScalarLaws
     from titrant.scaling import Held
 
 
@@ -72,7 +73,7 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     few = sample.thinned(ROWS).seen
     try:
         law = nuisances.law(few.log, few.numbers_if_some)
-        ranks = law.cdf(few.log.treatment)
+        ranks = ranks_of(law, few.log.treatment)
     except TitrantError:  # such as a known density that was given without its cdf
         return
     except BROKEN as error:
@@ -85,6 +86,13 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     given = "logged doses" if isinstance(model, Known) else "the doses that the model was fitted to"
     of = "held-out doses" if crossed else given
     yield rules.propensity_pit(*evenness(ranks), of)
+
+
+def ranks_of(law: ScalarLaws, t: Array) -> Array:
+    """Return F(t | x) of doses (n,), spread evenly over its steps where doses have point masses."""
+    from titrant.propensity import MixedLaws  # noqa: PLC0415
+
+    return law.ranks(t) if isinstance(law, MixedLaws) else law.cdf(t)
 
 
 def evenness(ranks: Array) -> tuple[float, float]:
@@ -195,6 +203,8 @@ class SecondOpinions:
         """The answers by plain models; None unless both models are the default ones."""
         given = self.nuisances
         if not given.crossed or given.outcome is None or not given.outcome.extended_:
+            return None
+        if given.masses is not None:  # plain models know none
             return None
         seen = self._few.seen
         log, numbers = seen.log, folding_numbers(seen.log, seen.numbers, given.keys)

@@ -14,6 +14,14 @@ import numpy as np
 from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Discretized, Rows
+from titrant.evaluation.masses import (
+    FoldedRows,
+    check_known_masses,
+    fitted_density,
+    fitted_probabilities,
+    learns_masses,
+    with_masses,
+)
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.masses import PointMasses
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
     from titrant.evaluation.survey import Sample, Sums, Survey
@@ -34,8 +43,9 @@ if TYPE_CHECKING:
     from titrant.outcome.base import Curves
     from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
-    from titrant.propensity import CrossPropensity, PropensityModel, Truncated
+    from titrant.propensity import CrossMasses, CrossPropensity, PropensityModel, Truncated
     from titrant.propensity.gaussian import LinearSums
+    from titrant.propensity.masses import ScalarLaws
     from titrant.propensity.observed import SeenModel
 
 
@@ -68,7 +78,7 @@ class Prepared:
     """The contexts as the outcome model sees them: those of the log, or extended by a forest."""
     outcome: Curves | None
     """t ↦ r̂(t, x), by which r̂ at the doses of any policy is found."""
-    law: Truncated | None
+    law: ScalarLaws | None
     """The law of the dose in each row, where it is modeled."""
 
 
@@ -89,6 +99,10 @@ class Nuisances:
     """What extends the contexts that default models see; one forest a fold serves both."""
     fitted_on: int | None = None
     """Rows that default models were fitted on."""
+    masses: PointMasses | None = None
+    """Doses that many rows have exactly: there the dose has a probability, not a density."""
+    probabilities: CrossMasses | None = None
+    """The model of these probabilities, where they are not known or the propensity's own."""
     mean_weight: float | None = None
     """Of the rows, None if they have no weights."""
     keys: NDArray[np.int64] | None = None
@@ -103,8 +117,12 @@ class Nuisances:
         estimator: Estimator,
         propensity: PropensityModel | None,
         survey: Survey | None = None,
+        masses: PointMasses | None = None,
     ) -> Nuisances:
-        """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made."""
+        """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made.
+
+        Without ``masses`` the dose is taken to have a density everywhere.
+        """
         refuse_crossed(propensity)
         known = survey_of(log, Engine(pin=False)) if survey is None else survey
         check_work(
@@ -112,8 +130,13 @@ class Nuisances:
             outcome=takes_default_outcome(estimator),
             propensity=takes_default_propensity(log, estimator, propensity),
         )
-        models = fitted_models(log, estimator, propensity, known)
-        return cls(
+        if len(known.sample.seen.log) < FEWEST_TO_FOLLOW:  # too few to learn probabilities from
+            masses = None
+        try:
+            models = fitted_models(log, estimator, propensity, known, masses)
+        except DataError as error:
+            raise known.explained(error) from error
+        made = cls(
             n=known.n,
             center=known.center,
             spread=known.spread,
@@ -122,10 +145,17 @@ class Nuisances:
             outcome=models.outcome,
             forests=models.forests,
             fitted_on=models.fitted_on,
+            masses=masses,
+            probabilities=models.probabilities,
             mean_weight=known.mean_weight,
             keys=known.keys,
             seen=seen_model(known, estimator, column=models.propensity is None),
         )
+        if masses is not None and estimator.uses_propensity and made.known:
+            some = known.sample.thinned(MOST_TO_FIT)
+            q = made.prepare(some.log, some.numbers_if_some).q
+            check_known_masses(q, some.log.treatment, masses, made.unit)
+        return made
 
     def prepare(
         self, log: LoggedData, numbers: NDArray[np.int64] | None = None, *, by: int | None = None
@@ -143,7 +173,7 @@ class Nuisances:
         seen = log.context if extended is None or not self._follows else extended
         law = self._law(log, fold, extended)
         outcome = self._outcome(seen, fold)
-        q = self._floored(log.propensity if law is None else self._checked(law, log.doses))
+        q = self._floored(self._column(log) if law is None else self._checked(law, log.doses))
         factor = None if self.seen is None else self.seen.factor(log, numbers, self.keys, by)
         return Prepared(
             log=log,
@@ -162,7 +192,7 @@ class Nuisances:
         r_logged = None if outcome is None else outcome(prepared.log.doses)
         return replace(prepared, r_logged=r_logged, outcome=outcome)
 
-    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> Truncated:
+    def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> ScalarLaws:
         """Return the law of the dose in each row of a block, by models that have not seen it."""
         fold = self._fold(log, numbers)
         law = self._law(log, fold, self._extended(log, fold))
@@ -174,7 +204,7 @@ class Nuisances:
         """Return the block as an estimator sees it under ``policy``."""
         log, law = prepared.log, prepared.law
         tau = self._doses(log, policy)
-        return Rows(
+        whole = Rows(
             tau=tau,
             t=log.doses,
             y=log.outcome,
@@ -193,6 +223,7 @@ class Nuisances:
             seen=prepared.factor,
             first_row=log.first_row,
         )
+        return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
 
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
         if is_exactly(policy, StatusQuo):
@@ -215,6 +246,18 @@ class Nuisances:
         return isinstance(self.propensity, CrossPropensity)
 
     @property
+    def known(self) -> bool:
+        """Whether the law of the doses is known, as a column or a function."""
+        from titrant.propensity import Known  # noqa: PLC0415
+
+        return self.propensity is None or isinstance(self.propensity, Known)
+
+    @property
+    def unit(self) -> float:
+        """What a probability is divided by to have the unit of a density: sd(T)."""
+        return float(np.prod(self.spread))
+
+    @property
     def _follows(self) -> bool:
         """Whether the outcome model is the default one, which sees extended contexts."""
         return self.outcome is not None and self.outcome.extended_
@@ -224,20 +267,61 @@ class Nuisances:
             return None
         return self.forests.extend(fold, contexts(log))
 
-    def _law(self, log: LoggedData, fold: Folds | None, extended: Array | None) -> Truncated | None:
-        model = self.propensity
-        if model is None:
+    def _law(
+        self, log: LoggedData, fold: Folds | None, extended: Array | None
+    ) -> ScalarLaws | None:
+        if self.propensity is None:
             return None
+        masses = self.masses
+        if masses is None:
+            return self._smooth_law(log, fold, extended)
+        from titrant.propensity.masses import (  # noqa: PLC0415
+            KnownMixedLaws,
+            MixedLaws,
+            interval_probabilities,
+        )
+
+        smooth = self._smooth_law(log, fold, extended, masses.low, masses.high)
+        if self.known:
+            return KnownMixedLaws(masses, smooth, self.unit)
+        latent = interval_probabilities(smooth, masses, len(log)) if masses.levels else None
+        if self.probabilities is None or fold is None or extended is None:
+            assert latent is not None  # noqa: S101  (else probabilities are fitted)
+            p = latent
+        else:
+            p = self.probabilities.probabilities(fold, extended, latent)
+        return MixedLaws(masses, p, None if masses.levels else smooth, self.unit)
+
+    def _smooth_law(
+        self,
+        log: LoggedData,
+        fold: Folds | None,
+        extended: Array | None,
+        low: float = -np.inf,
+        high: float = np.inf,
+    ) -> Truncated:
+        """Return the law of the dose in each row, or of what is no point mass, within bounds."""
         from titrant.propensity import CrossPropensity, Known, Truncated  # noqa: PLC0415
 
-        # What is known holds within the bounds as it is.
-        bounded = log.bounded and not isinstance(model, Known)
-        bounds = (_scalar(log.lower), _scalar(log.upper)) if bounded else (-np.inf, np.inf)
+        model = self.propensity
+        assert model is not None  # noqa: S101  (asked by _law)
+        bounds: tuple[float | Array, float | Array] = (low, high)
+        if isinstance(model, Known):  # what is known holds within the bounds as it is
+            bounds = (-np.inf, np.inf)
+        elif log.bounded:
+            bounds = np.maximum(_scalar(log.lower), low), np.minimum(_scalar(log.upper), high)
         if isinstance(model, CrossPropensity) and fold is not None and extended is not None:
             return Truncated.of(model.on(fold), extended, *bounds)
         return Truncated.of(model, contexts(log), *bounds)
 
-    def _checked(self, law: Truncated, doses: Array) -> Array:
+    def _column(self, log: LoggedData) -> Array | None:
+        if log.propensity is None or self.masses is None:
+            return log.propensity
+        from titrant.propensity.masses import read_at_masses  # noqa: PLC0415
+
+        return read_at_masses(log.propensity, log.treatment, self.masses, self.unit)
+
+    def _checked(self, law: ScalarLaws, doses: Array) -> Array:
         """Return the density of the logged doses (n, d), checked, as models may be a user's own."""
         q = law.density(doses)
         check_density(q, len(doses), self.propensity)
@@ -436,21 +520,31 @@ class Models:
     outcome: CrossFit | None
     forests: FoldForests | None = None
     fitted_on: int | None = None
+    probabilities: CrossMasses | None = None
 
 
 def fitted_models(
-    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+    log: Source,
+    estimator: Estimator,
+    propensity: PropensityModel | None,
+    survey: Survey,
+    masses: PointMasses | None = None,
 ) -> Models:
     """Return what the estimator needs, fitted: models that are given, and default ones otherwise.
 
     Default models follow contexts that act nonlinearly. They share folds, and one forest a fold
     that extends the contexts by its predictions of outcome and dose; each row is judged by models
     that have not seen its fold. Logs of few rows take plain models: there is nothing to bend.
+
+    Of a dose with point masses the density is that of the other rows, and their probabilities are
+    a model of their own; of a dose with levels the density, fitted to all rows, tells about these
+    probabilities.
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
     sample, keys = survey.sample.seen, survey.keys
-    if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r):
+    apart = masses is not None and learns_masses(log, estimator, propensity, masses)
+    if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
         return Models(given, fitted_outcome(sample.log, estimator, numbers))
@@ -470,23 +564,26 @@ def fitted_models(
     extended = forests.fit_extend(x, t, y, units=units, **place)
     outcome: CrossFit | None
     if default_r:
-        stack = Stack(smooth_library(extra=forests.extra_), seed=seed)
+        jumps = () if masses is None or masses.levels else tuple(masses.values.tolist())
+        stack = Stack(smooth_library(extra=forests.extra_, jumps=jumps), seed=seed)
         crossfit = CrossFit(stack, folds=folds, seed=seed)
         outcome = crossfit.fit(x, t, y, extended=extended, units=units, **place)
     else:
         whole = survey.sample.seen
         own = folding_numbers(whole.log, whole.numbers_if_some, keys)
         outcome = fitted_outcome(whole.log, estimator, own)
-    if not default_q:
+    if not (default_q or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
-    from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
-
     fold = forests.fold(rows.first_row, len(rows), numbers)
-    members = CrossPropensity(smooth_members(forests.extra_, seed=seed), folds=folds, seed=seed)
-    held_out = forests.extend(fold, x)
-    fitted = members.fit(x, t, extended=extended, held_out=held_out, **place)
-    return Models(fitted, outcome, forests, len(rows))
+    named = sample.numbers if numbers is None else numbers
+    seen = FoldedRows(rows, named, forests, fold, extended, forests.extend(fold, x))
+    if default_q:
+        density: PropensityModel | CrossPropensity | None = fitted_density(seen, x, masses)
+    else:
+        density = fitted_propensity(log, estimator, propensity, survey, masses)
+    p = fitted_probabilities(seen, density, masses) if apart and masses is not None else None
+    return Models(density, outcome, forests, len(rows), p)
 
 
 def folding_numbers(
@@ -515,12 +612,17 @@ def folds_of(estimator: Estimator) -> tuple[int, int]:
 
 
 def fitted_propensity(
-    log: Source, estimator: Estimator, propensity: PropensityModel | None, survey: Survey
+    log: Source,
+    estimator: Estimator,
+    propensity: PropensityModel | None,
+    survey: Survey,
+    masses: PointMasses | None = None,
 ) -> PropensityModel | None:
     """Return a fitted copy of the user's model, of the default one, or None for the column.
 
     On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows,
-    unless values of contexts are held; then, and any other model, on the sample of rows.
+    unless values of contexts are held; then, and any other model, on the sample of rows. Beside
+    ``masses`` it is fitted to the other rows.
     """
     if not estimator.uses_propensity or (propensity is None and log.has_propensity):
         return None
@@ -528,14 +630,16 @@ def fitted_propensity(
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
     by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
-    all_seen = survey.sample.log.observed is None
-    if by_sums and all_seen and survey.as_they_are and not survey.sample.whole:
+    all_rows = survey.sample.log.observed is None and masses is None
+    if by_sums and all_rows and survey.as_they_are and not survey.sample.whole:
         from titrant.propensity.gaussian import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
         sums = linear_sums(survey.sums, log.dimension)
         scalar = type(model) is LinearGaussian
         return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
     rows = survey.sample.seen.log
+    if masses is not None and not masses.levels:
+        rows = rows.rows(masses.index(rows.treatment) < 0)
     return model.fit(contexts(rows), rows.treatment)
 
 

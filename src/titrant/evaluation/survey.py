@@ -15,12 +15,14 @@ import numpy as np
 from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
 from titrant.data.logged import joined
+from titrant.data.masses import point_masses
 from titrant.data.recipe import Recipe
-from titrant.data.source import SAMPLE, Source
+from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.data.texts import Texts, added_texts, check_texts
-from titrant.errors import InvalidArgument
+from titrant.errors import DataError, InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts
+from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
+    from titrant.data.masses import PointMasses
     from titrant.execute import Engine
+    from titrant.inference import Check
 
 
 SEED = 0
@@ -126,6 +130,10 @@ class Survey:
     dimension: int
     sums: Sums
     sample: Sample
+    atoms: tuple[float, ...] | None = None
+    """The point masses of the doses that the user named; None to look for them."""
+    after: tuple[str, ...] = ()
+    """Columns left out of the contexts, since they were measured after the treatment."""
 
     @property
     def n(self) -> int:
@@ -222,9 +230,40 @@ class Survey:
         return None if observed is None else float(observed.mean())
 
     @cached_property
+    def masses(self) -> PointMasses | None:
+        """The point masses of one dose, by the rows looked at; None if there are none."""
+        return None if self.dimension > 1 else point_masses(self.looked_at.treatment, self.atoms)
+
+    @cached_property
     def held(self) -> Held:
         """How far values of the contexts are held, by the rows looked at."""
         return Held.of(self.looked_at.context)
+
+    @cached_property
+    def columns(self) -> LogColumns:
+        """The rows looked at, as doubts look at them."""
+        return LogColumns.of(self.looked_at, self.held, self.context_ends)
+
+    @cached_property
+    def outcome_doubts(self) -> tuple[Check | str, ...]:
+        """What is doubtful about doses and outcomes."""
+        return tuple(found for doubt in OUTCOME_DOUBTS for found in doubt(self.columns))
+
+    @cached_property
+    def context_doubts(self) -> tuple[Check | str, ...]:
+        """What is doubtful about contexts, and which columns were left out of them."""
+        found = [one for doubt in CONTEXT_DOUBTS for one in doubt(self.columns)]
+        if self.after:
+            found.append(
+                f"Measured after the treatment, and so not used as context: {listed(self.after)}."
+            )
+        return tuple(found)
+
+    def explained(self, error: DataError) -> DataError:
+        """Return an error about the log with the doubts that may be its cause before it."""
+        found = (*self.outcome_doubts, *self.context_doubts)
+        doubts = [one.message for one in found if not isinstance(one, str)]
+        return DataError(" ".join([*doubts, str(error)])) if doubts else error
 
     @property
     def as_they_are(self) -> bool:
@@ -270,7 +309,7 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     if isinstance(log, LoggedData):
         sums = add_up(in_memory, log.batches(BATCH))
         sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))
-        return Survey(log.names, log.dimension, sums, sample)
+        return Survey(log.names, log.dimension, sums, sample, log.atoms, log.after)
     share = min(log.sample_rows / len(log), 1.0)
     sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
     check_texts(sums.texts, log.names)
@@ -280,7 +319,13 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
     sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
-    return Survey(log.names, log.dimension, sums, sample)
+    return Survey(log.names, log.dimension, sums, sample, log.atoms, _after(log))
+
+
+def _after(log: Source) -> tuple[str, ...]:
+    """Return which columns of a table were said to be measured after the treatment."""
+    root = root_of(log)
+    return tuple(root.columns.after) if isinstance(root, TableSource) else ()
 
 
 def sums_of(share: float, log: LoggedData) -> Sums:

@@ -6,19 +6,20 @@ fitting it again on each fold, so that is done here, once for a log, and not for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.errors import InvalidArgument, TitrantError, UntrustedEstimate
+from titrant.errors import DataError, InvalidArgument, TitrantError, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation.evaluation import Evaluation
+from titrant.evaluation.model_checks import ranks_of
 from titrant.evaluation.nuisance import Nuisances, contexts
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
-from titrant.inference.columns import context_findings, outcome_findings
-from titrant.inference.rules import overlap, propensity_pit, stabilized_weight
+from titrant.inference.doubts import ignored
+from titrant.inference.rules import overlap, propensity_pit, stabilized_weight, unfitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.estimators import Estimator
     from titrant.evaluation.evaluation import AnyPolicy
-    from titrant.evaluation.survey import Sample
+    from titrant.evaluation.survey import Sample, Survey
     from titrant.execute import Engine
     from titrant.inference import Check
     from titrant.propensity import Calibration, PropensityModel
@@ -50,30 +51,51 @@ def check(
     propensity: PropensityModel | None = None,
     folds: int = 5,
     seed: int = 0,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
 ) -> Diagnostics:
     """Return the full trust report of a log and, if given, of a policy on it.
 
     Besides the checks that every estimate carries, the propensity is calibrated on held-out
     rows (``folds``, drawn by ``seed``; about 20,000 rows at most). The other parameters are those
-    of `evaluate`. A refusal is part of the report here, not an error.
+    of `evaluate`. A refusal is part of the report here, not an error. Doubtful columns come first.
     """
-    chosen = DoublyRobust() if estimator is None else estimator
+    engine = as_engine(executor, log)
     if policy is None:
-        # Nothing but the propensities is of interest, so no outcome model is fitted.
-        survey = survey_of(log, as_engine(executor, log))
-        nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey)
-        rows = survey.sample
-        columns = Diagnostics.of(
-            [*outcome_findings(survey.looked_at), *context_findings(survey.looked_at, survey.held)]
+        survey = survey_of(log, engine)
+        columns = doubts_report(survey, ignore_doubts=ignore_doubts)
+        try:
+            # Nothing but the propensities is of interest, so no outcome model is fitted.
+            nuisances = Nuisances.of(log, SelfNormalized(), propensity, survey, survey.masses)
+        except DataError as error:
+            return columns + unfitted_report(error, columns)
+        return columns + calibration_report(nuisances, survey.sample, folds, seed)
+    chosen = DoublyRobust() if estimator is None else estimator
+    try:
+        evaluation = Evaluation.of(
+            log, {"policy": policy}, chosen, propensity, engine, ignore_doubts=ignore_doubts
         )
-        return columns + calibration_report(nuisances, rows, folds, seed)
-    evaluation = Evaluation.of(log, {"policy": policy}, chosen, propensity, executor)
+    except DataError as error:
+        columns = doubts_report(survey_of(log, engine), ignore_doubts=ignore_doubts)
+        return columns + unfitted_report(error, columns)
     found = policy_report(evaluation, bandwidth)
     if not chosen.uses_propensity:
         return found
     rows = evaluation.survey.sample
     return found.updated(calibration_report(evaluation.nuisances, rows, folds, seed))
+
+
+def doubts_report(survey: Survey, *, ignore_doubts: bool) -> Diagnostics:
+    """Return what is doubtful about the columns of a log."""
+    doubts = (*survey.outcome_doubts, *survey.context_doubts)
+    return Diagnostics.of(ignored(doubts) if ignore_doubts else doubts)
+
+
+def unfitted_report(error: DataError, columns: Diagnostics) -> Diagnostics:
+    """Return the refusal of a log whose doubtful columns make models fail; else it is an error."""
+    if not columns.checks:
+        raise error
+    return Diagnostics((unfitted(str(error.__cause__ or error)),))
 
 
 def policy_report(
@@ -119,7 +141,15 @@ def calibrated(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Cal
     log, model = rows.log, nuisances.propensity
     x, t = contexts(log), log.treatment
     low, high = limits(log)
-    column = log.propensity
+    column, masses = log.propensity, nuisances.masses
+    if masses is not None:
+        q = nuisances.prepare(log, rows.numbers).q
+        if q is None:
+            raise InvalidArgument("There is neither a model nor a column of propensities.")
+        ranks = None if nuisances.known else ranks_of(nuisances.law(log, rows.numbers), t)
+        ends = np.maximum(low, masses.low), np.minimum(high, masses.high)
+        split: dict[str, Any] = {"folds": folds, "seed": seed, "masses": masses}
+        return calibration_of(q, ranks, t, lower=ends[0], upper=ends[1], **split)
     if nuisances.crossed:
         law = nuisances.law(log, rows.numbers)
         q, pit = law.density(log.doses), law.cdf(t)

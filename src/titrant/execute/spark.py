@@ -16,6 +16,7 @@ from uuid import uuid4
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, check_present
+from titrant.data.masses import checked_atoms
 from titrant.data.source import SAMPLE, TableSource, read_from, root_of
 from titrant.errors import DataError, ExecutionError, InvalidArgument, TitrantError
 from titrant.execute.engine import Engine, Task
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.masses import Atoms
     from titrant.data.validate import Bounds
 
     Frame = Any
@@ -171,6 +173,7 @@ def scan_spark(
     columns: Columns,
     *,
     bounds: Bounds = None,
+    atoms: Atoms = None,
     sample_rows: int = SAMPLE,
 ) -> SparkSource:
     """Return the log in a Spark DataFrame, to be used wherever a `LoggedData` can be used.
@@ -185,6 +188,7 @@ def scan_spark(
     frame : a `pyspark.sql.DataFrame`
     columns : which column plays which role; all of them hold numbers
     bounds : None or a pair (lower, upper) of the range in which doses are possible
+    atoms : as those of `LoggedData`: point masses of the doses; looked for unless given
     sample_rows : how many rows models are fitted on that cannot be fitted by adding up over rows
     """
     owner = "scan_spark"
@@ -195,7 +199,8 @@ def scan_spark(
     limits = validate.bound_arrays(bounds, 1, len(columns.doses))
     needed = frame.select(*(f"`{name}`" for name in columns.needed))
     places = _places(_collected(needed.select(f"`{columns.outcome}`"), _count, timeout=None))
-    source = SparkSource(columns, limits, places, sample, f"{len(places):,} partitions", needed)
+    place, masses = f"{len(places):,} partitions", checked_atoms(atoms, len(columns.doses), owner)
+    source = SparkSource(columns, limits, places, sample, place, needed, atoms=masses)
     validate.check_rows(len(source))
     return source
 

@@ -36,6 +36,8 @@ class Check:
     verdict: Verdict
     message: str
     """A sentence with the number, the rule and, unless ok, the remedy."""
+    explains: bool = False
+    """Whether it may be the cause of what other checks find, and is told with any refusal."""
 
     def __str__(self) -> str:
         return f"{self.verdict.value:<6}  {self.name}: {self.message}"
@@ -95,9 +97,10 @@ class Diagnostics:
 
     def refusal(self) -> UntrustedEstimate | None:
         """Return an error with the numbers and remedies if a check refuses, else None."""
-        reasons = self.messages(Verdict.REFUSE)
-        if not reasons:
+        if self.verdict is not Verdict.REFUSE:
             return None
+        told = (c for c in self.checks if c.verdict is Verdict.REFUSE or c.explains)
+        reasons = [c.message for c in told]
         return UntrustedEstimate(
             f"{' '.join(reasons)} Pass `allow_untrusted=True` to see the number all the same."
         )

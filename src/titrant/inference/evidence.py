@@ -130,7 +130,7 @@ def side_sums(rows: Rows, question: Question) -> Array | None:
     and for an estimator that weights rows in a way of its own.
     """
     estimator, scale = question.estimator, question.scale
-    if rows.tau.shape[1] > 1 or not has_common_terms(estimator):
+    if rows.tau.shape[1] > 1 or question.exact or not has_common_terms(estimator):
         return None
     distance = rows.t[:, 0] - rows.tau[:, 0]
     found = np.zeros((2, 2, 5))
@@ -219,6 +219,8 @@ class Plan:
         known = question, float(point.tally.mean[i]), point.mean(i)
         if not isinstance(question.estimator, SmoothedEstimator):
             return cls(*known, (question,), ())
+        if question.exact:  # nothing is smoothed; the outcome model can be left out all the same
+            return cls(*known, (question,), (question, *without_outcome_model(question)))
         path = tuple(replace(question, scale=question.scale.times(f)) for f in FACTORS)
         # A full bandwidth matrix has no correction at bounds, hence no bias-corrected estimate.
         if facts.bounded and question.scale.axes is None:
@@ -391,7 +393,8 @@ def within_reach_of_bound(rows: Rows, scale: Scale) -> Array:
         return np.zeros(len(rows.y))
     root = np.linalg.inv(scale.inverse_root)
     h = np.sqrt(np.diagonal(root @ root))
-    return np.asarray(((rows.tau - rows.lower < h) | (rows.upper - rows.tau < h)).any(axis=1))
+    near = ((rows.tau - rows.lower < h) | (rows.upper - rows.tau < h)).any(axis=1)
+    return np.asarray(near if rows.fixed is None else near & np.isnan(rows.fixed))
 
 
 def without_outcome_model(question: Question) -> Iterator[Question]:
@@ -410,14 +413,14 @@ def report(point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence
     joint = joint_estimates((*plan.path, *plan.corrected), evidence.answers)
     return Diagnostics.of(
         [
+            *facts.outcomes,
+            *(facts.columns if adjusts(plan.question.estimator) else ()),
             *weight_checks(point, i, plan, facts, evidence),
             *support_checks(plan, facts, evidence),
             *smoothing_checks(joint, plan),
             *jump_checks(point, i, evidence),
             rules.value_range(float(point.values[i]), *facts.outcome_ends),
             *(facts.ranks if plan.question.estimator.uses_propensity else ()),
-            *facts.outcomes,
-            *(facts.columns if adjusts(plan.question.estimator) else ()),
         ]
     )
 
@@ -504,7 +507,7 @@ def support_checks(plan: Plan, facts: LogFacts, evidence: Evidence) -> Iterator[
         yield rules.support(share, support.level, surrogate=support.surrogate)
     if isinstance(estimator, Discretized) and evidence.bins is not None:
         yield bin_check(estimator, facts.levels, evidence.bins)
-    if facts.bounded and isinstance(estimator, SmoothedEstimator):
+    if facts.bounded and isinstance(estimator, SmoothedEstimator) and plan.question.smoothed:
         corrected = estimator.boundary is not Boundary.NONE
         yield rules.boundary_mass(evidence.near_bound / n, corrected=corrected)
 
@@ -542,7 +545,8 @@ def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
     if not (joint.tally.purity[k:] >= _PURITY).all():
         yield "The bias-corrected estimate was not compared: its weights cancel at this bandwidth."
         return
-    yield rules.smoothing_gap(in_se(v[0] - v[k], float(se[k]), v[0]))
+    if plan.question.smoothed:
+        yield rules.smoothing_gap(in_se(v[0] - v[k], float(se[k]), v[0]))
     if len(plan.corrected) > 1:
         gap_se = difference_se(joint.covariance, k, k + 1)
         yield rules.outcome_model_gap(in_se(v[k] - v[k + 1], gap_se, v[0]))

@@ -175,7 +175,7 @@ def corrected_question(
     question: Question, shrink: float = SHRINK, at_kink: float = AT_KINK
 ) -> Question:
     """Return the question by the local quadratic kernel at ``shrink`` × h, less at a kink."""
-    if not isinstance(question.estimator, SmoothedEstimator):
+    if question.exact or not isinstance(question.estimator, SmoothedEstimator):
         return question
     estimator = question.estimator.with_boundary(Boundary.QUADRATIC)
     factor = shrink + (min(at_kink, shrink) - shrink) * min(question.kink / CLEAR_KINK, 1.0)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
-    from titrant.inference.columns import Coded
 
 
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0
@@ -84,6 +83,10 @@ cannot reach. (Without that margin, values of long-tailed outcomes were off by 4
 not held at all, errors on heavy-tailed contexts doubled.)"""
 RICH_SE = 2.0
 """Standard errors by which the plain models' value differs: never passed in 360 sound logs."""
+MASS_ROWS_WANTED, MASS_ROWS_NEEDED = 30, 10
+"""Rows with exactly the policy's dose: fewer than 10 are not a mean with an error."""
+MASS_SHARE = 0.1
+"""Of the rows, from which on a policy rests on a point mass."""
 PIT_DISTANCE, PIT_RATE = 0.05, 0.001
 """A distribution function off by 5 points moves weights by about a tenth of their size."""
 STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
@@ -97,11 +100,6 @@ SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 """Where most outcomes are missing, the value is mostly the models' word."""
 DESIGN_EFFECT = 1.5
 """A variance so much larger makes a 95 % interval cover .89."""
-SPREAD_LEFT = 0.1
-"""A context most of whose variance is that of a few rows says next to nothing of the others."""
-
-SAME_ORDER = 0.99
-"""A rank correlation with the outcome that no cause of it has, but a copy or a transform of it."""
 
 CONFOUNDING = frozenset(
     {
@@ -114,6 +112,8 @@ CONFOUNDING = frozenset(
         "coded_contexts",
         "silent_contexts",
         "copied_outcomes",
+        "leaked_outcomes",
+        "copied_treatments",
         "stray_doses",
     }
 )
@@ -415,6 +415,43 @@ def binned_balance(found: BinnedImbalance, bins: Bins, se: float) -> Check:
     )
 
 
+def rows_at_mass(rows: int, asked: int, dose: str) -> Check:
+    """Return the check of how many rows were given the very ``dose`` that the policy gives them."""
+    return _check(
+        "rows_at_dose",
+        float(rows),
+        f"{rows:,} of the {asked:,} rows to which the policy gives {dose} were given "
+        f"it ({MASS_ROWS_WANTED} wanted, {MASS_ROWS_NEEDED} needed).",
+        "Ask about a dose that more rows like these were given, or collect more rows.",
+        judge(rows, warn=rows < MASS_ROWS_WANTED, refuse=rows < MASS_ROWS_NEEDED),
+    )
+
+
+def thin_mass(share: float, value: float, thin: float) -> Check:
+    """Return the check of the share of rows that seldom are given the policy's dose."""
+    return _check(
+        "seldom_dose",
+        share,
+        f"In {_percent(share)} of rows the policy gives exactly {value:.6g} where that had a "
+        f"probability below {thin:g} (above {_percent(MASS_SHARE)} is much).",
+        "Few rows stand for all of these: leave the policy as it was in such contexts.",
+        judge(share, warn=share > MASS_SHARE),
+    )
+
+
+def between_levels(share: float, wide: float, gap: float, levels: Sequence[float]) -> Check:
+    """Return the check of policy doses between list prices, ``wide`` where these are far apart."""
+    listed = ", ".join(f"{level:.6g}" for level in levels)
+    refuse = wide > MASS_SHARE
+    fact = (
+        f"In {_percent(share)} of rows the policy's dose lies between list prices, the only doses "
+        f"that were given ({listed}), and in {_percent(wide)} of rows between two that are more "
+        f"than {gap:g} sd(T) apart (above {_percent(MASS_SHARE)} is too much)."
+    )
+    remedy = "What was never given is read off its neighbors: ask about the doses listed."
+    return _check("between_levels", share, fact, remedy, judge(share, warn=True, refuse=refuse))
+
+
 def dose_jump(size: float, in_se: float, narrow: float) -> Check:
     """Return the check of the outcome's jump at the policy's dose, in standard errors.
 
@@ -433,18 +470,6 @@ def dose_jump(size: float, in_se: float, narrow: float) -> Check:
     )
 
 
-def coded_values(name: str, found: Sequence[Coded], rows: int) -> Check:
-    """Return the check of values that look like codes, such as −9999 for a missing number."""
-    listed = "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
-    return _check(
-        name,
-        float(max(c.rows for c in found)),
-        f"Far from all other values, {listed} (of {rows:,}): this looks like a code, not a number.",
-        "Say what was not recorded as missing, or drop these rows.",
-        Verdict.WARN,
-    )
-
-
 def value_range(value: float, least: float, greatest: float) -> Check:
     """Return the check of where a value lies between the least outcome (0) and the greatest (1)."""
     extent = greatest - least
@@ -456,57 +481,6 @@ def value_range(value: float, least: float, greatest: float) -> Check:
         "No policy is worth more or less than every outcome, so too few rows are near this one: "
         "ask about a policy closer to the log, or give a larger `bandwidth`.",
         judge(place, warn=not 0.0 <= place <= 1.0),
-    )
-
-
-def stray_doses(name: str, farthest: float) -> Check:
-    """Return the check of doses of which a few lie so far off that they are most of the spread."""
-    return _check(
-        "stray_doses",
-        farthest,
-        f"Most of the spread of the {name} is that of a few rows far from all others, such as "
-        f"{farthest:.6g}: models of the doses follow them.",
-        "Correct these doses or drop the rows.",
-        Verdict.WARN,
-    )
-
-
-def stray_outcomes(farthest: float) -> Check:
-    """Return the check of outcomes of which a few are most of the spread."""
-    return _check(
-        "stray_outcomes",
-        farthest,
-        "Most of the spread of the outcome is that of a few rows far from all others, such as "
-        f"{farthest:.6g}: they decide every estimate they have weight in.",
-        "Correct these outcomes, or say what they should count for.",
-        Verdict.WARN,
-    )
-
-
-def silent_contexts(names: Sequence[str], of: int) -> Check:
-    """Return the check of contexts that vary by rounding only, or in a few rows only."""
-    listed = ", ".join(map(repr, names))
-    return _check(
-        "silent_contexts",
-        float(len(names)),
-        f"Of {of:,} contexts, {listed} say{'s' * (len(names) == 1)} next to nothing: the values "
-        "vary by rounding only, or a few of them lie far from all others.",
-        "Subtract a large offset, correct the values, or take logarithms; until then nothing is "
-        "adjusted for it.",
-        Verdict.WARN,
-    )
-
-
-def copied_outcomes(names: Sequence[str]) -> Check:
-    """Return the check of contexts that are the outcome itself, or a transform of it."""
-    listed = ", ".join(map(repr, names))
-    return _check(
-        "copied_outcomes",
-        float(len(names)),
-        f"The order of the rows by {listed} is that of the outcome: a context that knows the "
-        "outcome hides what the dose does.",
-        "Leave it out of the contexts, unless it was known before the dose was given.",
-        Verdict.WARN,
     )
 
 
@@ -558,6 +532,11 @@ def stabilized_weight(mean: float, se: float) -> Check:
 def overlap(reason: str) -> Check:
     """Return the refusal of a policy that no logged dose comes near, in the words of its error."""
     return Check("overlap", 0.0, Verdict.REFUSE, reason)
+
+
+def unfitted(reason: str) -> Check:
+    """Return the refusal of a log that no model of its doses can be fitted to."""
+    return Check("unfitted", 0.0, Verdict.REFUSE, reason)
 
 
 def _check(name: str, value: float, fact: str, remedy: str, verdict: Verdict) -> Check:

@@ -114,6 +114,11 @@ class Half:
         return self.whole.has_propensity
 
     @property
+    def atoms(self) -> tuple[float, ...] | None:
+        """The point masses of the doses; None to look for them."""
+        return self.whole.atoms
+
+    @property
     def grouped(self) -> bool:
         """Whether several rows may belong to one group."""
         return self.whole.grouped

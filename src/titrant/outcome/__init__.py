@@ -5,6 +5,7 @@ from titrant.outcome.bounded import Bounded
 from titrant.outcome.context import ContextFeatures, ContextsOnly
 from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
+from titrant.outcome.jumps import Jumps
 from titrant.outcome.landmarks import Landmarks
 from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
 from titrant.outcome.smooth import SmoothContext
@@ -35,6 +36,7 @@ __all__ = [
     "DoseTable",
     "FoldForests",
     "Forest",
+    "Jumps",
     "Landmarks",
     "OfRegressor",
     "OutcomeModel",

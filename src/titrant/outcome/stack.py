@@ -14,6 +14,7 @@ from titrant.outcome.base import OutcomeModel, as_outcome_model, curve_of, given
 from titrant.outcome.bounded import Bounded
 from titrant.outcome.context import ContextsOnly
 from titrant.outcome.crossfit import inner_folds, need_rows
+from titrant.outcome.jumps import Jumps
 from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
 from titrant.outcome.smooth import SmoothContext
 from titrant.outcome.trees import Trees
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.outcome.base import Curves, Regressor
     from titrant.outcome.crossfit import CrossFit, Folds
+    from titrant.outcome.ridge import Basis
 
 # Non-negative least squares with weights that sum to at most one.
 
@@ -166,12 +168,18 @@ Without a margin the value of a policy well inside the doses would be off where 
 tails that contexts foresee: by 4 SE at 100,000 rows of a product of two normal contexts."""
 
 
-def ridge_pair(*, margin: float = 0.0) -> dict[str, OutcomeModel]:
+def ridge_pair(*, margin: float = 0.0, jumps: tuple[float, ...] = ()) -> dict[str, OutcomeModel]:
     """Return the two ridge models: the fast variant of the library."""
     return {
-        "quadratic": Bounded(RidgeModel(Quadratic()), margin=margin),
-        "spline": Bounded(RidgeModel(Spline()), margin=margin),
+        "quadratic": _ridge(Quadratic(), margin, jumps),
+        "spline": _ridge(Spline(), margin, jumps),
     }
+
+
+def _ridge(basis: Basis, margin: float, jumps: tuple[float, ...]) -> Bounded:
+    """Return the ridge model of a basis, which may jump at some doses."""
+    features = Jumps(basis, jumps) if jumps else basis
+    return Bounded(RidgeModel(features), margin=margin)
 
 
 def library(dimension: int = 1, *, seed: int = 0) -> dict[str, OutcomeModel]:
@@ -180,19 +188,20 @@ def library(dimension: int = 1, *, seed: int = 0) -> dict[str, OutcomeModel]:
     return {**ridge_pair(), **well, "trees": Bounded(Trees(seed=seed))}
 
 
-def smooth_library(*, extra: int = 0) -> dict[str, OutcomeModel]:
+def smooth_library(*, extra: int = 0, jumps: tuple[float, ...] = ()) -> dict[str, OutcomeModel]:
     """Return ridge models that follow contexts which act nonlinearly, by name.
 
     The last `extra` columns of the contexts are those that `FoldForests` appends; a fourth model
-    sees them. All are smooth in the dose: the bandwidth and the interval are calibrated on that.
+    sees them. All are smooth in the dose, the bandwidth and the interval being calibrated on that,
+    but at the point masses `jumps`.
     """
-    smooth = Bounded(RidgeModel(SmoothContext()), margin=MARGIN)
-    plain = {**ridge_pair(margin=MARGIN), "smooth": smooth}
+    smooth = _ridge(SmoothContext(), MARGIN, jumps)
+    plain = {**ridge_pair(margin=MARGIN, jumps=jumps), "smooth": smooth}
     if not extra:
         return plain
     return {
         **{name: ContextsOnly(model, extra=extra) for name, model in plain.items()},
-        "forest": Bounded(RidgeModel(SmoothContext(extra=extra)), margin=MARGIN),
+        "forest": _ridge(SmoothContext(extra=extra), MARGIN, jumps),
     }
 
 

@@ -18,6 +18,7 @@ from titrant.propensity.kernel_conditional import KernelConditional
 from titrant.propensity.known import Known
 from titrant.propensity.laws import Truncated, truncated_cdf, truncated_density
 from titrant.propensity.location_scale import LocationScale
+from titrant.propensity.masses import CrossMasses, MixedLaws
 from titrant.propensity.mixture import GaussianMixture
 from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale
 
@@ -38,6 +39,7 @@ PROPENSITIES: tuple[type[Propensity], ...] = (
 __all__ = [
     "PROPENSITIES",
     "Calibration",
+    "CrossMasses",
     "CrossPropensity",
     "DensityAverage",
     "FittedPropensity",
@@ -48,6 +50,7 @@ __all__ = [
     "Known",
     "LinearGaussian",
     "LocationScale",
+    "MixedLaws",
     "MultivariateGaussian",
     "NormalModel",
     "Propensity",

@@ -281,7 +281,11 @@ def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
     spread = np.prod(np.reshape(t, (len(t), -1)).std(axis=0))
     rows = few_rows(len(t), seed, _ROWS)
     told = np.nan_to_num(log_densities[rows], nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-    f = np.maximum(np.exp(told + np.log(spread)), FLOOR)
+    return likeliest(np.maximum(np.exp(told + np.log(spread)), FLOOR))
+
+
+def likeliest(f: Array) -> Array:
+    """Return the weights w (M,) that maximize Σᵢ log Σ_m w_m f_im of f (n, M), by EM."""
     w = np.full(f.shape[1], 1.0 / f.shape[1])
     for _ in range(_STEPS):
         before, w = w, w * ((1.0 / (f @ w)) @ f) / len(f)

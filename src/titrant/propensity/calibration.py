@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.data.masses import PointMasses
     from titrant.propensity.base import PropensityModel
 
 # Propensities of rows that did not take part in their fit.
@@ -64,7 +65,7 @@ def held_out(
     return HeldOut(density, cdf if scalar else None)
 
 
-def _at(bound: Array, rows: NDArray[np.intp]) -> Array:
+def _at(bound: Array, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Array:
     # One bound for all rows has nothing to select from.
     return bound if bound.ndim == 0 else np.asarray(bound[rows])
 
@@ -151,21 +152,33 @@ def calibration_of(
     seed: int = 0,
     lower: ArrayLike = -np.inf,
     upper: ArrayLike = np.inf,
+    masses: PointMasses | None = None,
 ) -> Calibration:
     """Return the calibration of densities q and cdf (n,) of treatments t that are held out.
 
     A column of propensities has no cdf, so there is no PIT; only the marginal density of t is
-    estimated.
+    estimated. At point masses, if there are any, q is a probability over sd(t).
     """
     t, n = np.asarray(t, dtype=np.float64), len(q)
-    # Held out as well: a kernel estimate is too high at the values it was made from.
-    alone = LocationScale() if t.ndim == 1 else MultivariateGaussian()
-    marginal = held_out(
-        alone, np.zeros((n, 1)), t, folds=folds, seed=seed, lower=lower, upper=upper
-    )
-    with np.errstate(divide="ignore"):
+    other = np.ones(n, dtype=bool)
+    density = np.empty(n)
+    if masses is not None:
+        at = masses.index(t)
+        other = at < 0
+        density[~other] = (np.bincount(at[~other], minlength=len(masses.values)) / n)[at[~other]]
+        density[~other] /= t.std()
+    if other.any() and (masses is None or not masses.levels):
+        # Held out as well: a kernel estimate is too high at the values it was made from.
+        alone = LocationScale() if t.ndim == 1 else MultivariateGaussian()
+        low, high = (_at(np.asarray(end, dtype=np.float64), other) for end in (lower, upper))
+        x = np.zeros((int(other.sum()), 1))
+        marginal = held_out(alone, x, t[other], folds=folds, seed=seed, lower=low, upper=high)
+        density[other] = other.mean() * marginal.density
+    elif masses is not None:  # rows at no level are left aside
+        density[other] = q[other]
+    with np.errstate(divide="ignore", invalid="ignore"):  # one absurd dose has no density at all
         log_score = float(np.mean(np.log(q)))
-        weight = marginal.density / q
+        weight = density / q
     center = float(np.mean(weight))
     se = float(np.std(weight, ddof=1)) / math.sqrt(n) if math.isfinite(center) else math.inf
     ks = (None, None, None) if cdf is None else _uniformity(cdf)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import BandwidthPath
     from titrant.data.flow import Flow
     from titrant.evaluation.curves import Curve
+    from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import Comparison
     from titrant.inference import Diagnostics
     from titrant.propensity import Calibration
@@ -33,6 +34,8 @@ LOGGED = "logged"
 """How the doses of the log are called beside those of the policies."""
 DOSES = 3
 """Treatments that are drawn, if there are several."""
+MOST_COLUMNS, MAIN_COLUMNS = 20, 4
+"""Contexts that a table of columns has at most, and those that it has of a log with more."""
 CONTEXTS = 3
 """Contexts that doses are drawn against, and that subgroups are made by."""
 
@@ -203,6 +206,8 @@ class Report:
     drawn: tuple[str, ...]
     """The policies in figures; tables have all."""
     log: LogSummary
+    description: Description
+    """What is in the log, with its main contexts, and which columns are doubtful."""
     level: float
     maximize: bool
     doses: tuple[DoseCounts, ...]
@@ -248,6 +253,7 @@ class Report:
             "level": self.level,
             "maximize": self.maximize,
             "log": self._log(),
+            "description": plain(self.description.to_dict()),
             "status_quo": self.status_quo,
             "focus": self.focus,
             "drawn": list(self.drawn),

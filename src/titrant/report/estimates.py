@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath, BandwidthSelector
     from titrant.data import LoggedData
+    from titrant.data.masses import PointMasses
     from titrant.estimators import Question, Rows
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Comparison, Evaluation
@@ -56,14 +57,25 @@ def curves(
     """Return the value of one dose for all, by treatment; other doses stay at their means."""
     found, notes = {}, []
     for j, treatment in enumerate(treatments[:DOSES]):
-        low, high = np.quantile(whole.log.doses[:, j], GRID_ENDS).tolist()
-        grid = np.linspace(low, high, GRID)
+        grid = dose_grid(whole.log.doses[:, j], whole.nuisances.masses)
         family = _family(whole.survey.mean_dose, j)
         try:
             found[treatment] = curve_on(whole, family, grid, bandwidth=bandwidth)
         except UntrustedEstimate as refusal:
             notes.append(f"{treatment}: {refusal}")
     return found, tuple(notes)
+
+
+def dose_grid(logged: Array, masses: PointMasses | None) -> Array:
+    """Return the doses at which a curve is estimated, by logged doses (n,): levels, if they are.
+
+    Point masses among other doses are added to them.
+    """
+    if masses is not None and masses.levels:
+        return masses.values
+    low, high = np.quantile(logged, GRID_ENDS).tolist()
+    grid = np.linspace(low, high, GRID)
+    return grid if masses is None else np.union1d(grid, masses.values)
 
 
 def _family(mean: Array, j: int) -> Callable[[float], Policy]:
@@ -135,6 +147,7 @@ def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
     if not isinstance(estimator, SmoothedEstimator):
         return {}
 
+    drawn = [name for name in drawn if whole.smoothed(whole.names.index(name))]
     places = [whole.names.index(name) for name in drawn]
     searches = [path_search_on(whole, i, whole.problem(i, estimator)) for i in places]
     found = served(searches, whole.over_rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
 from titrant.errors import InvalidArgument
+from titrant.evaluation.description import Description
 from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
 from titrant.report import counting
@@ -16,6 +17,8 @@ from titrant.report.content import (
     CONTEXTS,
     DOSES,
     LOGGED,
+    MAIN_COLUMNS,
+    MOST_COLUMNS,
     DoseCounts,
     DoseSummary,
     LogSummary,
@@ -121,6 +124,7 @@ def gather(
         focus=first,
         drawn=chosen,
         log=_summary(whole, named, outcome, maximize=maximize),
+        description=_description(whole),
         level=level,
         maximize=maximize,
         doses=_dose_counts(log, seen),
@@ -189,6 +193,13 @@ def _summary(
         flow=whole.log.flow,
         sample=None if survey.sample.whole else len(survey.sample.log),
     )
+
+
+def _description(whole: Evaluation) -> Description:
+    """Return what is in the log; of many contexts the main ones."""
+    found = Description.of(whole.survey)
+    many = len(found.contexts) > MOST_COLUMNS
+    return found.main_contexts(MAIN_COLUMNS) if many else found
 
 
 def _treatment_names(given: Sequence[str] | None, dimension: int) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from titrant.evaluation.description import HEADINGS
 from titrant.report.content import LOGGED
 from titrant.report.numbers import count, percent, share
 from titrant.report.words import UNCLEAR, better, number, signed, span, value_and_interval
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from titrant.evaluation.curves import Curve
+    from titrant.evaluation.description import ColumnSummary
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.propensity import Calibration
     from titrant.report.content import (
@@ -121,6 +123,32 @@ def _points(report: Report, found: Curve) -> tuple[tuple[str, ...], ...]:
         (number(p), *value_and_interval(v, alone), span(*together))
         for p, v, alone, together in zip(found.parameters, found.values, *bands, strict=True)
     )
+
+
+def columns(report: Report) -> Table:
+    """Return each column of the log in numbers, and each context beside doses and outcomes."""
+    found = report.description
+    told = (*(t.column for t in found.treatments), found.outcome)
+    called = zip((*report.log.treatments, report.log.outcome), told, strict=True)
+    rows = [(name, *_column(c), NONE, NONE, NONE) for name, c in called]
+    rows += [
+        (
+            c.column.name,
+            *_column(c.column),
+            ", ".join(map(number, c.correlation)),
+            ", ".join(map(number, c.explains_dose)),
+            number(c.explains_outcome),
+        )
+        for c in found.contexts
+    ]
+    shown, of = len(found.contexts), report.log.contexts
+    some = f"; of {of} contexts the {shown} that go with doses or outcomes most"
+    return Table(f"{found.size}{some if shown < of else ''}", HEADINGS, tuple(rows), (0, 1))
+
+
+def _column(c: ColumnSummary) -> tuple[str, ...]:
+    numbers = (c.mean, c.sd, c.low, c.quartiles[1], c.high)
+    return (c.kind, count(c.distinct), *map(number, numbers))
 
 
 def doses(report: Report, treatment: str) -> Table:

@@ -1,0 +1,111 @@
+"""Write the page about structure from the records: `python -m benchmarks.structure.page`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.confounding.records import records_in
+from benchmarks.structure.designs import DESIGNS, GROUPS
+from benchmarks.structure.study import RECORDS, VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Array = np.ndarray
+    Record = dict[str, Any]
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "structure.md"
+TITLE = """\
+# Rows and doses with a structure of their own
+
+Many rows at exactly one dose, or rows that belong together: what the default call does about it,
+and what happens if it is kept from it. Measured by `python -m benchmarks.structure`, written by
+`python -m benchmarks.structure.page`; the designs are in `benchmarks/structure/designs.py`. All
+have confounding that is not linear, and 1,000 rows.
+
+*With* is the default call; *without* the same log with the structure denied. Coverage is that of
+the 95 % interval over all estimates, ± its Monte-Carlo standard error; bias and width are in units
+of the outcome; *ok* is the share of logs with that verdict, *refused* that of estimates which are
+given on request only (`allow_untrusted=True`), and which count here all the same."""
+NOTES = {
+    "Doses with point masses": """\
+Without is `atoms=()`: one density for all doses. The outcome models of the default call are good
+enough here to hold most values even then, at the price of verdicts that warn or refuse; what exact
+weights buy is that a value does not rest on the outcome model alone. A dose *between* list prices
+(9.5, 37 mg) is read off its neighbors either way, and always warned of."""
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one version says about one policy, over logs."""
+
+    error: Array
+    covered: Array
+    width: Array
+    verdicts: Sequence[str]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], version: str, place: int) -> Found:
+        """Return what is found of records that have an estimate."""
+        kept = [r for r in records if r[version]["value"][place] is not None]
+        own = {name: np.array([r[version][name][place] for r in kept]) for name in _NUMBERS}
+        truth = np.array([r["truth"][place] for r in kept])
+        return cls(
+            own["value"] - truth,
+            (own["low"] <= truth) & (truth <= own["high"]),
+            own["high"] - own["low"],
+            [r[version]["verdict"][place] for r in records],
+        )
+
+    def cells(self) -> list[str]:
+        """Return bias, coverage, width and the shares of verdicts."""
+        c = float(self.covered.mean())
+        error = np.sqrt(max(c * (1.0 - c), 0.25 / len(self.covered)) / len(self.covered))
+        ok, refused = (self.verdicts.count(v) / len(self.verdicts) for v in ("ok", "refuse"))
+        return [
+            f"{self.error.mean():+.3f}",
+            f"{c:.3f} ± {error:.3f}",
+            f"{np.median(self.width):.2f}",
+            f"{ok:.2f}",
+            f"{refused:.2f}",
+        ]
+
+
+_NUMBERS = ("value", "low", "high")
+
+
+def page(records: Sequence[Record]) -> str:
+    """Return the page made of some records."""
+    failed = [r for r in records if "failed" in r]
+    whole = [r for r in records if "failed" not in r]
+    parts = [TITLE, f"{len(whole):,} logs; {len(failed)} could not be evaluated."]
+    for heading, names in GROUPS.items():
+        parts += [f"## {heading}", *([NOTES[heading]] if heading in NOTES else [])]
+        parts.append("\n".join(f"- *{name}*: {DESIGNS[name].about}." for name in names))
+        parts.append("\n".join(_table([r for r in whole if r["design"] in names], names)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:
+    columns = ("bias", "coverage", "width", "ok", "refused")
+    heads = [f"{column}, {version}" for version in VERSIONS for column in columns]
+    yield "| design | policy | logs | " + " | ".join(heads) + " |"
+    yield "|---|---|" + "---|" * (1 + len(heads))
+    for name in names:
+        own = [r for r in records if r["design"] == name]
+        for place, policy in enumerate(DESIGNS[name].policies if own else ()):
+            cells = [c for version in VERSIONS for c in Found.of(own, version, place).cells()]
+            yield f"| {name} | {policy} | {len(own)} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    PAGE.write_text(page(records_in(RECORDS)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,580 @@
+"""Columns of a log that are likely not what they are taken for, named before anything is estimated.
+
+What separates a leak from a good predictor is *exactness*. Whatever is known before a dose is given
+leaves some of the outcome open, if only the error of measuring it: the same quantity measured at an
+earlier visit explains 90 or 95 % of it. A column that was computed from the outcome leaves nothing
+open but rounding. So a context is called a leak if it puts the rows in the order of the outcome
+(rank correlation beyond .99), if it parts the outcomes into ranges that do not overlap, or if the
+outcome is a sum, difference, product or ratio of it and other columns up to a thousandth of its
+variance. A context that explains nine tenths by itself gets a note, no more: only who made the log
+knows when it was measured. The same holds of doses: one that a context predicts well is confounded,
+one that a context knows exactly leaves nothing to compare.
+
+A doubt is a function of a `LogColumns` that yields checks and notes, and an entry in `DOUBTS`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from titrant.inference.diagnostics import Check, Verdict
+from titrant.scaling import Held, robust_sd, spread_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+
+FAR = 5.0
+"""Robust sds from the median beyond which a value is one of the few that may dominate."""
+FEW = 0.05
+SPREAD_LEFT = 0.1
+"""A column most of whose variance is that of a few rows says next to nothing of the others."""
+FEWEST = 20
+"""Rows, of a log or of a level, from which on agreement is no chance."""
+RANKED = 2_500
+"""Rows by which ranks are compared: ranking many takes time."""
+SAME_ORDER = 0.99
+"""A rank correlation that no cause of an outcome has, but a copy or a transform of it."""
+SAME_DOSE = 0.995
+"""A rank correlation with the dose beyond which hardly any dose is left to chance: R² of .99."""
+STRONG = 0.9
+"""Squared rank correlation with the outcome that is worth a word."""
+PARTED = 0.999
+"""Share of the greatest variance of ranks between levels: .999 is no overlap but by a slip."""
+FEW_LEVELS = 12
+EXACT = 0.999
+"""R² beyond which only rounding is left: a column rounded to a tenth of its sd keeps .9992."""
+SOLVED = 10_000
+"""Rows by which columns are solved for each other, fewer where there are many columns,"""
+WORK = 2e8
+"""so that rows times squared columns stay below this."""
+MOST_FOUND = 5
+"""Leaks after which the search for more ends."""
+REPEATS = 10.0
+"""So many repeated values are expected among measured whole numbers, and none is a key."""
+MOST_WHOLE = 2.0**53
+"""Above, every float is a whole number."""
+COINCIDENCE = 5
+"""Rows apart from the usual value that two columns may share by chance."""
+_RIDGE = 1e-10
+_NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """The columns of a log, as doubts look at them."""
+
+    names: tuple[str, ...]
+    context: Array
+    """(n, p), as logged."""
+    doses: Array
+    """(n, d)"""
+    outcome: Array
+    """(n,)"""
+    held: Held
+    """How far values of the contexts are held."""
+    ends: tuple[Array, Array]
+    """The least and the greatest value of each context (p,), of all rows where these are some."""
+    rows: int
+    """Rows by which codes were counted, also those whose outcome is missing."""
+
+    @classmethod
+    def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
+        """Return the columns of a log, of the rows whose outcome is known."""
+        known = log if log.observed is None else log.rows(log.observed > 0.0)
+        return cls(log.names, known.context, known.doses, known.outcome, held, ends, len(log))
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    @cached_property
+    def seen(self) -> Array:
+        """The contexts (n, p) as models see them: far values and codes held."""
+        return self.held(self.context)[:, : len(self.names)]
+
+    @cached_property
+    def spread(self) -> Array:
+        """The sd of each context seen (p,), 0 where values differ by rounding only."""
+        return spread_of(self.seen)
+
+    @cached_property
+    def dose_names(self) -> tuple[str, ...]:
+        """What the doses are called."""
+        d = self.doses.shape[1]
+        return tuple(f"treatment {j}" for j in range(d)) if d > 1 else ("treatment",)
+
+    @cached_property
+    def varying(self) -> list[int]:
+        """The contexts that say something."""
+        return [j for j in range(len(self.names)) if self.spread[j]]
+
+    @cached_property
+    def some(self) -> slice:
+        """Rows by which columns are solved for each other."""
+        most = int(min(SOLVED, max(WORK / (1 + len(self.names)) ** 2, 500)))
+        return slice(None, None, max(1, -(-len(self) // most)))
+
+    def named(self, columns: Iterable[int]) -> str:
+        """Return the names of contexts, in a list."""
+        return listed([self.names[j] for j in columns])
+
+
+def ignored(found: Iterable[Check | str]) -> Iterator[str]:
+    """Yield findings as notes, which lower no verdict."""
+    for one in found:
+        yield one if isinstance(one, str) else f"A doubt that was to be ignored: {one.message}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in quotes, with commas between."""
+    return ", ".join(map(repr, names))
+
+
+def _doubt(name: str, value: float, fact: str, remedy: str) -> Check:
+    return Check(name, float(value), Verdict.WARN, f"{fact} {remedy}", explains=True)
+
+
+# Of outcomes and doses.
+
+
+def coded_outcomes(log: LogColumns) -> Iterator[Check]:
+    """Yield codes such as −9999 among outcomes and doses."""
+    columns = np.column_stack([log.doses, log.outcome])
+    found = codes(Held.of(columns), (*log.dose_names, "outcome"))
+    if found:
+        yield _coded("coded_outcomes", found, len(log))
+
+
+def stray_doses(log: LogColumns) -> Iterator[Check]:
+    """Yield doses of which a few lie so far off that they are most of the spread."""
+    for name, column in zip(log.dose_names, log.doses.T, strict=True):
+        if not spread_by_many(column):
+            yield _doubt(
+                "stray_doses",
+                farthest(column),
+                f"Most of the spread of the {name} is that of a few rows far from all others, such "
+                f"as {farthest(column):.6g}: models of the doses follow them.",
+                "Correct these doses or drop the rows.",
+            )
+
+
+def stray_outcomes(log: LogColumns) -> Iterator[Check]:
+    """Yield outcomes of which a few are most of the spread."""
+    if not spread_by_many(log.outcome):
+        far = farthest(log.outcome)
+        yield _doubt(
+            "stray_outcomes",
+            far,
+            "Most of the spread of the outcome is that of a few rows far from all others, such as "
+            f"{far:.6g}: they decide every estimate they have weight in.",
+            "Correct these outcomes, or say what they should count for.",
+        )
+
+
+# Of single contexts.
+
+
+def coded_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield codes among contexts."""
+    found = codes(log.held, log.names)
+    if found:
+        yield _coded("coded_contexts", found, log.rows)
+
+
+def silent_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts that vary by rounding only, or in a few rows only."""
+    columns = zip(range(len(log.names)), log.seen.T, log.spread, strict=True)
+    found = [j for j, x, sd in columns if np.ptp(x) > 0.0 and not (sd > 0.0 and spread_by_many(x))]
+    if found:
+        yield _doubt(
+            "silent_contexts",
+            len(found),
+            f"Of {len(log.names):,} contexts, {log.named(found)} say{'s' * (len(found) == 1)} "
+            "next to nothing: the values vary by rounding only, or a few of them lie far from all "
+            "others.",
+            "Subtract a large offset, correct the values, or take logarithms; until then nothing "
+            "is adjusted for it.",
+        )
+
+
+def constant_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts with one value."""
+    low, high = log.ends
+    found = np.flatnonzero(low == high).tolist()
+    if found:
+        yield _doubt(
+            "constant_contexts",
+            len(found),
+            f"Contexts with one value in all rows explain nothing: {log.named(found)}.",
+            "Leave them out, or find where their values were lost.",
+        )
+
+
+def key_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts that number the rows or name whom they are about."""
+    columns = zip(log.names, log.context.T, strict=True)
+    found = [j for j, (name, x) in enumerate(columns) if is_key(x, name)]
+    if found:
+        yield _doubt(
+            "key_contexts",
+            len(found),
+            f"The values of {log.named(found)} are whole numbers of which none comes twice: this "
+            "looks like a row number or a key, not like something measured.",
+            "Leave it out of the contexts, unless it is the time and doses changed with time.",
+        )
+
+
+def held_values(log: LogColumns) -> Iterator[str]:
+    """Yield a note for each context with values that are held, codes aside."""
+    strays = log.held.strays(log.context)
+    for j in np.flatnonzero(strays.any(axis=0)):
+        far = log.context[strays[:, j], j]
+        yield (
+            f"In {len(far):,} rows the context {log.names[j]!r} lies far beyond all other values "
+            f"(such as {far[0]:.6g}); models count it as the last "
+            "value before that."
+        )
+
+
+# Of contexts beside other columns.
+
+
+def repeated_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts that are another one, on its scale or on another: r² beyond `EXACT`."""
+    columns = log.varying
+    x = standardized(log.seen[log.some][:, columns])
+    # Rows that a thinned log leaves out may be all in which a column varies.
+    same = np.triu((x.T @ x / max(len(x), 1)) ** 2 > EXACT, k=1)
+    pairs = [
+        (columns[i], columns[j])
+        for i, j in zip(*np.nonzero(same), strict=True)
+        if _apart_rows(x[:, i]) >= COINCIDENCE
+    ]
+    if len(log) >= FEWEST and pairs:
+        firsts = {j: i for i, j in reversed(pairs)}
+        said = "; ".join(f"{log.names[j]!r} is {log.names[i]!r}" for j, i in firsts.items())
+        yield _doubt(
+            "repeated_contexts",
+            len(firsts),
+            f"Some contexts are others once more, in the same or in other units: {said}.",
+            "Keep one of each; if they should differ, find where the values come from.",
+        )
+
+
+def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
+    """Yield contexts that have the order of the outcome, and note those that come near it."""
+    order = {j: rank_correlation(log.seen[:, j], log.outcome) for j in log.varying}
+    found = [
+        j for j, r in order.items() if abs(r) > SAME_ORDER or parts(log.seen[:, j], log.outcome)
+    ]
+    if found:
+        yield _doubt(
+            "copied_outcomes",
+            len(found),
+            f"The order of the rows by {log.named(found)} is that of the outcome: a context that "
+            "knows the outcome hides what the dose does.",
+            "Leave it out of the contexts, unless it was known before the dose was given.",
+        )
+    for j, r in order.items():
+        if r**2 > STRONG and j not in found:
+            yield (
+                f"The context {log.names[j]!r} alone explains {r**2:.0%} of the outcome's order. "
+                "That is sound if it was known before the dose was given, such as the same "
+                "quantity at an earlier visit; if not, name it in `after`."
+            )
+
+
+def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts of which, with other columns, the outcome is a sum, product or ratio."""
+    copies = {j for j in log.varying if _same_order(log.seen[:, j], log.outcome)}
+    rest = [j for j in log.varying if j not in copies]
+    x, t, y = log.seen[log.some][:, rest], log.doses[log.some], log.outcome[log.some]
+    how, found = "sum or difference", determined(y, t, x)
+    if not found:
+        how, found = "product or ratio", _by_logarithms(y, t, x)
+    said = []
+    for one in found:
+        beside = f" with {log.named(rest[j] for j in one.others)}" if one.others else ""
+        left = f" (R² {one.without:.2f} without it)" if one.without < EXACT else ""
+        said.append(f"{log.names[rest[one.column]]!r}{beside}{left}")
+    if said:
+        yield _doubt(
+            "leaked_outcomes",
+            len(said),
+            f"The outcome can be computed exactly, as a {how}, from {' and from '.join(said)}, the "
+            "dose given: such a context knows the outcome and hides what the dose does.",
+            "Leave it out of the contexts.",
+        )
+
+
+def copied_treatments(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts that are the dose, rescaled or in classes, or that it is computed from."""
+    found: list[int] = []
+    said: list[str] = []
+    for name, t in zip(log.dose_names, log.doses.T, strict=True):
+        copies = [j for j in log.varying if _copies_dose(log.seen[:, j], t)]
+        if copies:
+            said.append(f"The order of the rows by {log.named(copies)} is that of the {name}.")
+        else:
+            copies = _sources_of(t, log)
+            if copies:
+                said.append(f"The {name} can be computed from {log.named(copies)} exactly.")
+        found += copies
+    if found:
+        yield _doubt(
+            "copied_treatments",
+            len(set(found)),
+            f"{' '.join(said)} Rows that are alike in this have no other doses to compare with.",
+            "Leave it out of the contexts if it is the dose in other units, or was computed from "
+            "it; if it set the dose, this log cannot tell what other doses do.",
+        )
+
+
+def _copies_dose(x: Array, t: Array) -> bool:
+    return _same_order(x, t, SAME_DOSE) or parts(x, t)
+
+
+def _sources_of(t: Array, log: LogColumns) -> list[int]:
+    """Return the contexts that a dose (n,) is an exact linear function of."""
+    x = log.seen[log.some][:, log.varying]
+    found = determined(t[log.some], np.empty((len(x), 0)), x)
+    return list(dict.fromkeys(log.varying[j] for f in found for j in (f.column, *f.others)))
+
+
+OUTCOME_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
+    coded_outcomes,
+    stray_doses,
+    stray_outcomes,
+)
+"""Doubts about doses and outcomes, for every estimate."""
+CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
+    coded_contexts,
+    silent_contexts,
+    constant_contexts,
+    key_contexts,
+    repeated_contexts,
+    copied_outcomes,
+    leaked_outcomes,
+    copied_treatments,
+    held_values,
+)
+"""Doubts about contexts, for every estimate that adjusts for them."""
+DOUBTS = OUTCOME_DOUBTS + CONTEXT_DOUBTS
+
+
+# Codes and strays.
+
+
+class Coded(NamedTuple):
+    """A value that looks like a code, and where it stands."""
+
+    column: str
+    value: float
+    rows: int
+
+
+def codes(held: Held, names: tuple[str, ...]) -> list[Coded]:
+    """Return the codes in named columns; 0 is left out, which is an amount as well."""
+    return [Coded(names[c.column], c.value, c.rows) for c in held.codes if c.value]
+
+
+def _coded(name: str, found: Sequence[Coded], rows: int) -> Check:
+    said = "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
+    return _doubt(
+        name,
+        max(c.rows for c in found),
+        f"Far from all other values, {said} (of {rows:,}): this looks like a code, not a number.",
+        "Say what was not recorded as missing, or drop these rows.",
+    )
+
+
+def spread_by_many(column: Array) -> bool:
+    """Whether more than a tenth of Σ(x − median)² is left without the few farthest rows."""
+    distance = np.abs(column - np.median(column))
+    far = distance > FAR * robust_sd(column)
+    if not far.any() or np.mean(far) > FEW:
+        return True
+    squares = (distance / distance.max()) ** 2
+    return bool(squares[~far].sum() > SPREAD_LEFT * squares.sum())
+
+
+def farthest(column: Array) -> float:
+    """Return the value of a column (n,) that is farthest from its median."""
+    return float(column[np.argmax(np.abs(column - np.median(column)))])
+
+
+def is_key(column: Array, name: str = "") -> bool:
+    """Whether a column (n,) numbers rows: whole numbers that only rise or fall, or never repeat.
+
+    Of n whole numbers measured between a and b, about n²/(2(b − a)) repeat another, more where
+    some are likelier. None that does is no chance if that is many, or if the column is called a
+    key.
+    """
+    n = len(column)
+    if n < FEWEST or float(np.abs(column).max()) >= MOST_WHOLE or (column % 1.0).any():
+        return False
+    steps = np.diff(column)
+    if (steps > 0.0).all() or (steps < 0.0).all():
+        return True
+    many = n * n / 2.0 > REPEATS * float(np.ptp(column))
+    return (many or bool(_NAMED_KEY.search(name))) and len(np.unique(column)) == n
+
+
+def _apart_rows(column: Array) -> int:
+    """Return how many values of a column (n,) are not its most frequent one."""
+    return len(column) - int(np.unique(column, return_counts=True)[1].max())
+
+
+# The same order.
+
+
+def rank_correlation(a: Array, b: Array) -> float:
+    """Return Spearman's correlation of two columns (n,), 0 if there are few rows or one value."""
+    if len(a) < FEWEST:
+        return 0.0
+    some = slice(None, None, max(1, len(a) // RANKED))
+    a, b = centered_ranks(a[some]), centered_ranks(b[some])
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0.0 else 0.0
+
+
+def _same_order(a: Array, b: Array, limit: float = SAME_ORDER) -> bool:
+    return abs(rank_correlation(a, b)) > limit
+
+
+def centered_ranks(values: Array) -> Array:
+    """Return the ranks of values (n,) less their mean; equal values share the mean of theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(count) - count / 2.0)[place] - len(values) / 2.0)
+
+
+def parts(a: Array, b: Array) -> bool:
+    """Whether one of two columns (n,) has few levels that part the other into separate ranges."""
+    some = slice(None, None, max(1, len(a) // RANKED))
+    return _parts(a[some], b[some]) or _parts(b[some], a[some])
+
+
+def _parts(levels: Array, values: Array) -> bool:
+    """Whether values (n,) of different levels (n,) do not overlap.
+
+    Σ n_g r̄_g², r̄ the mean ranks of levels, is then what ranks one after the other would give.
+    """
+    level, place, count = np.unique(levels, return_inverse=True, return_counts=True)
+    if not 1 < len(level) <= FEW_LEVELS or count.min() < FEWEST:
+        return False
+    mean = np.bincount(place, centered_ranks(values)) / count
+    sizes = count[np.argsort(mean)]
+    apart = np.cumsum(sizes) - sizes / 2.0 - len(values) / 2.0
+    return bool(count @ mean**2 > PARTED * (sizes @ apart**2))
+
+
+# Exact functions.
+
+
+class Determined(NamedTuple):
+    """A column of x without which a target is not known exactly, and those needed beside it."""
+
+    column: int
+    others: tuple[int, ...]
+    without: float
+    """R² without the column."""
+
+
+def determined(target: Array, given: Array, x: Array) -> list[Determined]:
+    """Return the columns of x (n, p) by which, beside ``given`` (n, d), a target (n,) is exact.
+
+    Exact is a cross-fitted R² of least squares beyond `EXACT`. From columns that suffice those
+    are left out that can be; of the rest the one is named without which the fit is worst. The
+    search goes on without it, as another leak may hide behind the first.
+    """
+    found: list[Determined] = []
+    left = list(range(x.shape[1]))
+    d = given.shape[1]
+    z, y = standardized(np.column_stack([given, x])), standardized(target[:, None])[:, 0]
+    known = cross_fitted_r2(z, y) if left else 0.0
+    if known <= EXACT or cross_fitted_r2(z[:, :d], y) > EXACT:
+        return []
+    while known > EXACT and len(found) < MOST_FOUND:
+        needed = indispensable(z[:, [*range(d), *(d + j for j in left)]], y, d)
+        column, *others = (left[k] for k in needed)
+        left.remove(column)
+        known = cross_fitted_r2(z[:, [*range(d), *(d + j for j in left)]], y)
+        found.append(Determined(column, tuple(others), max(known, 0.0)))
+    return found
+
+
+def cross_fitted_r2(z: Array, y: Array) -> float:
+    """Return R² of y (n,) by least squares on z (n, k), fitted on odd rows for even ones and back.
+
+    0 where there are fewer than four rows for each column.
+    """
+    n, k = z.shape
+    if k == 0 or n < max(FEWEST, 4 * (k + 1)):
+        return 0.0
+    halves = slice(0, None, 2), slice(1, None, 2)
+    left, total = 0.0, 0.0
+    for fit, test in (halves, halves[::-1]):
+        center, mean = z[fit].mean(axis=0), float(y[fit].mean())
+        a = z[fit] - center
+        gram = a.T @ a
+        gram[np.diag_indices(k)] += _RIDGE * n
+        beta = np.linalg.solve(gram, a.T @ (y[fit] - mean))
+        left += float(np.sum((y[test] - mean - (z[test] - center) @ beta) ** 2))
+        total += float(np.sum((y[test] - mean) ** 2))
+    return 1.0 - left / total if total > 0.0 else 0.0
+
+
+def indispensable(z: Array, y: Array, always: int) -> list[int]:
+    """Return columns of z (n, k) that together leave y (n,) exact, the most needed first.
+
+    The first ``always`` columns stay; the others are numbered after them. Without column j the
+    residual sum of squares grows by β_j²/(A⁻¹)_jj, A = zᵀz, and A⁻¹ loses its row and column.
+    """
+    n, k = z.shape
+    inverse = np.linalg.inv(z.T @ z + _RIDGE * n * np.eye(k))
+    beta = inverse @ (z.T @ y)
+    total = float(y @ y)
+    residual = float(np.sum((y - z @ beta) ** 2))
+    left = list(range(always, k))
+    while len(left) > 1:
+        grows = beta[left] ** 2 / np.diagonal(inverse)[left]
+        j = left[int(np.argmin(grows))]
+        if residual + grows.min() > (1.0 - EXACT) * total:
+            break
+        residual += float(grows.min())
+        left.remove(j)
+        column, pivot = inverse[:, j].copy(), inverse[j, j]
+        beta = beta - column * beta[j] / pivot
+        inverse = inverse - np.outer(column, column) / pivot
+    grows = beta[left] ** 2 / np.diagonal(inverse)[left]
+    return [left[i] - always for i in np.argsort(-grows, kind="stable")]
+
+
+def standardized(x: Array) -> Array:
+    """Return the columns of x (n, p) with mean 0 and sd 1; 0 where there is one value."""
+    sd = spread_of(x)
+    origin = x[:1]  # subtracted first: an offset of 1e12 would be all that is left
+    moved = (x - origin) / np.where(sd > 0.0, sd, 1.0)
+    return np.where(sd > 0.0, moved - moved.mean(axis=0), 0.0)
+
+
+def _by_logarithms(y: Array, t: Array, x: Array) -> list[Determined]:
+    """Return what determines log y by logarithms, where most outcomes are positive."""
+    rows = y > 0.0
+    if 2 * np.count_nonzero(rows) < len(y) or not (x.size and rows.any()):
+        return []
+    y, t, x = y[rows], t[rows], x[rows]
+    positive = np.flatnonzero((x > 0.0).all(axis=0))
+    doses = np.log(t[:, (t > 0.0).all(axis=0)])
+    found = determined(np.log(y), doses, np.log(x[:, positive]))
+    back = positive.tolist()
+    return [
+        f._replace(column=back[f.column], others=tuple(back[j] for j in f.others)) for f in found
+    ]

@@ -1,0 +1,415 @@
+"""Each doubt names the column it is about, nothing else, and stays silent on sound logs."""
+
+from __future__ import annotations
+
+import pickle
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from titrant.evaluation.survey import survey_of
+from titrant.execute import as_engine
+from titrant.inference import doubts
+from titrant.inference.doubts import DOUBTS, EXACT, cross_fitted_r2, determined, is_key, parts
+from titrant.inference.rules import CONFOUNDING
+from titrant.outcome import ridge_pair
+
+N = 600
+EXACTLY = 1e-6  # the ridge that keeps equal columns solvable is 1e-10
+POLICY = tt.Constant(0.5)
+NAMES = ("age", "weight", "sex")
+
+
+def drawn(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=(n, 2)), rng.random(n) < 0.4])
+    t = x[:, 0] + rng.normal(size=n)
+    y = 1 + 2 * x[:, 0] + 0.5 * t + np.sin(x[:, 1]) + rng.normal(size=n)
+    return rng, x, t, y
+
+
+class Rows(NamedTuple):
+    rng: np.random.Generator
+    x: np.ndarray
+    t: np.ndarray
+    y: np.ndarray
+
+
+def with_column(column, seed=0, n=N):
+    """A log with a context more, called `odd`."""
+    rows = Rows(*drawn(seed, n))
+    x = np.column_stack([rows.x, column(rows)])
+    return tt.LoggedData(x, rows.t, rows.y, names=[*NAMES, "odd"])
+
+
+def found_in(log):
+    survey = survey_of(log, as_engine(None, log))
+    return [*survey.outcome_doubts, *survey.context_doubts]
+
+
+def checks_of(log):
+    return {one.name: one.message for one in found_in(log) if not isinstance(one, str)}
+
+
+def coded(rng, column, code, share=0.1):
+    return np.where(rng.random(len(column)) < share, code, column)
+
+
+def far_doses(d):
+    d.t[3] = 3e3
+    return d.rng.normal(size=len(d.t))
+
+
+def far_outcomes(d):
+    d.y[3] = 1e7
+    return d.rng.normal(size=len(d.t))
+
+
+def coded_outcome(d):
+    d.y[d.rng.random(len(d.y)) < 0.05] = -999.0
+    return d.rng.normal(size=len(d.t))
+
+
+def far_value(d):
+    odd = d.rng.normal(size=len(d.t))
+    odd[:1] = 1e9
+    return odd
+
+
+EXAMPLES = {
+    "coded_outcomes": [coded_outcome],
+    "stray_doses": [far_doses],
+    "stray_outcomes": [far_outcomes],
+    "coded_contexts": [
+        lambda d: coded(d.rng, d.rng.integers(18, 90, len(d.t)), -99.0),
+        lambda d: coded(d.rng, d.rng.integers(18, 90, len(d.t)), -9.0),
+        lambda d: coded(d.rng, d.rng.poisson(9, len(d.t)), -1.0),
+        lambda d: coded(d.rng, d.rng.normal(120, 20, len(d.t)), 999.0),
+        lambda d: coded(d.rng, d.rng.normal(size=len(d.t)), 9999.0, share=0.5),
+    ],
+    "silent_contexts": [lambda d: d.x[:, 1] + 1e16],
+    "constant_contexts": [lambda d: np.full(len(d.t), 3.0)],
+    "key_contexts": [
+        lambda d: np.arange(len(d.t)) + 51_624.0,
+        lambda d: np.cumsum(d.rng.integers(1, 9, len(d.t))),
+        lambda d: d.rng.permutation(3 * len(d.t))[: len(d.t)],
+        lambda d: -np.arange(float(len(d.t))),
+    ],
+    "repeated_contexts": [
+        lambda d: d.x[:, 1],
+        lambda d: 5.0 - 2.2 * d.x[:, 1],
+        lambda d: np.round(d.x[:, 1], 1),
+        lambda d: 1.0 - d.x[:, 2],
+    ],
+    "copied_outcomes": [
+        lambda d: 3.0 - 2.0 * d.y,
+        lambda d: np.exp(d.y),
+        lambda d: 1.0 * (d.y > 1.0),
+        lambda d: np.digitize(d.y, [-1.0, 1.0, 3.0]),
+    ],
+    "leaked_outcomes": [
+        lambda d: d.y + d.x[:, 1],
+        lambda d: d.y - d.t,
+        lambda d: d.t - 2.0 * d.y,
+        lambda d: d.y + 3.0 * d.x[:, 1] - d.x[:, 2] + d.t,
+        lambda d: np.round(d.y + d.x[:, 1], 1),
+    ],
+    "copied_treatments": [
+        lambda d: 2.0 * d.t + 1.0,
+        lambda d: np.arctan(d.t),
+        lambda d: np.digitize(d.t, [-1.0, 0.0, 1.0]),
+        lambda d: np.round(d.t, 1),
+        lambda d: d.t + d.x[:, 1],
+    ],
+    "held_values": [far_value],
+}
+"""For each doubt, columns that must raise it."""
+CASES = [(name, spoil) for name, spoils in EXAMPLES.items() for spoil in spoils]
+RAISED = [(name, spoil) for name, spoil in CASES if name != "held_values"]
+BESIDE = {"coded_outcomes": {"stray_outcomes"}}
+"""A code that few outcomes have is most of their spread, too."""
+ABOUT_CONTEXTS = [c for c in RAISED if "stray" not in c[0] and c[0] != "coded_outcomes"]
+
+
+def test_every_doubt_has_examples():
+    assert [doubt.__name__ for doubt in DOUBTS] == list(EXAMPLES)
+
+
+@pytest.mark.parametrize(("name", "spoil"), RAISED)
+def test_the_doubt_is_raised_and_no_other(name, spoil):
+    found = set(checks_of(with_column(spoil)))
+    assert found - BESIDE.get(name, set()) == {name}
+
+
+@pytest.mark.parametrize(("name", "spoil"), ABOUT_CONTEXTS)
+def test_the_column_is_named(name, spoil):
+    assert "'odd'" in checks_of(with_column(spoil))[name]
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+@pytest.mark.parametrize("n", [3, 19, 40, N])
+def test_each_is_silent_on_sound_logs(doubt, n):
+    for seed in range(5):
+        _, x, t, y = drawn(seed, n)
+        x[:3, 2] = 0.0, 1.0, 0.0
+        log = tt.LoggedData(x, t, y)
+        assert not list(doubt(survey_of(log, as_engine(None, log)).columns))
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_each_takes_a_log_without_contexts(doubt):
+    _, _, t, y = drawn()
+    log = tt.LoggedData(np.empty((N, 0)), t, y)
+    assert not list(doubt(survey_of(log, as_engine(None, log)).columns))
+
+
+@pytest.mark.parametrize(("name", "spoil"), ABOUT_CONTEXTS)
+def test_the_order_of_columns_does_not_matter(name, spoil):
+    log = with_column(spoil)
+    turned = tt.LoggedData(log.context[:, ::-1], log.treatment, log.outcome, names=log.names[::-1])
+    assert list(checks_of(turned)) == [name]
+    if name != "repeated_contexts":  # of two copies, the later is called one of the first
+        assert "'odd'" in checks_of(turned)[name]
+
+
+@pytest.mark.parametrize(("name", "spoil"), RAISED)
+def test_units_of_outcomes_and_doses_do_not_matter(name, spoil):
+    log = with_column(spoil)
+    if name == "coded_outcomes":  # −999 is a code in its own unit
+        return
+    t, y = 1e3 * log.treatment - 7.0, 1e-3 * log.outcome
+    assert list(checks_of(tt.LoggedData(log.context, t, y, names=log.names))) == [name]
+
+
+@pytest.mark.parametrize("spoil", [spoil for name, spoil in RAISED if name != "key_contexts"])
+def test_the_order_of_rows_does_not_matter(spoil):
+    log = with_column(spoil)
+    rows = np.random.default_rng(4).permutation(N)
+    assert checks_of(log.rows(rows)).keys() == checks_of(log).keys()
+
+
+@pytest.mark.parametrize(("name", "spoil"), RAISED)
+def test_doubts_lower_the_verdict_unless_ignored(name, spoil):
+    log = with_column(spoil)
+    report = tt.check(log, propensity=tt.LinearGaussian())
+    assert report[name].verdict.value == "warn"
+    assert report.verdict.value in {"warn", "refuse"}
+    if "unfitted" in report.names:  # doses that contexts determine have no law to ignore doubts by
+        return
+    ignored = tt.check(log, propensity=tt.LinearGaussian(), ignore_doubts=True)
+    assert name not in ignored.names
+    assert any(report[name].message in note for note in ignored.notes)
+
+
+@pytest.mark.parametrize("model", [None, tt.LinearGaussian()])
+@pytest.mark.parametrize("spoil", EXAMPLES["copied_treatments"])
+def test_what_a_copied_treatment_makes_fail_names_it(spoil, model):
+    log = with_column(spoil)
+    with pytest.raises(tt.TitrantError, match="'odd'"):
+        tt.evaluate(log, POLICY, propensity=model)
+    for policy in (None, POLICY):
+        report = tt.check(log, policy, propensity=model)
+        assert report.verdict.value != "ok"
+        assert "'odd'" in report["copied_treatments"].message
+
+
+# ── What is no leak ──────────────────────────────────────────────────────────────────────────────
+def noisy(rng, column, r2):
+    return column + column.std() * np.sqrt(1.0 / r2 - 1.0) * rng.normal(size=len(column))
+
+
+@pytest.mark.parametrize("r2", [0.8, 0.9, 0.95])
+@pytest.mark.parametrize("n", [100, N, 3000])
+def test_a_good_predictor_is_no_leak(r2, n):
+    # The same quantity at an earlier visit, and what doses are chosen by.
+    for seed in range(3):
+        before = with_column(lambda d: noisy(d.rng, d.y, r2), seed, n)
+        assert not checks_of(before)
+        assert not checks_of(with_column(lambda d: noisy(d.rng, d.t, r2), seed, n))
+
+
+def test_a_context_that_explains_most_of_the_outcome_gets_a_note():
+    log = with_column(lambda d: noisy(d.rng, d.y, 0.95))
+    notes = [one for one in found_in(log) if isinstance(one, str)]
+    assert len(notes) == 1
+    assert "'odd' alone explains 9" in notes[0]
+
+
+HONEST = {
+    "incomes": lambda rng, n: np.round(rng.lognormal(10.5, 0.8, n)),
+    "ages": lambda rng, n: rng.integers(18, 90, n),
+    "rare events": lambda rng, n: rng.permutation(n) < 2,
+    "scores from -1 to 1": lambda rng, n: rng.integers(-1, 2, n),
+    "temperatures": lambda rng, n: np.round(rng.normal(5, 5, n)),
+    "heavy tails": lambda rng, n: rng.standard_t(2, n),
+    "counts": lambda rng, n: rng.negative_binomial(1, 0.1, n),
+    "clinics": lambda rng, n: rng.integers(0, 40, n),
+    "years": lambda rng, n: rng.integers(1999, 2024, n),
+    "moments": lambda rng, n: 1.7e18 + np.round(1e15 * rng.random(n)),
+}
+
+
+@pytest.mark.parametrize("kind", HONEST)
+@pytest.mark.parametrize("n", [60, N])
+def test_honest_columns_raise_nothing(kind, n):
+    for seed in range(10):
+        assert not checks_of(with_column(lambda d: HONEST[kind](d.rng, n), seed, n))
+
+
+def test_missing_together_by_chance_is_no_copy():
+    # Two rare 0/1 columns may have their single 1 in the same row.
+    def single(d):
+        d.x[:, 2] = 0.0
+        d.x[7, 2] = 1.0
+        return d.x[:, 2]
+
+    assert "repeated_contexts" not in checks_of(with_column(single))
+
+
+# ── Several at once, products, vectors ───────────────────────────────────────────────────────────
+def test_two_leaks_are_both_named():
+    _, x, t, y = drawn()
+    x = np.column_stack([x, y + x[:, 1], y - t])
+    message = checks_of(tt.LoggedData(x, t, y, names=[*NAMES, "cost", "net"]))["leaked_outcomes"]
+    assert "'cost'" in message
+    assert "'net'" in message
+    assert "'age'" not in message
+
+
+@pytest.mark.parametrize(
+    "how", [lambda y, t, _: y * t, lambda y, t, _: y / t, lambda y, _, z: z / y]
+)
+def test_products_and_ratios_are_leaks(how):
+    _, x, t, y = drawn()
+    t, y, z = np.exp(t / 3), np.exp(y / 3), np.exp(x[:, 1])
+    odd = np.column_stack([x, z, how(y, t, z)])
+    found = checks_of(tt.LoggedData(odd, t, y, names=[*NAMES, "size", "odd"]))
+    assert "as a product or ratio, from 'odd'" in found["leaked_outcomes"]
+
+
+def test_each_of_several_doses_is_looked_at():
+    rng, x, t, y = drawn()
+    doses = np.column_stack([t, rng.normal(size=N)])
+    log = tt.LoggedData(np.column_stack([x, doses[:, 1] + 1.0]), doses, y, names=[*NAMES, "odd"])
+    assert "'odd' is that of the treatment 1." in checks_of(log)["copied_treatments"]
+
+
+def test_names_are_written_as_they_are():
+    _, x, t, y = drawn()
+    log = tt.LoggedData(np.column_stack([x, 2 * t]), t, y, names=["BMI", "INR", "Sex", "DoseMG"])
+    assert "'DoseMG'" in checks_of(log)["copied_treatments"]
+
+
+def test_an_outcome_that_the_dose_alone_knows_is_not_held_against_a_context():
+    _, x, t, _ = drawn()
+    assert not checks_of(tt.LoggedData(x, t, 2.0 * t + 1.0))
+
+
+def test_what_bears_on_confounding_exists():
+    made = {"coded_contexts", "silent_contexts", "copied_outcomes", "leaked_outcomes"}
+    assert made | {"copied_treatments", "stray_doses"} <= CONFOUNDING & set(EXAMPLES)
+
+
+# ── Known answers ────────────────────────────────────────────────────────────────────────────────
+def test_exactness_worked_out():
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(400, 3))
+    y = z @ [1.0, -2.0, 0.0]
+    assert cross_fitted_r2(z, y) == pytest.approx(1.0, abs=EXACTLY)
+    # Of noise nothing is explained on the other half, rather less.
+    assert cross_fitted_r2(z, rng.normal(size=400)) < 0.02
+    # As many columns as rows fit any outcome: nothing is said.
+    assert cross_fitted_r2(rng.normal(size=(40, 30)), rng.normal(size=40)) == 0.0
+    found = determined(y, np.empty((400, 0)), z)
+    assert [(f.column, f.others) for f in found] == [(1, (0,))]
+    # Without column 1, of variance 4 in 5, columns 0 and 2 explain 1 in 5.
+    assert found[0].without == pytest.approx(0.2, abs=0.1)
+
+
+def test_a_drop_of_columns_is_least_squares_without_them():
+    rng = np.random.default_rng(2)
+    z = doubts.standardized(rng.normal(size=(300, 4)))
+    y = doubts.standardized((z @ [3.0, 0.5, 0.0, 0.0])[:, None])[:, 0]
+    # .5²/9.25 = .027 of the variance is more than rounding: both are needed, the first more.
+    assert doubts.indispensable(z, y, 0) == [0, 1]
+    assert EXACT > 1.0 - 0.027
+    assert doubts.indispensable(z, y, 1) == [0]  # the first is always there
+
+
+def test_parts_worked_out():
+    low, high = np.arange(20.0), np.arange(20.0) + 20.0
+    values = np.concatenate([low, high])
+    assert parts(values >= 20.0, values)
+    assert parts(values, values < 20.0)
+    crossed = np.concatenate([low, high - 5.0])
+    assert not parts(values >= 20.0, crossed)
+    assert not parts(values[1:] >= 20.0, values[1:])  # 19 rows of a level are too few
+
+
+def test_keys_worked_out():
+    rng = np.random.default_rng(0)
+    assert is_key(np.arange(20.0))
+    assert not is_key(np.arange(19.0))
+    assert not is_key(np.arange(20.0) / 7)
+    # 200 different numbers below 600 would repeat 200²/1200 = 33 times by chance,
+    few = rng.permutation(600)[:200].astype(float)
+    assert is_key(few)
+    # below 60,000 a third of a time.
+    assert not is_key(100.0 * few)
+    assert is_key(100.0 * few, "patient_id")
+
+
+# ── Elsewhere ────────────────────────────────────────────────────────────────────────────────────
+def leaking(tmp_path):
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    _, x, t, y = drawn(n=5000)
+    table = {"age": x[:, 0], "weight": x[:, 1], "cost": y + x[:, 1], "dose": t, "loss": y}
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    return table
+
+
+def test_files_are_doubted_by_their_sample(tmp_path):
+    table = leaking(tmp_path)
+    context = ["age", "weight", "cost"]
+    columns = tt.Columns(treatment="dose", outcome="loss", context=context)
+    source = tt.scan_parquet(tmp_path / "log.parquet", columns, sample_rows=800)
+    report = tt.check(source, propensity=tt.LinearGaussian())
+    assert "'cost'" in report["leaked_outcomes"].message
+    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context=context)
+    assert list(checks_of(log)) == ["leaked_outcomes"]
+
+
+def test_columns_measured_after_the_treatment_are_left_out(tmp_path):
+    table = leaking(tmp_path)
+    context = ["age", "weight", "cost"]
+    roles = {"treatment": "dose", "outcome": "loss", "context": context}
+    log = tt.LoggedData.from_frame(table, **roles, after=["cost"])
+    assert log.names == ("age", "weight")
+    assert log.after == ("cost",)
+    assert pickle.loads(pickle.dumps(log)).after == ("cost",)  # noqa: S301
+    source = tt.scan_parquet(tmp_path / "log.parquet", tt.Columns(**roles, after="cost"))
+    for one in (log, source):
+        assert one.names == ("age", "weight")
+        report = tt.evaluate(one, POLICY, propensity=tt.LinearGaussian()).diagnostics
+        assert any("so not used as context: 'cost'" in note for note in report.notes)
+        assert "leaked_outcomes" not in report.names
+    with pytest.raises(tt.DataError, match="did you mean `cost`"):
+        tt.Columns(**roles, after=["cots"])
+
+
+def test_a_level_that_one_half_lacks_is_no_constant_column():
+    # Columns are judged by the whole log: one row with a 1 is in one half only.
+    rng, x, t, y = drawn(n=400)
+    x[:, 2] = 0.0
+    x[5, 2] = 1.0
+    y = (t - x[:, 0]) ** 2 + rng.normal(size=400)
+    learner = tt.PolicyLearner(
+        procedure=tt.StackedDR(models=ridge_pair()), propensity=tt.LinearGaussian()
+    )
+    learner.set_params(grade=tt.SelfNormalized()).fit(tt.LoggedData(x, t, y))
+    for half in learner.estimate_.halves:
+        assert "constant_contexts" not in half["learned"].diagnostics.names

@@ -1,0 +1,43 @@
+"""A small seeded slice of the benchmark of structure, and that its page is that of its records.
+
+The full run is `python -m benchmarks.structure --replications 300`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.confounding.records import Task, records_in
+from benchmarks.structure.designs import DESIGNS, GROUPS
+from benchmarks.structure.page import PAGE, page
+from benchmarks.structure.study import RECORDS, VERSIONS, study
+
+SEED = 79
+
+
+def test_every_design_is_shown() -> None:
+    assert {name for names in GROUPS.values() for name in names} == set(DESIGNS)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_both_versions_are_of_the_same_rows(name: str) -> None:
+    one, other = DESIGNS[name].versions(200, [SEED])
+    np.testing.assert_array_equal(one.outcome, other.outcome)
+    np.testing.assert_array_equal(one.treatment, other.treatment)
+
+
+def test_the_page_is_that_of_the_records() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(records_in(RECORDS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_log_of_each_design(name: str, replications) -> None:
+    found = [study(Task(name, 600, i, SEED)) for i in range(replications(1, 20))]
+    for record in found:
+        for version in VERSIONS:
+            assert len(record[version]["value"]) == len(DESIGNS[name].policies)
+    error = [np.subtract(r["with"]["value"], r["truth"]) for r in found]
+    width = [np.subtract(r["with"]["high"], r["with"]["low"]) for r in found]
+    # An interval is about four SE wide: five SE are passed by chance once in a million.
+    assert (np.abs(error) < 1.25 * np.array(width)).all()
