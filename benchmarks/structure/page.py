@@ -34,12 +34,12 @@ given on request only (`allow_untrusted=True`), and which count here all the sam
 NOTES = {
     "Doses with point masses": """\
 Without is `atoms=()`: one density for all doses. The outcome model of the default call follows
-these designs well, and then both versions hold: exact weights buy safety, not width. Where some
-doses are point masses and others are not, one density is seen to be wrong, so that hardly any
-verdict without is ok, and no value of the dose 0 is given. Where all doses are levels, the value
-that is smoothed over them is as good here and often narrower; it rests on outcomes that change
-little from one level to the next, which exact weights do not need. A dose *between* list prices
-(9.5, 37 mg) is read off its neighbors either way, and always warned of."""
+these designs well, and then both versions hold: exact weights buy safety, not width. Without, the
+value of the dose 0 is nearly always refused and no other verdict of that design is ok, nor is one
+at the cap. Where all doses are levels, the value that is smoothed over them is as good here and
+mostly narrower; it rests on outcomes that change little from one level to the next, which exact
+weights do not need. A dose *between* list prices
+(9.5, 37 mg) is read off its neighbors either way, and with the remedy always warned of.""",
 }
 
 
