@@ -28,10 +28,10 @@ not. Measured by `python -m benchmarks.structure`, written by
 `python -m benchmarks.structure.page`; the designs are in `benchmarks/structure/designs.py`. All
 have confounding that is not linear, and 1,000 rows.
 
-*With* is the default call; *without* the same log, nothing said of its structure. Coverage is that of
-the 95 % interval over all estimates, ± its Monte-Carlo standard error; bias and width are in units
-of the outcome; *ok* is the share of logs with that verdict, *refused* that of estimates which are
-given on request only (`allow_untrusted=True`), and which count here all the same."""
+*With* is the default call; *without* the same log, nothing said of its structure. Coverage is that
+of the 95 % interval over all estimates, ± its Monte-Carlo standard error; bias and width are in
+units of the outcome; *ok* is the share of logs with that verdict, *refused* that of estimates
+which are given on request only (`allow_untrusted=True`), and which count here all the same."""
 NOTES = {
     "Rows that belong together": """\
 With is `groups=`; without, rows count as independent.""",
