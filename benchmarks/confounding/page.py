@@ -75,8 +75,9 @@ CLOSING = """\
   report](../how-to/read-the-trust-report.md) tells what to do.
 - **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
   it in 1,000 rows, and no check sees it. The rows marked *radial* are of this kind, a mild and a
-  hard one. Nor are waves along a slanted line through several contexts, or rings in two:
-  the default models do not follow these, though others can, and no check tells.
+  hard one. Nor is a checkerboard, where two contexts tell nothing alone and their product nothing
+  either: half of it stays in the estimate (the other learners leave all of it). Waves along a
+  slanted line, rings, and products of two that bend are followed, products of three mostly.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
   Smoothing rounds it off, and among 1,000 rows with ordinary noise the bandwidth path and lines
   from either side do not always tell it from a gentle one. Where they do, the interval is wider.

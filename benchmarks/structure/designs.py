@@ -154,6 +154,106 @@ POINT_MASSES: dict[str, Design] = {
     ),
 }
 
-DESIGNS: dict[str, Design] = {**POINT_MASSES}
-GROUPS: dict[str, tuple[str, ...]] = {"Doses with point masses": tuple(POINT_MASSES)}
+
+# Rows that belong together. The remedy is to say which; without it, rows count as independent.
+
+
+def panel(dose_too: bool) -> Callable[[int, np.random.Generator], Versions]:  # noqa: FBT001
+    """Return how rows of patients are drawn, ten each, whose outcomes have something in common.
+
+    With ``dose_too`` a patient's doses do as well, by a habit that the outcome does not share.
+    """
+
+    def draw(n: int, rng: np.random.Generator) -> Versions:
+        who = np.repeat(np.arange(n // 10), 10)
+        own, habit = rng.normal(size=(2, n // 10))
+        x = rng.normal(size=(n, 2))
+        t = 0.7 * _common(x) + (0.8 * habit[who] if dose_too else 0.0) + rng.normal(size=n)
+        y = _panel_outcome(t, x) + 0.8 * own[who] + 0.5 * rng.normal(size=n)
+        return tt.LoggedData(x, t, y, groups=who), tt.LoggedData(x, t, y)
+
+    return draw
+
+
+def _panel_outcome(t: Array, x: Array) -> Array:
+    return np.asarray(0.5 * (t - 0.5) ** 2 + 0.7 * _common(x))
+
+
+def _copied(n: int, rng: np.random.Generator) -> Versions:
+    who = np.repeat(np.arange(n // 4), 4)
+    x = rng.normal(size=(n // 4, 2))
+    t = 0.7 * _common(x) + rng.normal(size=n // 4)
+    y = _panel_outcome(t, x) + rng.normal(size=n // 4)
+    x, t, y = x[who], t[who], y[who]
+    return tt.LoggedData(x, t, y, groups=who), tt.LoggedData(x, t, y)
+
+
+# Rows that were drawn with unequal chances. The remedy is their inverse as weights.
+
+
+def _sampled(n: int, rng: np.random.Generator) -> Versions:
+    x = rng.normal(size=(8 * n, 2))
+    chance = 1.0 / (1.0 + np.exp(1.5 - 1.2 * x[:, 0]))
+    kept = np.flatnonzero(rng.uniform(size=len(x)) < chance)[:n]
+    x, chance = x[kept], chance[kept]
+    t = 0.7 * _common(x) + rng.normal(size=len(x))
+    y = _panel_outcome(t, x) + 0.7 * rng.normal(size=len(x))
+    return tt.LoggedData(x, t, y, weights=1.0 / chance), tt.LoggedData(x, t, y)
+
+
+# Outcomes that are missing by context and dose. Without the remedy such rows are dropped.
+
+
+def _unseen(n: int, rng: np.random.Generator) -> Versions:
+    x = rng.normal(size=(n, 2))
+    t = 0.7 * _common(x) + rng.normal(size=n)
+    y = _panel_outcome(t, x) + 0.7 * rng.normal(size=n)
+    seen = rng.uniform(size=n) < 1.0 / (1.0 + np.exp(-0.9 + 1.0 * x[:, 0] - 0.4 * t))
+    whole = tt.LoggedData(x, t, np.where(seen, y, np.nan), missing_outcome="weight")
+    return whole, tt.LoggedData(x[seen], t[seen], y[seen])
+
+
+_RULE: dict[str, AnyPolicy] = {
+    **_constants(0.0, 1.0),
+    "rule": tt.Clipped(tt.Linear([0.5, 0.0], 0.5), 0.0, 1.0),
+}
+PANELS: dict[str, Design] = {
+    "ten rows a patient": Design(
+        "patients' outcomes have something in common",
+        panel(dose_too=False),
+        _panel_outcome,
+        _RULE,
+    ),
+    "ten rows a patient, doses too": Design(
+        "so have their doses, by a habit of its own",
+        panel(dose_too=True),
+        _panel_outcome,
+        _RULE,
+    ),
+    "four copies": Design("250 rows, each four times", _copied, _panel_outcome, _RULE),
+}
+SAMPLED: dict[str, Design] = {
+    "drawn by context": Design(
+        "rows were drawn with a chance of .1 to .8 that rises with a context",
+        _sampled,
+        _panel_outcome,
+        _RULE,
+    ),
+}
+UNSEEN: dict[str, Design] = {
+    "outcomes missing": Design(
+        "three in ten outcomes are missing, by context and dose",
+        _unseen,
+        _panel_outcome,
+        _RULE,
+    ),
+}
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Rows that belong together": tuple(PANELS),
+    "Rows drawn with unequal chances": tuple(SAMPLED),
+    "Outcomes that are missing": tuple(UNSEEN),
+    "Doses with point masses": tuple(POINT_MASSES),
+}
 """The heading under which designs are shown."""
+DESIGNS: dict[str, Design] = {**PANELS, **SAMPLED, **UNSEEN, **POINT_MASSES}

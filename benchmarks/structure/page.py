@@ -22,16 +22,23 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "structure.md"
 TITLE = """\
 # Rows and doses with a structure of their own
 
-Many rows at exactly one dose, or rows that belong together: what the default call does about it,
-and what happens if it is kept from it. Measured by `python -m benchmarks.structure`, written by
+Rows that belong together, that were drawn with unequal chances, that have no outcome, or of which
+many have exactly one dose: what the default call does when it knows, and what happens if it does
+not. Measured by `python -m benchmarks.structure`, written by
 `python -m benchmarks.structure.page`; the designs are in `benchmarks/structure/designs.py`. All
 have confounding that is not linear, and 1,000 rows.
 
-*With* is the default call; *without* the same log with the structure denied. Coverage is that of
-the 95 % interval over all estimates, ± its Monte-Carlo standard error; bias and width are in units
-of the outcome; *ok* is the share of logs with that verdict, *refused* that of estimates which are
-given on request only (`allow_untrusted=True`), and which count here all the same."""
+*With* is the default call; *without* the same log, nothing said of its structure. Coverage is that
+of the 95 % interval over all estimates, ± its Monte-Carlo standard error; bias and width are in
+units of the outcome; *ok* is the share of logs with that verdict, *refused* that of estimates
+which are given on request only (`allow_untrusted=True`), and which count here all the same."""
 NOTES = {
+    "Rows that belong together": """\
+With is `groups=`; without, rows count as independent.""",
+    "Rows drawn with unequal chances": """\
+With is `weights=`; without, rows count alike.""",
+    "Outcomes that are missing": """\
+With is `missing_outcome="weight"`; without, rows that have no outcome are dropped.""",
     "Doses with point masses": """\
 Without is `atoms=()`: one density for all doses. The outcome model of the default call follows
 these designs well, and then both versions hold: exact weights buy safety, not width. Without, the
