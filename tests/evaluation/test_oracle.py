@@ -247,7 +247,7 @@ def loop_interval(log, policy, h, estimator):
         b[i] - base + n * (full - ratio([j for j in range(n) if j != i])) for i in range(n)
     ]
     se = math.sqrt(sum(f * f for f in influence)) / n
-    degrees = max(sum(wi**2 for wi in w) ** 2 / sum(wi**4 for wi in w) - 1, 1)
+    degrees = max(sum(w) ** 2 / sum(wi**2 for wi in w) - 1, 1)
     half = student.ppf(0.975, degrees) * se
     return (base + full - half, base + full + half), note
 
