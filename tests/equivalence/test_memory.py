@@ -47,6 +47,9 @@ class DrawnSource:
     dimension = 1
     bounded = False
     has_propensity = True
+    grouped = False
+    weighted = False
+    atoms = None
     sample_rows = ROWS
 
     @property

@@ -54,6 +54,9 @@ class Parts:
     dimension = 1
     bounded = False
     has_propensity = True
+    grouped = False
+    weighted = False
+    atoms = None
     sample_rows = 200
 
     @property

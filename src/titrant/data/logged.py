@@ -183,7 +183,7 @@ class LoggedData:
         LoggedData(3 rows; dose 1 … 4; context age, age is missing; no propensity)
         >>> print(log.flow)
         3 rows, all used.
-        Column `age` is missing in 1 of 3 rows: the median, 35.5, stands there; `age is missing` ...
+        Column `age` is missing in 1 of 3 rows: the median, 30, stands there; `age is missing` ...
         """
         from titrant.data.intake import taken_in  # noqa: PLC0415 - loads pyarrow
 
