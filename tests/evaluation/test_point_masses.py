@@ -437,3 +437,16 @@ def test_learning_works_and_is_graded_by_exact_weights() -> None:
     log = some_none(400)
     learner = tt.PolicyLearner().fit(log)
     assert np.isfinite(learner.policy_(log.context)).all()
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("asked", [np.float64, np.float32])
+def test_doses_of_32_bits_are_those_of_64(kind, asked):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(1500, 1))
+    at = rng.random(1500) < 0.3
+    dose = np.where(at, 0.7, np.exp(0.2 * x[:, 0] + 0.5 * rng.normal(size=1500)))
+    y = np.where(at, 2.0, (dose - 1) ** 2) + x[:, 0] + 0.3 * rng.normal(size=1500)
+    log = tt.LoggedData(x, dose.astype(kind), y)
+    found = tt.evaluate(log, lambda X: np.full(len(X), 0.7, dtype=asked))
+    assert found.value == pytest.approx(2.0, abs=0.1)

@@ -19,6 +19,7 @@ from titrant.evaluation.evaluation import Evaluation
 from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
 from titrant.learn.halves import half_of
+from titrant.propensity.observed import SeenModel
 
 EXACT = 1e-12
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
@@ -373,3 +374,28 @@ def test_copies_and_ids_are_seen_where_no_groups_are_given():
     log = tt.LoggedData(x, t, y, stats.norm.pdf(t), names=["age", "patient"])
     found = tt.evaluate(log, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
     assert "`patient`" in found["repeated_rows"].message
+
+
+@pytest.mark.parametrize("groups", [1, 3, 4])
+def test_fewer_groups_than_folds_are_refused(groups):
+    data, _ = columns()
+    data.pop("propensity")
+    log = tt.LoggedData(**data, groups=np.arange(240) % groups)
+    with pytest.raises(tt.errors.UntrustedEstimate, match=f"of {groups} groups"):
+        tt.evaluate(log, tt.Constant(0.2))
+    one = tt.LoggedData(**data, weights=np.r_[1.0, np.zeros(239)])
+    with pytest.raises(tt.errors.UntrustedEstimate, match="let 1 rows count"):
+        tt.evaluate(one, tt.Constant(0.2))
+
+
+def test_few_missing_outcomes_say_little_of_many_features():
+    """Outcomes missing by chance: p̂ is their share, whatever the contexts are."""
+    rng = np.random.default_rng(6)
+    x, seen = rng.normal(size=(800, 9)), rng.random(800) > 0.04
+    model = SeenModel().fit(x, seen)
+    p = model.probability(model.fold(0, 800), x)
+    assert np.all(np.abs(p - seen.mean()) < 0.1)
+    assert (seen / p).mean() == pytest.approx(1.0, abs=0.02)
+    strong = rng.random(800) < stats.norm.cdf(1.5 * x[:, 0])
+    followed = model.fit(x, strong).probability(model.fold(0, 800), x)
+    assert np.corrcoef(followed, stats.norm.cdf(1.5 * x[:, 0]))[0, 1] > 0.95

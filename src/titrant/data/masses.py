@@ -35,8 +35,9 @@ FEWEST_BETWEEN = 20
 """Rows without a point mass, without which no density is learned: then all doses are levels."""
 FEWEST = 50
 """Rows without which no point mass is looked for: models of probabilities need as many."""
-SAME = 1e-9
-"""Doses closer than this share of the largest point mass are the same but for rounding."""
+SAME = 1e-6
+"""Doses that differ by less than this share of the largest point mass are one dose: a column of 32
+bits holds .7 to 2e-8."""
 
 
 @dataclass(frozen=True, slots=True)

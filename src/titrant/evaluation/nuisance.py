@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.data.logged import drawn_by_weight
-from titrant.errors import DataError, InvalidArgument
+from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.estimators import Discretized, Rows
 from titrant.evaluation.masses import (
     FoldedRows,
@@ -551,6 +551,7 @@ def fitted_models(
     sample = sample.thinned(MOST_TO_FIT)
     weighted = sample.log.weighted
     rows, drawn = drawn_by_weight(sample.log)
+    check_units(rows, folds_of(estimator)[0], weighted=weighted)
     places = sample.numbers[drawn] if weighted else sample.numbers_if_some
     numbers = folding_numbers(rows, places, keys)
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
@@ -597,6 +598,21 @@ def folding_numbers(
     if keys is None or log.groups is None:
         return numbers
     return np.searchsorted(keys, log.groups)
+
+
+def check_units(rows: LoggedData, folds: int, *, weighted: bool) -> None:
+    """Refuse fewer groups, or rows that weights let count, than models can be cross-fitted on."""
+    if rows.groups is None:
+        return
+    units = len(np.unique(rows.groups))
+    if units >= folds:
+        return
+    count = f"weights let {units:,} rows count" if weighted else f"the rows are of {units:,} groups"
+    raise UntrustedEstimate(
+        f"Models are fitted without each of {folds} folds, which takes as many groups or rows that "
+        f"count; {count}. Collect rows of more groups, or give a propensity and an estimator "
+        "without an outcome model."
+    )
 
 
 def counted(log: LoggedData) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
 
+PENALTIES = (1e0, 1e1, 1e2, 1e3, 1e5)
+"""1/C of the logistic regressions; the last leaves the share of rows seen."""
 LEAST = 0.02
 """No outcome counts as less likely to be seen: none counts more than fifty rows."""
 
@@ -26,16 +29,17 @@ class SeenModel(Folded, BaseEstimator):
     """p̂(x) = P(Δ = 1 | x), Δ = 1 where the outcome is seen: logistic on φ(x), cross-fitted.
 
     Contexts may hold what else the chance depends on, such as the dose. φ are the splines, levels
-    and products of `ContextMap`.
+    and products of `ContextMap`. The penalty is that of the greatest likelihood of rows which the
+    regressions have not seen: few missing outcomes say little of many features.
 
     Parameters
     ----------
-    penalty : 1/C of the logistic regressions.
     folds, seed : as those of the `CrossFit` beside it.
+
+    Fitted: `penalty_`, `coef_` (folds, 1 + F).
     """
 
-    def __init__(self, *, penalty: float = 1.0, folds: int = 5, seed: int = 0) -> None:
-        self.penalty = penalty
+    def __init__(self, *, folds: int = 5, seed: int = 0) -> None:
         self.folds = folds
         self.seed = seed
 
@@ -48,7 +52,6 @@ class SeenModel(Folded, BaseEstimator):
         numbers: NDArray[np.int64] | None = None,
     ) -> Self:
         """Fit on contexts X (n, p) and Δ (n,), 0 or 1; the rest as in `CrossFit.fit`."""
-        _check.positive(self.penalty, "penalty", "SeenModel")
         _check.count(self.folds, "folds", "SeenModel", at_least=2)
         x, delta = np.asarray(X, dtype=np.float64), np.asarray(seen, dtype=np.float64)
         need_rows(len(x), self.folds, "SeenModel")
@@ -58,17 +61,27 @@ class SeenModel(Folded, BaseEstimator):
         self.center_, sd = phi.mean(axis=0), phi.std(axis=0)
         self.inverse_ = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 0.0)
         z = (phi - self.center_) * self.inverse_
-        lines = [_logistic(z[fold != k], delta[fold != k], self.penalty) for k in range(self.folds)]
-        self.coef_ = np.array(lines)
+        best = -np.inf
+        for penalty in PENALTIES:
+            parts = [fold != k for k in range(self.folds)]
+            coef = np.array([_logistic(z[rows], delta[rows], penalty) for rows in parts])
+            p = np.clip(_probability(coef, fold, z), LEAST, 1.0 - 1e-9)
+            likelihood = float(np.mean(np.where(delta > 0.0, np.log(p), np.log1p(-p))))
+            if likelihood > best:
+                best, self.penalty_, self.coef_ = likelihood, penalty, coef
         return self
 
     def probability(self, fold: Folds, X: ArrayLike) -> Array:
         """Return p̂ (n,) of contexts X (n, p), each by the rows of other folds, at least .02."""
         check_is_fitted(self)
-        phi = self.map_(np.asarray(X, dtype=np.float64))
-        z = np.column_stack([np.ones(len(phi)), (phi - self.center_) * self.inverse_])
-        score = np.einsum("ij,ij->i", z, self.coef_[fold])
-        return np.asarray(np.maximum(1.0 / (1.0 + np.exp(-score)), LEAST))
+        z = (self.map_(np.asarray(X, dtype=np.float64)) - self.center_) * self.inverse_
+        return np.maximum(_probability(self.coef_, fold, z), LEAST)
+
+
+def _probability(coef: Array, fold: Folds, z: Array) -> Array:
+    """Return P(Δ = 1) (n,) at features z (n, F), each row by the coefficients of its fold."""
+    score = coef[fold, 0] + np.einsum("ij,ij->i", z, coef[fold, 1:])
+    return np.asarray(expit(score))
 
 
 def _logistic(z: Array, delta: Array, penalty: float) -> Array:
