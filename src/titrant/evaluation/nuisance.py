@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.estimators import Discretized, Rows
 from titrant.evaluation.masses import (
@@ -549,19 +548,19 @@ def fitted_models(
         numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
         return Models(given, fitted_outcome(sample.log, estimator, numbers))
     sample = sample.thinned(MOST_TO_FIT)
-    weighted = sample.log.weighted
-    rows, drawn = drawn_by_weight(sample.log)
-    check_units(rows, folds_of(estimator)[0], weighted=weighted)
-    places = sample.numbers[drawn] if weighted else sample.numbers_if_some
-    numbers = folding_numbers(rows, places, keys)
+    if keys is not None:
+        sample = sample.once
+    rows = sample.log
+    check_units(rows, folds_of(estimator)[0])
+    numbers = folding_numbers(rows, sample.numbers_if_some, keys)
     from titrant.outcome import CrossFit, FoldForests, Stack, smooth_library  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
     x, t, y = contexts(rows), rows.treatment, rows.outcome
     place: dict[str, Any] = {"first_row": rows.first_row, "numbers": numbers}
     forests = FoldForests(folds=folds, seed=seed)
-    # Rows of one group, or one row drawn twice, are not told apart in folds within folds.
-    units = numbers if keys is not None or weighted else None
+    # Rows of one group are not told apart in folds within folds.
+    units = None if keys is None else numbers
     extended = forests.fit_extend(x, t, y, units=units, **place)
     outcome: CrossFit | None
     if default_r:
@@ -571,8 +570,8 @@ def fitted_models(
         outcome = crossfit.fit(x, t, y, extended=extended, units=units, **place)
     else:
         whole = survey.sample.seen
-        own = folding_numbers(whole.log, whole.numbers_if_some, keys)
-        outcome = fitted_outcome(whole.log, estimator, own)
+        by = folding_numbers(whole.log, whole.numbers_if_some, keys)
+        outcome = fitted_outcome(whole.log, estimator, by)
     if not (default_q or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         return Models(given, outcome, forests, len(rows))
@@ -600,18 +599,17 @@ def folding_numbers(
     return np.searchsorted(keys, log.groups)
 
 
-def check_units(rows: LoggedData, folds: int, *, weighted: bool) -> None:
-    """Refuse fewer groups, or rows that weights let count, than models can be cross-fitted on."""
-    if rows.groups is None:
-        return
-    units = len(np.unique(rows.groups))
+def check_units(rows: LoggedData, folds: int) -> None:
+    """Refuse fewer groups, or rows with any weight, than models can be cross-fitted on."""
+    counts = np.arange(len(rows)) if rows.groups is None else rows.groups
+    units = len(np.unique(counts if rows.weights is None else counts[rows.weights > 0.0]))
     if units >= folds:
         return
-    count = f"weights let {units:,} rows count" if weighted else f"the rows are of {units:,} groups"
+    what = "rows that count" if rows.groups is None else "groups"
     raise UntrustedEstimate(
-        f"Models are fitted without each of {folds} folds, which takes as many groups or rows that "
-        f"count; {count}. Collect rows of more groups, or give a propensity and an estimator "
-        "without an outcome model."
+        f"Models are fitted without each of {folds} folds, which takes as many {what}; there are "
+        f"{units:,}. Collect more of them, or give a propensity and an estimator without an "
+        "outcome model."
     )
 
 

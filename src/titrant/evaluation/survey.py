@@ -73,6 +73,20 @@ class Sample:
         seen = np.flatnonzero(self.log.observed)
         return replace(self, log=self.log.rows(seen), numbers=self.numbers[seen])
 
+    @property
+    def once(self) -> Sample:
+        """The rows without copies in the same group, of which no model learns anything but trust.
+
+        Residuals and cross-validated errors of a row whose copy was seen are too small.
+        """
+        log = self.log
+        held = np.column_stack([log.outcome, log.doses, log.context])
+        named = held if log.groups is None else np.column_stack([held, log.groups])
+        first = np.sort(np.unique(named, axis=0, return_index=True)[1])
+        if len(first) == len(log):
+            return self
+        return replace(self, log=log.rows(first), numbers=self.numbers[first])
+
     def thinned(self, most: int) -> Sample:
         """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""
         if len(self.log) <= most:
