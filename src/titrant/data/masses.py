@@ -35,9 +35,15 @@ FEWEST_BETWEEN = 20
 """Rows without a point mass, without which no density is learned: then all doses are levels."""
 FEWEST = 50
 """Rows without which no point mass is looked for: models of probabilities need as many."""
-SAME = 1e-6
-"""Doses that differ by less than this share of the largest point mass are one dose: a column of 32
-bits holds .7 to 2e-8."""
+SAME, ROUNDING = 1e-6, 1e-9
+"""Doses that differ from a point mass by less than this share of it, or of the largest one, are the
+same: a column of 32 bits holds .7 to 2e-8, and 0 exactly."""
+
+
+def reach_of(values: Array) -> Array:
+    """Return how near a dose is to each of these point masses (K,) to be the same."""
+    size = np.abs(values)
+    return np.asarray(np.maximum(SAME * size, ROUNDING * size.max(initial=0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class PointMasses:
         nearest = np.where(
             np.abs(t - self.values[left]) <= np.abs(t - self.values[right]), left, right
         )
-        same = np.abs(t - self.values[nearest]) <= SAME * np.abs(self.values).max()
+        same = np.abs(t - self.values[nearest]) <= reach_of(self.values)[nearest]
         return np.where(same, nearest, -1)
 
     @property
@@ -131,7 +137,7 @@ def found(values: Array, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
     many = (counts >= ROWS) & (counts >= SHARE * n)
     if not many.any():
         return many
-    reach = WITHIN * _spread(values, counts) * (1.0 + SAME)
+    reach = WITHIN * _spread(values, counts) * (1.0 + ROUNDING)
     first = np.searchsorted(values, values - reach, side="left")
     last = np.searchsorted(values, values + reach, side="right")
     total = np.append(0, np.cumsum(counts))

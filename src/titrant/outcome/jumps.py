@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.data.masses import SAME
+from titrant.data.masses import reach_of
 from titrant.outcome.ridge import Basis, Features, heights
 from titrant.outcome.standard import Standard
 
@@ -65,4 +65,4 @@ class JumpFeatures(Features):
 def at_any(t: Array, at: tuple[float, ...]) -> Array:
     """Return 1 where a dose (n,) is a point mass, for each of them (n, K)."""
     values = np.asarray(at)
-    return np.asarray(np.abs(t[:, None] - values) <= SAME * np.abs(values).max(), dtype=np.float64)
+    return np.asarray(np.abs(t[:, None] - values) <= reach_of(values), dtype=np.float64)
