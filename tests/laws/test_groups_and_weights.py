@@ -20,6 +20,7 @@ from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
 from titrant.learn.halves import half_of
 from titrant.propensity.observed import SeenModel
+from titrant.report.subgroups import part_sums
 
 EXACT = 1e-12
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
@@ -399,3 +400,27 @@ def test_few_missing_outcomes_say_little_of_many_features():
     strong = rng.random(800) < stats.norm.cdf(1.5 * x[:, 0])
     followed = model.fit(x, strong).probability(model.fold(0, 800), x)
     assert np.corrcoef(followed, stats.norm.cdf(1.5 * x[:, 0]))[0, 1] > 0.95
+
+
+def test_the_effective_sample_size_counts_groups():
+    data, who = columns()
+    found = tt.evaluate(tt.LoggedData(**data, groups=who), tt.Constant(0.2))
+    assert f"of {len(np.unique(who))} groups" in str(found)
+    assert "of 240  " in str(tt.evaluate(tt.LoggedData(**data), tt.Constant(0.2)))
+
+
+def test_means_of_some_rows_know_weights_and_missing_outcomes():
+    """Of outcomes 2, missing, 6 with ω = 1, 1, 2 and a = 2, 0, 1 around r̂ = 1, 3, 5: ȳ = 18/4."""
+    rows = Rows(
+        tau=np.ones((3, 1)),
+        t=np.array([[1.0], [2.0], [4.0]]),
+        y=np.array([2.0, 0.0, 6.0]),
+        x=np.zeros((3, 1)),
+        omega=np.array([1.0, 1.0, 2.0]),
+        seen=np.array([2.0, 0.0, 1.0]),
+        r_logged=np.array([1.0, 3.0, 5.0]),
+    )
+    sums = part_sums(0, [rows])
+    assert (sums.n, sums.weight) == (3, 4.0)
+    assert sums.logged.tolist() == [11.0]
+    assert sums.outcome == 1 * 3.0 + 1 * 3.0 + 2 * 6.0

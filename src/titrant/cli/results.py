@@ -47,8 +47,8 @@ def values(
 
     Policies that are refused have a row, but no number in it.
     """
-    rows = next(iter(estimates.values())).rows
-    headings = ["policy", "value", f"{percent(level)} CI", "h", f"ESS of {rows:,}", "verdict"]
+    units = next(iter(estimates.values())).units
+    headings = ["policy", "value", f"{percent(level)} CI", "h", f"ESS of {units}", "verdict"]
     table = _table([*headings, *(["truth"] if truth else [])])
     for name, estimate in estimates.items():
         written = value_and_interval(estimate.value, estimate.interval(level))
@@ -137,8 +137,8 @@ def description(
 
 def overlap(estimates: Mapping[str, Estimate]) -> Table:
     """Return how much of the log speaks about each policy."""
-    rows = next(iter(estimates.values())).rows
-    table = _table(["overlap", f"ESS of {rows:,}", "largest weight", "mean weight"])
+    units = next(iter(estimates.values())).units
+    table = _table(["overlap", f"ESS of {units}", "largest weight", "mean weight"])
     for name, estimate in estimates.items():
         checks = estimate.diagnostics
         largest, mean = checks["largest_weight_share"].value, checks["mean_weight"].value

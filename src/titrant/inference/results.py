@@ -58,6 +58,12 @@ class Estimate:
         return self.confidence.at(level)
 
     @property
+    def units(self) -> str:
+        """What the effective sample size counts, and how many there are: rows, or their groups."""
+        groups = self.method.get("groups")
+        return f"{self.rows:,}" if groups is None else f"{groups:,} groups"
+
+    @property
     def trusted(self) -> bool:
         """Whether no check refuses the estimate."""
         return self.diagnostics.verdict is not Verdict.REFUSE
@@ -82,7 +88,7 @@ class Estimate:
         h = "" if self.bandwidth is None else f"  h {_short(self.bandwidth.h.tolist())}"
         return (
             f"value {brief(self.value, high - low)}  95% CI {between(low, high)}{h}  "
-            f"ESS {self.ess:,.0f} of {self.rows:,}  {self.diagnostics.verdict.value}"
+            f"ESS {self.ess:,.0f} of {self.units}  {self.diagnostics.verdict.value}"
         )
 
     def __repr__(self) -> str:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.errors import UntrustedEstimate
-from titrant.estimators import Ask, Discretized
+from titrant.estimators import Ask, Discretized, Observed
 from titrant.estimators.joint import asked, relayed
 from titrant.evaluation.schedule import served
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.rules import ESS_NEEDED
+from titrant.kernels import Scale
 from titrant.report import counting
 from titrant.report.content import CONTEXTS, Subgroup
 
@@ -57,9 +58,13 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PartSums:
-    """Rows of one part: how many, the range of the context, Σt (d,), Στ (d,) and Σy."""
+    """Rows of one part: how many, Σω, the range of the context, Σωt (d,), Σωτ (d,) and Σωy.
+
+    y is what `Observed` takes for it where outcomes are missing.
+    """
 
     n: int
+    weight: float
     low: float
     high: float
     logged: Array
@@ -70,6 +75,7 @@ class PartSums:
         """Return the sums over both sets of rows."""
         return PartSums(
             self.n + other.n,
+            self.weight + other.weight,
             min(self.low, other.low),
             max(self.high, other.high),
             self.logged + other.logged,
@@ -141,9 +147,9 @@ def _described(whole: Evaluation, pair: Pair, part: ContextRange) -> Search[Subg
         context=name,
         label=counting.part_label(name, sums.low, sums.high),
         rows=sums.n,
-        logged_dose=sums.logged / sums.n,
-        policy_dose=sums.doses / sums.n,
-        outcome=sums.outcome / sums.n,
+        logged_dose=sums.logged / sums.weight,
+        policy_dose=sums.doses / sums.weight,
+        outcome=sums.outcome / sums.weight,
         **(NOTHING if known else (yield from difference)),
     )
 
@@ -172,12 +178,14 @@ def of_part(
 def part_sums(column: int, rows: Sequence[Rows]) -> PartSums:
     """Return the sums of some rows under a first policy."""
     focus = rows[0]
-    x = focus.need("x", "subgroups")[:, column]
+    x, omega = focus.need("x", "subgroups")[:, column], focus.counts
+    y = Observed().terms(focus, Scale.of(1.0, focus.t.shape[1]))[:, 0]
     return PartSums(
         len(x),
+        float(omega.sum()),
         float(x.min()),
         float(x.max()),
-        focus.t.sum(axis=0),
-        focus.tau.sum(axis=0),
-        float(focus.y.sum()),
+        omega @ focus.t,
+        omega @ focus.tau,
+        float(omega @ y),
     )
