@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import titrant as tt
-from titrant.data.encode import MOST_LEVELS
+from titrant.data.columns import Recipe, Step
 from titrant.data.features import IS_MISSING, with_features
-from titrant.data.flow import Step
-from titrant.data.recipe import Recipe
+from titrant.data.intake import MOST_LEVELS
 from titrant.errors import DataError, InvalidArgument
 
 DAY = dt.datetime(2024, 2, 28, 22)  # noqa: DTZ001  (a Wednesday; tables hold naive times)

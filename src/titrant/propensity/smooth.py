@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_predict
 
 from titrant._check import count
 from titrant.errors import DataError
@@ -21,8 +23,9 @@ from titrant.outcome.ridge import (
     predicted_by_others,
     ridge_gcv,
 )
-from titrant.propensity.base import NormalMixture, SearchedModel
+from titrant.propensity.base import NormalMixture, NormalModel, SearchedModel
 from titrant.propensity.gaussian import Affine, degrees_of_freedom, residual_sd
+from titrant.propensity.kernel_conditional import KernelDensity
 from titrant.propensity.mixture import GaussianMixture
 
 if TYPE_CHECKING:
@@ -194,3 +197,95 @@ def units(X: Array, t: Array) -> tuple[float, float]:
 def few_rows(n: int, seed: int, most: int) -> slice | Rows:
     """Return the numbers of `most` of n rows, drawn, or all of them if there are no more."""
     return slice(None) if n <= most else np.random.default_rng(seed).permutation(n)[:most]
+
+
+# ── The propensity with a mean and a scale by any regressor and a free shape of the residual ──────
+
+
+class Regressor(Protocol):
+    """Any regressor of scikit-learn's manners."""
+
+    def fit(self, X: Array, y: Array) -> Self:
+        """Learn y (n,) from X (n, p)."""
+
+    def predict(self, X: Array) -> Array:
+        """Return predictions, (n,)."""
+
+
+class LocationScale(NormalModel):
+    """T = m(x) + s(x)·Z with the density of Z by a Gaussian kernel estimate.
+
+    `mean` is any regressor of scikit-learn's manners for m (None: least squares); `scale` is
+    one for log|t − m(x)|, whose exponential is s (None: constant). The regressors given are
+    cloned; their residuals are out of fold (`folds`, shuffled by `seed`), because in-sample
+    residuals of a flexible regressor are too small. s stays within its range over the training
+    rows. The kernel's bandwidth is Silverman's; beyond 1,000 rows residuals are binned.
+
+    The tails are those of the kernel, so densities of rare treatments are uncertain: use it
+    with a floor. Fitted: `mean_`, `scale_` (None if constant), `residual_`, `scale_range_`.
+    """
+
+    def __init__(
+        self,
+        mean: Regressor | None = None,
+        scale: Regressor | None = None,
+        *,
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.mean = mean
+        self.scale = scale
+        self.folds = folds
+        self.seed = seed
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit to contexts X (n, p) and treatments y (n,)."""
+        count(self.folds, "folds", "LocationScale", at_least=2)
+        X, t = self._training_rows(X, y)
+        residuals = self._fit_mean(X, t)
+        scales = self._fit_scale(X, residuals)
+        self.scale_range_ = float(scales.min()), float(scales.max())
+        self.residual_ = KernelDensity.of(residuals / scales)
+        self.components_ = len(self.residual_.centers)
+        return self
+
+    def _fit_mean(self, X: Array, t: Array) -> Array:
+        if self.mean is None:
+            line = Affine.least_squares(X, t)
+            self.mean_: Regressor | Affine = line
+            residuals = t - line.predict(X)
+            residual_sd(residuals, t, line.design.rank)
+            return residuals
+        self.mean_ = clone(self.mean).fit(X, t)
+        residuals = t - self._out_of_fold(self.mean, X, t)
+        residual_sd(residuals, t, 1)
+        return residuals
+
+    def _fit_scale(self, X: Array, residuals: Array) -> Array:
+        sd = float(np.sqrt(np.mean(residuals**2)))
+        if self.scale is None:
+            self.scale_ = None
+            return np.full(len(residuals), sd)
+        logs = np.log(np.maximum(np.abs(residuals), _RESOLUTION * sd))
+        self.scale_ = clone(self.scale).fit(X, logs)
+        return np.exp(self._out_of_fold(self.scale, X, logs))
+
+    def _out_of_fold(self, regressor: Regressor, X: Array, target: Array) -> Array:
+        folds = KFold(min(self.folds, len(X)), shuffle=True, random_state=self.seed)
+        predicted = cross_val_predict(clone(regressor), X, target, cv=folds)
+        return np.asarray(predicted, dtype=np.float64).reshape(len(X))
+
+    def _law(self, X: Array) -> NormalMixture:
+        mean = np.asarray(self.mean_.predict(X), dtype=np.float64).reshape(len(X), 1)
+        scale = self._scales(X)[:, None]
+        z = self.residual_
+        return NormalMixture(
+            np.log(z.weights)[None, :], mean + scale * z.centers, scale * z.bandwidth
+        )
+
+    def _scales(self, X: Array) -> Array:
+        low, high = self.scale_range_
+        if self.scale_ is None:
+            return np.full(len(X), low)
+        logs = np.asarray(self.scale_.predict(X), dtype=np.float64).reshape(len(X))
+        return np.clip(np.exp(np.minimum(logs, np.log(high))), low, high)
