@@ -265,7 +265,7 @@ def _without(column: Array, values: list[float]) -> Array:
 
 # ── Columns in units of their own spread, so that no answer depends on the user's units ───────────
 
-APART = 1e-10
+ONE_VALUE = 1e-10
 """Standardized values closer than this are one value up to rounding."""
 GRAIN = 2.0**-24
 """The precision of `grained`: far below any effect, far above rounding."""

@@ -14,7 +14,7 @@ from titrant import _check
 from titrant.data.masses import reach_of
 from titrant.moments import Moments
 from titrant.outcome.base import OutcomeModel, blocks, inputs, training
-from titrant.scaling import APART, Standard
+from titrant.scaling import ONE_VALUE, Standard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -441,7 +441,7 @@ def quantile_knots(s: Array, number: int) -> Array:
     doses = np.unique(s)
     few = len(doses) <= number
     knots = doses if few else np.quantile(s, np.linspace(0.05, 0.95, number))
-    apart: Array = knots[1:][np.diff(knots) > APART]
+    apart: Array = knots[1:][np.diff(knots) > ONE_VALUE]
     return np.append(knots[0], apart)
 
 
