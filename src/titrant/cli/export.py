@@ -19,9 +19,7 @@ class ExportOptions:
     sql: bool = flag("--sql", "One SQL expression a dose.")
     python: bool = flag("--python", "A function that needs nothing but Python.")
     excel: bool = flag("--excel", "One spreadsheet formula a dose, of the cells A2, B2, …")
-    name: str = option(
-        "--name", default="dose", metavar="NAME", help="What the dose is called."
-    )
+    name: str = option("--name", default="dose", metavar="NAME", help="What the dose is called.")
     output: str = option(
         "-o",
         "--output",
