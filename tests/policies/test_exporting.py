@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from policies.examples import EXAMPLES, FEATURES, NAMED, contexts
-from titrant.data.recipe import Recipe
+from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument
 from titrant.policies import POLICIES, Linear, StatusQuo, to_excel, to_python, to_sql
 from titrant.policies.calling import recommended

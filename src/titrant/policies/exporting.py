@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.data.features import IS_MISSING, MARKS, MISSING, PARTS, split
-from titrant.data.recipe import Recipe
+from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument
 from titrant.policies.formulas import (
     AtMost,
@@ -155,6 +154,8 @@ class _Made:
 
     @classmethod
     def of(cls, feature: str, recipe: Recipe) -> _Made:
+        from titrant.data.features import IS_MISSING, PARTS, split  # noqa: PLC0415
+
         source, level = split(feature, recipe.levels)
         if feature in recipe.codes or source != feature:
             return cls._of_texts(feature, source, level, recipe)
@@ -172,6 +173,8 @@ class _Made:
 
     @classmethod
     def _of_texts(cls, feature: str, source: str, level: str, recipe: Recipe) -> _Made:
+        from titrant.data.features import MARKS, MISSING  # noqa: PLC0415
+
         column, levels = Column(source), recipe.levels[source]
         gap = IsMissing(column, MARKS) if MISSING in levels else None
         needed = IsMissing(column, ()) if gap is None else None
