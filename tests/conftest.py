@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
+from titrant.evaluation import nuisance
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # The same examples on every run and machine; compiling on first use may exceed any deadline.
 hypothesis.settings.register_profile("titrant", derandomize=True, deadline=None, print_blob=False)
@@ -22,3 +25,11 @@ def replications(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     """How often a slow simulation repeats: `replications(reduced, full)`; full with --full."""
     full_size = request.config.getoption("--full")
     return lambda reduced, full: full if full_size else reduced
+
+
+@pytest.fixture(scope="module")
+def plain_models() -> Iterator[None]:
+    """Default models are those of a log of few rows: quick, for a test that is not about them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nuisance, "FEWEST_TO_FOLLOW", math.inf)
+        yield
