@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from titrant.evaluation import nuisance
+from plain import plainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,9 +26,8 @@ def replications(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     return lambda reduced, full: full if full_size else reduced
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plain_models() -> Iterator[None]:
-    """Default models are those of a log of few rows: quick, for a test that is not about them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nuisance, "FEWEST_TO_FOLLOW", math.inf)
+    """Let default models be plain, and quick: for a test that is not about them."""
+    with plainly():
         yield

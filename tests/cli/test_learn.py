@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import titrant as tt
+from plain import plainly
 from sweeps import long
 from titrant import learning
 from titrant.cli import recommend
@@ -43,8 +44,9 @@ def api(log, **settings) -> tt.PolicyLearner:
 
 
 @pytest.fixture(scope="module")
-def learned(log, plain_models) -> tt.PolicyLearner:  # noqa: ARG001
-    return api(log, against={"flat": tt.Constant(35.0)})
+def learned(log) -> tt.PolicyLearner:
+    with plainly():
+        return api(log, against={"flat": tt.Constant(35.0)})
 
 
 def test_the_result_is_that_of_the_python_interface(call, csv_log, learned):
