@@ -19,6 +19,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run slow simulations at full size")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let coverage watch a test once for each value of each of its parameters.
+
+    Watching makes Python half as slow again. Combinations of values, and the hundreds of rounds of
+    a simulation, reach no line that has not been reached.
+    """
+    watched: set[tuple[str, str, int]] = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        chosen = getattr(item, "callspec", None)
+        given = {"": None} if chosen is None else chosen.params
+        new = {(test, name, id(value)) for name, value in given.items()} - watched
+        if not new or item.get_closest_marker("slow"):
+            item.add_marker("no_cover")
+        watched |= new
+
+
 @pytest.fixture(scope="session")
 def replications(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     """How often a slow simulation repeats: `replications(reduced, full)`; full with --full."""

@@ -28,6 +28,8 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=named)
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
+# That lines are tested is for tests to show.
+@pytest.mark.no_cover
 @pytest.mark.parametrize("page", [*SHORT, *long(*LONG)], ids=named)
 def test_code_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -240,8 +240,11 @@ SOME, PRICES = some_none(), list_prices()
 # Estimators see weights, whichever kind of point mass these come from.
 @pytest.mark.parametrize(
     ("log", "estimator"),
-    [*((SOME, estimator) for estimator in ESTIMATORS), (PRICES, ESTIMATORS[0])]
-    + long(*((PRICES, estimator) for estimator in ESTIMATORS[1:])),
+    [
+        *((SOME, estimator) for estimator in ESTIMATORS),
+        (PRICES, ESTIMATORS[0]),
+        *long(*((PRICES, estimator) for estimator in ESTIMATORS[1:])),
+    ],
 )
 def test_every_estimator(log: tt.LoggedData, estimator: object) -> None:
     at = {"zero": tt.Constant(float(log.treatment.min())), "mid": tt.Constant(3.0 / 2.0)}
