@@ -23,6 +23,7 @@ from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.masses import with_masses
 from titrant.inference import INTERVALS, Verdict
 from titrant.kernels import Boundary, Epanechnikov, Scale
+from titrant.outcome import ridge_pair
 
 SAME = {"rtol": 1e-12}
 """The same formula in another order."""
@@ -456,7 +457,7 @@ def test_an_estimator_with_a_weight_of_its_own_sees_one_density() -> None:
 
 def test_learning_works_and_is_graded_by_exact_weights() -> None:
     log = some_none(400)
-    learner = tt.PolicyLearner().fit(log)
+    learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair())).fit(log)
     assert np.isfinite(learner.policy_(log.context)).all()
 
 
