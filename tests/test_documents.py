@@ -15,8 +15,9 @@ from sweeps import long
 
 PAGES = pages()
 # Their blocks simulate for many seconds of CPU, or start clusters.
-LONG = [ROOT / "docs" / name for name in ("explanation/theorems.md", "how-to/big-data.md")]
-LONG += [ROOT / "docs/how-to/choose-an-estimator.md"]
+HOW_TO = ("big-data", "choose-an-estimator", "unknown-propensities")
+LONG = [ROOT / f"docs/how-to/{name}.md" for name in HOW_TO]
+LONG += [ROOT / "docs/explanation/theorems.md"]
 SHORT = [page for page in PAGES if page not in LONG]
 
 
