@@ -12,7 +12,7 @@ import numpy as np
 
 from titrant.errors import InvalidArgument
 from titrant.kernels import Boundary
-from titrant.kernels.boundary import local_kernel, local_kernel_slope
+from titrant.kernels.boundary import local_factor, local_kernel_slope
 from titrant.kernels.polynomial import middle_polynomial, power_form
 
 if TYPE_CHECKING:
@@ -35,12 +35,13 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
     if has_loop(kernel, rows):
         w = compiled_weight(rows, kernel, boundary, scale)
     else:
-        v, low, high = _in_bandwidths(rows, boundary, scale)
-        near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
-        w = np.zeros(len(v))
+        near, v, values = rows.distances.reached(kernel, scale)
+        low, high = _ends_in_bandwidths(rows, boundary, scale)
+        w = np.zeros(len(rows.t))
         w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
         for j in range(v.shape[1]):
-            w[near] *= local_kernel(kernel, boundary, v[near, j], low[near, j], high[near, j])
+            place = v[:, j], low[near, j], high[near, j]
+            w[near] *= values[:, j] * local_factor(kernel, boundary, *place)
     if rows.fixed is not None:
         w = np.where(np.isnan(rows.fixed), w, rows.fixed)
     return rows.known.setdefault(asked, frozen(w))
@@ -48,7 +49,8 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
 
 def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
     """Return ∂w/∂τ (n, d), by the product rule over the d doses."""
-    v, low, high = _in_bandwidths(rows, boundary, scale)
+    v = (rows.t - rows.tau) @ scale.inverse_root
+    low, high = _ends_in_bandwidths(rows, boundary, scale)
     d = v.shape[1]
     pairs = [local_kernel_slope(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(d)]
     factors = np.stack([value for value, _ in pairs])
@@ -62,21 +64,20 @@ def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -
     return np.asarray(slope)
 
 
-def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array, Array]:
-    """Return v = H^{−1/2}(t − τ) and the bounds around τ in the same units, each (n, d)."""
-    v = (rows.t - rows.tau) @ scale.inverse_root
-    infinite = np.broadcast_to(np.inf, v.shape)
+def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array]:
+    """Return the bounds around τ in bandwidths, each (n, d)."""
+    infinite = np.broadcast_to(np.inf, rows.t.shape)
     lower = -infinite if rows.lower is None else rows.lower
     upper = infinite if rows.upper is None else rows.upper
     if boundary is Boundary.NONE or not (np.isfinite(lower).any() or np.isfinite(upper).any()):
-        return v, -infinite, infinite
+        return -infinite, infinite
     axes = scale.axes
     if axes is None:
         raise InvalidArgument(
             "A full bandwidth matrix cannot be corrected at bounds, because the kernel's axes are "
             "not the bounds'. Give one bandwidth a dose, or use `boundary=Boundary.NONE`."
         )
-    return v, (lower - rows.tau) / axes, (upper - rows.tau) / axes
+    return (lower - rows.tau) / axes, (upper - rows.tau) / axes
 
 
 # The weights of many rows by compiled loops, where there are any.

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
+MOST_KNOWN = 65_536
+"""Rows times policies of which the distances are kept between passes."""
 REASONS = 3
 """Of many refusals at once so many are told."""
 
@@ -238,7 +240,8 @@ class Evaluation:
     def held_blocks(self) -> HeldBlocks:
         """The rows in memory under every policy."""
         prepared = map(self.nuisances.prepare, self.log.batches(BLOCK))
-        return HeldBlocks([self.policy_rows.block(block) for block in prepared])
+        blocks = [self.policy_rows.block(block) for block in prepared]
+        return HeldBlocks(blocks, keep=len(self.log) * len(self.policies) <= MOST_KNOWN)
 
     @property
     def over_rows(self) -> JointPass:
@@ -386,14 +389,15 @@ class Evaluation:
         ``known`` are the estimates themselves, where they have been asked for already.
         """
         asked = self.point(bandwidths) if known is None else known
-        share = models_share(self.policy_rows, asked.joint.questions, self.survey.sample)
+        familiar = self.held_blocks.first if self.held else []
+        share = models_share(self.policy_rows, asked.joint.questions, self.survey.sample, familiar)
         whole = filled(share, asked.joint.covariance)
         point = asked.joint.with_models(whole, max(self.nuisances.folds - 1, 1))
         facts = self.facts(asked.floor_share)
         method = interval or RobustBiasCorrected()
         searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
         inference, reports = _without_refusals(served(searches, self.over_rows))
-        models = self._second_opinions(point).findings()
+        models = self._second_opinions(point, familiar).findings()
         for one, i in zip(models, bandwidths, strict=True):
             one.extend(self._mass_findings(i))
         for one, note in zip(models, share_notes(share), strict=True):
@@ -468,11 +472,11 @@ class Evaluation:
     def _ranks(self) -> tuple[Check | str, ...]:
         return tuple(rank_findings(self.nuisances, self.survey.sample))
 
-    def _second_opinions(self, point: Joint) -> SecondOpinions:
+    def _second_opinions(self, point: Joint, familiar: Sequence[Rows]) -> SecondOpinions:
         """Return the questions to be asked of a sample of rows, with other nuisances as well."""
         sample, hold = self.survey.sample, self.survey.held
         known = self.nuisances, sample, hold, self.names, self.policies
-        return SecondOpinions(*known, point.questions, point.se)
+        return SecondOpinions(*known, point.questions, point.se, familiar)
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:
         """Return how the estimate of policy i was made, as plain values."""
@@ -556,15 +560,24 @@ class OverBlocks(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class HeldBlocks(Sequence["list[Rows]"]):
-    """Blocks that stay in memory. A pass gets copies: the weights that it asks for go with it."""
+    """Blocks that stay in memory. A pass gets copies: the weights that it asks for go with it.
+
+    What kernels made of distances stays where that is little, for the passes that follow.
+    """
 
     blocks: list[list[Rows]]
+    keep: bool
+
+    @property
+    def first(self) -> list[Rows]:
+        """The rows of the first block under every policy, to be known again."""
+        return self[0] if self.blocks else []
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def __getitem__(self, i: Any) -> Any:  # noqa: ANN401  (one block, or some)
-        return [replace(one) for one in self.blocks[i]]
+        return [replace(one) if self.keep else one.forgotten() for one in self.blocks[i]]
 
 
 def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:

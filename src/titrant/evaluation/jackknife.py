@@ -32,8 +32,15 @@ FEWEST = 10
 """Rows with weight, of those that were drawn, without which they do not tell the models' share."""
 
 
-def models_share(policy_rows: PolicyRows, questions: Sequence[Question], sample: Sample) -> Array:
+def models_share(
+    policy_rows: PolicyRows,
+    questions: Sequence[Question],
+    sample: Sample,
+    familiar: Sequence[Rows] = (),
+) -> Array:
     """Return N (m, m) for m questions about the whole log of which the rows are a sample.
+
+    ``familiar`` are rows under every policy whose distances may be known already.
 
     Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
     """
@@ -43,9 +50,11 @@ def models_share(policy_rows: PolicyRows, questions: Sequence[Question], sample:
     few = sample.thinned(MOST_TO_FIT)
     fewest = 1 if few.whole else FEWEST
     influences = np.empty((folds, len(few.log), m))
+    rows: dict[int, Rows] = dict(enumerate(familiar))
     for k in range(folds):
         prepared = policy_rows.nuisances.prepare(few.log, few.numbers_if_some, by=k)
-        rows = {q.policy: policy_rows.rows(prepared, q.policy) for q in questions}
+        for i in {q.policy for q in questions}:
+            rows[i] = policy_rows.rows(prepared, i).like(rows.get(i))
         each = [influence(q, rows[q.policy], fewest) for q in questions]
         influences[k] = np.stack(each, axis=1)
     told = np.flatnonzero(~np.isnan(influences).all(axis=(0, 1)))

@@ -223,13 +223,14 @@ def influence_sums(
 ) -> Comoment | GroupedInfluence:
     """Return what is kept of some rows for Σφφᵀ over all n: of rows, or of groups."""
     one = rows[questions[0].policy]
-    pairs = list(zip(questions, means, strict=True))
+    each = []
+    for q, mean in zip(questions, means, strict=True):
+        each.append(parts(q, mean, n, rows[q.policy]))
     if one.alike:
-        phi = np.stack([influence(q, mean, n, rows[q.policy]) for q, mean in pairs], axis=1)
+        phi = np.stack([_row_left_out(own) for own in each], axis=1)
         return Comoment(phi.T @ phi)
     omega = one.counts[:, None]
-    each = [omega * parts(q, mean, n, rows[q.policy]) for q, mean in pairs]
-    columns = np.hstack([*each, omega])
+    columns = np.hstack([*(omega * own for own in each), omega])
     if one.group is not None:
         return GroupedInfluence(GroupSums.of(one.group, columns))
     phi = left_out(columns, n)
@@ -242,7 +243,11 @@ def influence(question: Question, mean: Array, n: int, rows: Rows) -> Array:
     Self-normalized: φᵢ = bᵢ − m₀ + n·ℓᵢ(eᵢ − m₁/m₂)/(1 − ℓᵢ), ℓᵢ = wᵢ/Σw; otherwise the delta
     method's ∇value·(termsᵢ − mean).
     """
-    base, own, leverage = parts(question, mean, n, rows).T
+    return _row_left_out(parts(question, mean, n, rows))
+
+
+def _row_left_out(found: Array) -> Array:
+    base, own, leverage = found.T
     return np.asarray(base + own / np.maximum(1.0 - leverage, _SMALLEST))
 
 
