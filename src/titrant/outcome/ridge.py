@@ -220,14 +220,14 @@ class RidgeModel(OutcomeModel):
         """Fit, and return what `out_of_fold` does: the moments of all folds add up to the fit."""
         x, doses, outcome = training(X, t, y, "RidgeModel")
         self.features_ = self.basis.on(x, doses)
-        table = Table.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
+        table = FeatureTable.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
         total, parts = folded_moments(table, outcome, fold)
         self.ridge_ = ridge_gcv(total)
         return predicted_by_others(table, parts, fold)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FeatureTable:
     """Features of n rows, block by block: kept if they are few, else computed anew each time."""
 
     n: int
@@ -238,7 +238,7 @@ class Table:
     kept: tuple[Array, ...] | None
 
     @classmethod
-    def of(cls, n: int, features: Callable[[slice], Array]) -> Table:
+    def of(cls, n: int, features: Callable[[slice], Array]) -> FeatureTable:
         """Return the table of n rows."""
         first, *others = blocks(n, BLOCK)
         known = features(first)
@@ -251,7 +251,9 @@ class Table:
             yield rows, self.features(rows) if self.kept is None else self.kept[i]
 
 
-def folded_moments(table: Table, y: Array, fold: Folds) -> tuple[Moments, dict[int, Moments]]:
+def folded_moments(
+    table: FeatureTable, y: Array, fold: Folds
+) -> tuple[Moments, dict[int, Moments]]:
     """Return the moments of [features, y] over all rows and over those of each fold."""
     parts: dict[int, Moments] = {}
     for rows, features in table:
@@ -262,7 +264,7 @@ def folded_moments(table: Table, y: Array, fold: Folds) -> tuple[Moments, dict[i
     return _total(list(parts.values())), parts
 
 
-def predicted_by_others(table: Table, parts: dict[int, Moments], fold: Folds) -> Array:
+def predicted_by_others(table: FeatureTable, parts: dict[int, Moments], fold: Folds) -> Array:
     """Return the prediction of each row (n,) by the ridge fit of all folds but its own."""
     prediction = np.empty(table.n)
     ridges = {k: ridge_gcv(_total([part for j, part in parts.items() if j != k])) for k in parts}

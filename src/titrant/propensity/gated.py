@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant._check import count
 from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
-from titrant.propensity.gaussian import Design, degrees_of_freedom
+from titrant.propensity.gaussian import Whitened, degrees_of_freedom
 from titrant.propensity.mixture import (
     affordable,
     by_component,
@@ -94,7 +94,7 @@ class GatedMixture(SearchedModel):
         self.center_, self.sd_ = units(X, t)
         rows = few_rows(len(t), self.seed, MOST)
         u = (t[rows] - self.center_) / self.sd_
-        self.design_ = Design.of(X[rows])
+        self.design_ = Whitened.of(X[rows])
         Z = self.design_(X[rows])
         degrees_of_freedom(len(u), 2 * self.design_.rank)
         most = affordable(Z, most)
