@@ -37,7 +37,12 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
 }
 """Each command with its line in the list."""
-_HOME = {"compare": "evaluate", "check": "evaluate", "demo": "simulate"}
+_HOME = {
+    "compare": "evaluate",
+    "check": "evaluate",
+    "describe": "evaluate",
+    "demo": "simulate",
+}
 """The module of a command, where it has not the same name."""
 
 

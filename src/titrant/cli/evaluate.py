@@ -1,4 +1,4 @@
-"""`titrant evaluate`, `titrant compare` and `titrant check`: policies on one log."""
+"""`titrant evaluate`, `compare`, `check` and `describe`: a log, and policies on it."""
 
 from __future__ import annotations
 
@@ -234,3 +234,46 @@ def check(
     write_json(options.json, found.to_dict())
     if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
         click.get_current_context().exit(REFUSED)
+
+
+# ── `titrant describe`: what is in a log ──────────────────────────────────────────────────────────
+
+_DESCRIBE = """\b
+Example:
+  titrant describe log.csv --treatment dose --outcome loss
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeOptions:
+    """Where the description goes."""
+
+    json: str | None = json_file()
+
+
+@click.command("describe", epilog=_DESCRIBE)
+@takes(LogOptions, DescribeOptions, ClusterOptions, RunOptions)
+def describe(
+    log: LogOptions, options: DescribeOptions, cluster: ClusterOptions, run: RunOptions
+) -> None:
+    """Show what is in LOG: its rows, doses, outcomes and contexts, and which columns are doubtful.
+
+    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
+    pipe. Nothing is estimated.
+    """
+    from titrant.cli import results  # noqa: PLC0415
+
+    check_outputs(run, [("--json", options.json)], [("LOG", log.log)])
+    with bar(READING), ExitStack() as stack:
+        opened = stack.enter_context(inputs.opened(log, cluster))
+        save_config(run.save_config)
+        found = tt.describe(opened.log, executor=opened.executor)
+    if options.json != PIPE:
+        treatments = inputs.columns(log.treatment)
+        for part in results.description(found, treatments, log.outcome):
+            show(part)
+    for check in found.doubts:
+        note(f"Doubt: {check.message}")
+    for remark in found.doubts.notes:
+        note(f"Note: {remark}")
+    write_json(options.json, found.to_dict())
