@@ -51,8 +51,16 @@ class Rows:
     density: Callable[[Array], Array] | None = None
     """f(t | x) of each row at doses (n, d), within the bounds; for the check of the support."""
     fixed: Array | None = None
-    """w (n,) of rows in which no kernel decides, nan in the others: 1{t = a}/P(T = a | x) where the
-    policy's dose is a point mass a, 0 where the logged dose is one and the policy's is not."""
+    """The part of w (n,) that no kernel decides about: 1{t = a}/P(T = a | x) where the policy's
+    dose is a point mass a, a ratio of densities where the policy changes the logged dose. None if
+    a kernel decides everywhere;"""
+    share: Array | None = None
+    """else by how much the kernel's weight is multiplied (n,): w = fixed + share·K*(u)/(…)."""
+    about: Array | None = None
+    """The dose (n, d) that the kernel lies about, where that is not the policy's."""
+    kept: NDArray[np.bool_] | None = None
+    """Which rows (n,) keep their dose because the policy's would lie beyond bounds; None unless the
+    policy changes the logged dose."""
     omega: Array | None = None
     """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
     group: NDArray[np.int64] | None = None
@@ -86,8 +94,13 @@ class Rows:
         return array
 
     def smoothed(self) -> Rows:
-        """Return the rows that a kernel decides about."""
-        return self if self.fixed is None else self.take(np.flatnonzero(np.isnan(self.fixed)))
+        """Return the rows that a kernel decides about, each with that part of its weight alone."""
+        if self.share is None:
+            return self
+        some = self.take(np.flatnonzero(self.share))
+        q = None if some.q is None or some.share is None else some.q / some.share
+        tau = some.tau if some.about is None else some.about
+        return replace(some, tau=tau, q=q, fixed=None, share=None, about=None)
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these indices, without the laws, which know all rows only.

@@ -28,6 +28,7 @@ from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
+from titrant.evaluation.moves import refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
@@ -43,6 +44,7 @@ from titrant.kernels import Scale
 from titrant.policies import StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
+from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,6 +184,7 @@ class Evaluation:
         check_log(log)
         rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
+        refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
         engine = as_engine(executor, log)
         survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
@@ -193,6 +196,9 @@ class Evaluation:
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
         rules = _rules(policies, self.source.names)
+        model = self.nuisances.propensity
+        known = dict(zip(policies, rules, strict=True))
+        refuse_moves(known, self.source, self.estimator, model)
         return replace(self, names=tuple(policies), policies=rules)
 
     def compare(
@@ -259,7 +265,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
-            masses=self.nuisances.masses is not None,
+            masses=self.nuisances.masses is not None or isinstance(self.policies[i], Move),
             alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
@@ -325,8 +331,8 @@ class Evaluation:
         if not isinstance(estimator, SmoothedEstimator):
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
         problem = self.problem(i, estimator)
-        if self.asked_masses is not None:
-            problem = problem.of_smoothed(self.asked_masses[i].smoothed)
+        if problem.masses:
+            problem = problem.of_smoothed(self._smoothed_rows(i))
         found = yield from selector.search(problem)
         if not isinstance(found, Bandwidth):
             raise InvalidArgument(
@@ -353,7 +359,17 @@ class Evaluation:
         """Whether a bandwidth has a say in the value of policy i."""
         if not isinstance(self._estimator(i), SmoothedEstimator):
             return False
+        if isinstance(self.policies[i], Move):
+            return self._smoothed_rows(i) > 0
         return self.asked_masses is None or self.asked_masses[i].elsewhere > 0
+
+    def _smoothed_rows(self, i: int) -> int:
+        """Return how many rows a kernel decides about in the value of policy i."""
+        if self.asked_masses is not None:
+            return self.asked_masses[i].smoothed
+        if isinstance(self.policies[i], Limited):  # all but those that no cap can touch
+            return self.over_rows(partial(of_policy, i, smoothed_rows))
+        return 0
 
     @cached_property
     def asked_masses(self) -> tuple[AskedMasses, ...] | None:
@@ -615,6 +631,11 @@ def raised_rows(rows: Sequence[Rows]) -> int:
     return 0 if q is None else int(np.count_nonzero(q <= rows[0].floor))
 
 
+def smoothed_rows(rows: Rows) -> int:
+    """Return how many rows a kernel decides about."""
+    return len(rows.y) if rows.share is None else int(np.count_nonzero(rows.share))
+
+
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """The least distance of a logged dose to the policy's."""
@@ -628,7 +649,8 @@ class Nearest:
 
 def nearest_dose(rows: Rows) -> Nearest:
     """Return the least distance in some rows."""
-    return Nearest(float(np.abs(rows.tau - rows.t).max(axis=1).min()))
+    near = rows.smoothed()
+    return Nearest(float(np.abs(near.tau - near.t).max(axis=1).min(initial=np.inf)))
 
 
 def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:

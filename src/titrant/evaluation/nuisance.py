@@ -21,11 +21,13 @@ from titrant.evaluation.masses import (
     learns_masses,
     with_masses,
 )
+from titrant.evaluation.moves import DoseLaw, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments
 from titrant.policies import StatusQuo, doses
 from titrant.policies.base import is_exactly
+from titrant.policies.moves import Move
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,6 +110,8 @@ class Nuisances:
     """Of all groups, in increasing order; None if rows have none."""
     seen: Seen | None = None
     """The chance that an outcome is seen, where some are missing."""
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the greatest logged dose, of one."""
 
     @classmethod
     def of(
@@ -149,6 +153,7 @@ class Nuisances:
             mean_weight=known.mean_weight,
             keys=known.keys,
             seen=seen_model(known, estimator, column=models.propensity is None),
+            ends=(float(known.dose_ends[0][0]), float(known.dose_ends[1][0])),
         )
         if masses is not None and estimator.uses_propensity and made.known:
             some = known.sample.thinned(MOST_TO_FIT)
@@ -212,7 +217,7 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=None if prepared.outcome is None else prepared.outcome(tau),
+            r_tau=self._at_policy(prepared, policy, tau),
             r_logged=prepared.r_logged,
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
@@ -222,14 +227,21 @@ class Nuisances:
             seen=prepared.factor,
             first_row=log.first_row,
         )
+        if isinstance(policy, Move):
+            return with_move(whole, policy, prepared, DoseLaw(self.masses, self.unit, *self.ends))
         return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
 
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
-        if is_exactly(policy, StatusQuo):
+        if is_exactly(policy, StatusQuo) or isinstance(policy, Move):
             return log.doses
         tau = doses(policy, log.context, log.dimension, log.names)
         check_within_bounds(tau, log)
         return tau
+
+    def _at_policy(self, prepared: Prepared, policy: Policy, tau: Array) -> Array | None:
+        if prepared.outcome is None or isinstance(policy, Move):  # which predicts by itself
+            return prepared.r_logged
+        return prepared.outcome(tau)
 
     @property
     def folds(self) -> int:

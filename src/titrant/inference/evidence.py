@@ -132,6 +132,7 @@ def side_sums(rows: Rows, question: Question) -> Array | None:
     estimator, scale = question.estimator, question.scale
     if rows.tau.shape[1] > 1 or question.exact or not has_common_terms(estimator):
         return None
+    rows = rows.smoothed()
     distance = rows.t[:, 0] - rows.tau[:, 0]
     found = np.zeros((2, 2, 5))
     for i, own in enumerate((scale, scale.times(NARROW))):
@@ -360,7 +361,7 @@ def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan)
         Tally.of(influence[:, None]),
         raised_weight(w, influence, own),
         int(outside),
-        int(np.count_nonzero(within_reach_of_bound(own, plan.question.scale))),
+        int(np.count_nonzero(within_reach_of_bound(own.smoothed(), plan.question.scale))),
         side_sums(own, plan.question),
         bins,
     )
@@ -394,7 +395,7 @@ def within_reach_of_bound(rows: Rows, scale: Scale) -> Array:
     root = np.linalg.inv(scale.inverse_root)
     h = np.sqrt(np.diagonal(root @ root))
     near = ((rows.tau - rows.lower < h) | (rows.upper - rows.tau < h)).any(axis=1)
-    return np.asarray(near if rows.fixed is None else near & np.isnan(rows.fixed))
+    return np.asarray(near)
 
 
 def without_outcome_model(question: Question) -> Iterator[Question]:
