@@ -28,7 +28,7 @@ from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
-from titrant.evaluation.moves import refuse_moves
+from titrant.evaluation.moves import move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
@@ -465,6 +465,7 @@ class Evaluation:
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
             else None,
+            dose_ends=self.nuisances.ends,
         )
 
     def _mass_findings(self, i: int) -> list[Check | str]:
@@ -472,6 +473,8 @@ class Evaluation:
         masses, found = self.survey.masses, self._estimator(i).uses_propensity
         if masses is None or not found:
             return []
+        if isinstance(self.policies[i], Move):
+            return list(move_findings(masses, self._smoothed_rows(i), self.nuisances.n))
         if self.asked_masses is None:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
@@ -540,6 +543,11 @@ class Evaluation:
         return groups | worth
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
+        if isinstance(self.policies[i], Move):
+            return (
+                f"Policy {self.names[i]!r} gives none of {self.nuisances.n:,} rows a dose that the "
+                "propensities make possible. Ask about a smaller change of the dose."
+            )
         if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):
             return (
                 f"No logged dose is the point mass that policy {self.names[i]!r} gives in any of "

@@ -17,12 +17,13 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Discretized
 from titrant.estimators.form import has_kernel_weight
-from titrant.evaluation.masses import beside_masses
+from titrant.evaluation.masses import WIDE, beside_masses
+from titrant.inference import rules
 from titrant.policies.calling import called, contexts_for, doses
 from titrant.policies.moves import Limited, Move, OneToOne, Randomized, Tilt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.estimators import Estimator, Rows
     from titrant.evaluation.nuisance import Prepared
+    from titrant.inference import Check
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
     from titrant.propensity.masses import ScalarLaws
@@ -372,3 +374,23 @@ def _gauss(size: int) -> tuple[list[float], list[float]]:
     """Return nodes and weights of Gauss–Legendre on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(size)
     return ((nodes + 1.0) / 2.0).tolist(), (weights / 2.0).tolist()
+
+
+# What is said of such a policy where doses have point masses.
+
+
+def move_findings(masses: PointMasses, smoothed: int, n: int) -> Iterator[Check | str]:
+    """Yield what is found about a policy on a log whose doses have point masses.
+
+    A kernel decides about ``smoothed`` of n rows.
+    """
+    told = f"Of the log, {masses.told()}."
+    if not smoothed:
+        yield f"{told} A row at one of these keeps it or gets another: no bandwidth is needed."
+        return
+    yield (
+        f"{told} The policy makes other doses of some of these, or many doses one; what is given "
+        "exactly there is valued by rows close by, at the bandwidth."
+    )
+    if masses.levels:
+        yield rules.between_levels(smoothed / n, 0.0, WIDE, masses.values.tolist())
