@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from titrant.inference import Check
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
-    from titrant.propensity.masses import ScalarLaws
+    from titrant.propensity.masses import KnownMixedLaws, MixedLaws, ScalarLaws
 
 NODES, DRAWN_NODES = 96, 20
 """Gauss nodes of integrals over all doses, among which a law a tenth of sd(T) wide is seen, and
@@ -105,23 +105,25 @@ class DoseLaw:
     high: float
     """and the greatest."""
 
-    def density(self, law: ScalarLaws, t: Array) -> Array:
+    def density(self, block: Prepared, t: Array) -> Array:
         """Return the density (n,) of doses that are no point mass, also where t is one."""
+        law = block.law
         if self.masses is None:
-            return law.density(t)
-        from titrant.propensity.masses import KnownMixedLaws, MixedLaws  # noqa: PLC0415
+            assert law is not None  # noqa: S101  (refused otherwise)
+            f = law.density(t)
+        else:
+            f = _with_masses(law).beside(t)
+        return f if block.of_all is None else f * block.of_all(t)
 
-        assert isinstance(law, MixedLaws | KnownMixedLaws)  # noqa: S101  (by its masses)
-        return law.beside(t)
-
-    def probabilities(self, law: ScalarLaws, n: int) -> Array:
+    def probabilities(self, block: Prepared) -> Array:
         """Return the probability of each point mass (n, K), K = 0 without."""
+        n = len(block.log)
         if self.masses is None:
             return np.empty((n, 0))
-        from titrant.propensity.masses import KnownMixedLaws, MixedLaws  # noqa: PLC0415
-
-        assert isinstance(law, MixedLaws | KnownMixedLaws)  # noqa: S101
-        return law.at_masses(n)
+        p = _with_masses(block.law).at_masses(n)
+        if block.of_all is None:
+            return p
+        return p * np.stack([block.of_all(np.full(n, a)) for a in self.values], axis=1)
 
     @property
     def values(self) -> Array:
@@ -136,6 +138,13 @@ class DoseLaw:
     def levels(self) -> bool:
         """Whether (nearly) all doses are point masses."""
         return self.masses is not None and self.masses.levels
+
+
+def _with_masses(law: ScalarLaws | None) -> MixedLaws | KnownMixedLaws:
+    from titrant.propensity.masses import KnownMixedLaws, MixedLaws  # noqa: PLC0415
+
+    assert isinstance(law, MixedLaws | KnownMixedLaws)  # noqa: S101  (the doses have point masses)
+    return law
 
 
 def with_move(rows: Rows, policy: Move, prepared: Prepared, dose: DoseLaw) -> Rows:
@@ -186,8 +195,8 @@ class Goes:
 
 def _mapped(rows: Rows, policy: Limited | OneToOne, prepared: Prepared, dose: DoseLaw) -> Rows:
     """Return the rows under d(t, x)."""
-    t, goes = rows.t[:, 0], Goes.of(policy, prepared.log)
-    at = dose.index(t)
+    log, t = prepared.log, rows.t[:, 0]
+    goes, at = Goes.of(policy, log), dose.index(t)
     tau, kept = goes(t)
     if dose.levels:  # a dose that is none of the levels has no law: it stays
         tau, kept = np.where(at < 0, t, tau), kept | (at < 0)
@@ -198,11 +207,12 @@ def _mapped(rows: Rows, policy: Limited | OneToOne, prepared: Prepared, dose: Do
     comes = np.zeros(len(t))
     if isinstance(policy, OneToOne) and not dose.levels:
         s, slope = policy.origin(goes.x, t, dose.unit)
-        comes = np.where(goes.inside(t), dose.density(prepared.law, s) * slope, 0.0)
+        possible = goes.inside(t) & (s >= _bound(log, -np.inf)) & (s <= _bound(log, np.inf))
+        comes = np.where(possible, dose.density(prepared, s) * slope, 0.0)
     comes[(at >= 0) | stays & ~kept] = 0.0
-    landings = _landings(goes, prepared.law, dose, len(t))
+    landings = _landings(goes, prepared, dose)
     onto = landings.onto(at) / dose.unit
-    fixed = _counted(prepared, len(t)) * stays + (comes + onto) / rows.q
+    fixed = _as_seen(prepared, t) * stays + (comes + onto) / rows.q
     return _smoothed(replace(moved, fixed=fixed), landings, dose)
 
 
@@ -223,9 +233,11 @@ class Landings:
         return np.asarray(np.sum(np.where(there, self.probability, 0.0), axis=1))
 
 
-def _landings(goes: Goes, law: ScalarLaws, dose: DoseLaw, n: int) -> Landings:
+def _landings(goes: Goes, prepared: Prepared, dose: DoseLaw) -> Landings:
     """Return what becomes of the log's point masses, and the doses that a cap makes one."""
-    p = dose.probabilities(law, n)
+    law, n = prepared.law, len(prepared.log)
+    assert law is not None  # noqa: S101  (asked by _mapped)
+    p = dose.probabilities(prepared)
     policy, found = goes.policy, []
     if isinstance(policy, Limited):
         for end, up in ((policy.low, False), (policy.high, True)):
@@ -278,9 +290,7 @@ def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows
 
     r̄ = ∫r̂·(tilted density). With y − r̂(t, x) for e the error would not hold that of f.
     """
-    law, n, t = prepared.law, len(rows.y), rows.t[:, 0]
-    assert law is not None  # noqa: S101  (refused otherwise)
-    delta = policy.strength
+    n, t, delta = len(rows.y), rows.t[:, 0], policy.strength
     lower = np.maximum(_bound(prepared.log, -np.inf), dose.low - dose.unit)
     upper = np.minimum(_bound(prepared.log, np.inf), dose.high + dose.unit)
     if dose.masses is not None:
@@ -290,8 +300,8 @@ def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows
     if not dose.levels:
         for node, share in zip(*_gauss(NODES), strict=True):
             s = lower + (upper - lower) * node
-            parts.append((s, share * (upper - lower) * dose.density(law, s)))
-    p = dose.probabilities(law, n)
+            parts.append((s, share * (upper - lower) * dose.density(prepared, s)))
+    p = dose.probabilities(prepared)
     parts.extend((np.full(n, a), p[:, k]) for k, a in enumerate(dose.values))
     plain, tilted, predicted = np.zeros(n), np.zeros(n), np.zeros(n)
     for s, f in parts:
@@ -312,7 +322,7 @@ def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows
         rows,
         r_tau=mean,
         r_logged=mean,
-        fixed=_counted(prepared, n) * w,
+        fixed=_as_seen(prepared, t) * w,
         share=np.zeros(n),
         kept=np.zeros(n, dtype=bool),
     )
@@ -354,9 +364,11 @@ def _predicted(rows: Rows, tau: Array, prepared: Prepared) -> Rows:
     return replace(rows, tau=column, r_tau=r_tau)
 
 
-def _counted(prepared: Prepared, n: int) -> Array:
-    """Return a = Δ/p̂ (n,), 1 where no outcome is missing."""
-    return np.ones(n) if prepared.factor is None else prepared.factor
+def _as_seen(prepared: Prepared, t: Array) -> Array:
+    """Return Δ/P(Δ = 1 | x, t) (n,), 1 where no outcome is missing."""
+    if prepared.factor is None:
+        return np.ones(len(t))
+    return prepared.factor if prepared.of_all is None else prepared.factor * prepared.of_all(t)
 
 
 def _bound(log: LoggedData, side: float) -> Array:
