@@ -388,6 +388,15 @@ def _gauss(size: int) -> tuple[list[float], list[float]]:
     return ((nodes + 1.0) / 2.0).tolist(), (weights / 2.0).tolist()
 
 
+def doses_under(policy: Move, log: LoggedData) -> Array:
+    """Return the doses (n, 1) that become of those logged; of draws, what they lie about."""
+    if isinstance(policy, Limited | OneToOne):
+        return Goes.of(policy, log)(log.treatment)[0][:, None]
+    if isinstance(policy, Randomized):
+        return doses(policy.policy, log.context, 1, log.names)
+    return log.doses
+
+
 # What is said of such a policy where doses have point masses.
 
 
