@@ -253,6 +253,20 @@ def test_weights_integrate_to_one(name):
     assert np.trapezoid(w * f * t, t) == pytest.approx(to.mean(), abs=0.01)
 
 
+def test_compiled_loops_see_the_same_weights(monkeypatch):
+    # A cap at both ends, and point masses that land elsewhere: all that a kernel decides about.
+    wide, masses = smooth_log(500), mixed_log(500)
+    for log, policy, law in (
+        (wide, tt.Limited(-0.2, 0.6), KNOWN),
+        (masses, tt.Multiply(0.75), MIXED),
+    ):
+        plain = weights_of(log, policy, h=0.5, propensity=law)
+        monkeypatch.setattr("titrant.estimators.weight.MANY", 1)
+        compiled = weights_of(log, policy, h=0.5, propensity=law)
+        monkeypatch.undo()
+        np.testing.assert_allclose(compiled, plain, rtol=SAME, atol=SAME)
+
+
 # Other units, other blocks, other places.
 
 

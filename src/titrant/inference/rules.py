@@ -278,7 +278,7 @@ def kept_doses(share: float) -> Check:
         "kept_doses",
         share,
         f"{_percent(share)} of the rows keep their dose, since the policy's would lie beyond a "
-        f"bound, or is none of the levels ({_percent(KEPT_SHARE)} is much).",
+        f"bound ({_percent(KEPT_SHARE)} is much).",
         "The value is that of the policy in the other rows alone: say so, or ask about a change "
         "that more rows can make.",
         judge(share, warn=share > KEPT_SHARE),

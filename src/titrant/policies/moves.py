@@ -204,6 +204,9 @@ class Limited(Move):
 
     The doses beyond an end become that very dose, which is valued as a constant one is, by rows
     close to it; the others stay as they are.
+
+    >>> Limited(high=40.0).moved(np.array([35.0, 50.0]))
+    array([35., 40.])
     """
 
     low: float = field(default=-np.inf)
@@ -228,6 +231,9 @@ class Tilt(Move):
 
     At the strength log(2)/10 a dose of 10 more becomes twice as likely, beside the other, as it
     was. Doses that were never given to such contexts are not given now.
+
+    >>> Tilt(0.5)
+    Tilt(strength=0.5)
     """
 
     strength: float
@@ -239,7 +245,12 @@ class Tilt(Move):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Randomized(Move):
-    """Draw from N(policy(x), sd²), within the log's bounds: a rule that is followed roughly."""
+    """Draw from N(policy(x), sd²), within the log's bounds: a rule that is followed roughly.
+
+    >>> from titrant.policies import Constant
+    >>> Randomized(Constant(35.0), sd=2.0)
+    Randomized(policy=Constant(dose=35.0), sd=2.0)
+    """
 
     policy: Policy
     sd: float
