@@ -50,8 +50,12 @@ def test_changes_of_the_logged_dose(log, spec, meant):
 
 
 def test_a_shift_as_typed_is_that_of_the_library(call, csv_log, log, plain):
-    said = call("evaluate", csv_log, *plain, "--policy", "shift:0", "--json", "-")
+    model = ("--propensity-model", "linear-gaussian")
+    columns = [word for word in plain if word not in ("--propensity", "propensity")]
+    said = call("evaluate", csv_log, *columns, *model, "--policy", "shift:0", "--json", "-")
     np.testing.assert_allclose(json.loads(said.out)["value"], log.outcome.mean(), rtol=1e-9)
+    refused = call("evaluate", csv_log, *plain, "--policy", "shift:1")
+    assert "Leave `--propensity` out, so that it is learned" in refused.err
 
 
 @pytest.mark.parametrize("spec", ["shift:", "multiply:x", "tilt:", "randomized:1"])
