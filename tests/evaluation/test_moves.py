@@ -402,6 +402,14 @@ def test_a_change_that_is_too_large_is_refused():
         tt.evaluate(log, tt.Shift(1.4), estimator=tt.SelfNormalized(), propensity=KNOWN)
 
 
+@pytest.mark.parametrize("policy", [tt.Shift(40.0), tt.Multiply(1e-9), tt.Tilt(400.0)], ids=repr)
+def test_a_change_that_leaves_the_log_altogether(policy):
+    # Whatever the propensities give there, numbers too small to be divided are no weights.
+    settings = {"estimator": tt.SelfNormalized(), "propensity": KNOWN}
+    with pytest.raises(tt.UntrustedEstimate):
+        tt.evaluate(smooth_log(200), policy, **settings)
+
+
 def test_rows_that_keep_their_dose_are_told():
     log = smooth_log(400)
     found = tt.evaluate(

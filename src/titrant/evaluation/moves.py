@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 NODES, DRAWN_NODES = 96, 20
 """Gauss nodes of integrals over all doses, among which a law a tenth of sd(T) wide is seen, and
 over the quantiles of a normal law."""
+NOTHING = 1e-30
+"""A ratio below this is no weight: if all rows have such, the policy leaves the log altogether."""
 
 
 def refuse_moves(
@@ -149,6 +151,13 @@ def _with_masses(law: ScalarLaws | None) -> MixedLaws | KnownMixedLaws:
 
 def with_move(rows: Rows, policy: Move, prepared: Prepared, dose: DoseLaw) -> Rows:
     """Return rows of the status quo, τ = t, as they are under a policy that changes t."""
+    moved = _moved(rows, policy, prepared, dose)
+    if moved.fixed is None:
+        return moved
+    return replace(moved, fixed=np.where(moved.fixed < NOTHING, 0.0, moved.fixed))
+
+
+def _moved(rows: Rows, policy: Move, prepared: Prepared, dose: DoseLaw) -> Rows:
     if isinstance(policy, Tilt):
         return _tilted(rows, policy, prepared, dose)
     if isinstance(policy, Randomized):

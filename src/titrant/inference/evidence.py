@@ -610,7 +610,8 @@ def smoothing_checks(joint: Joint, plan: Plan, evidence: Evidence) -> Iterator[C
         gap_se = difference_se(joint.covariance, k, k + 1)
         gap = in_se(v[k] - v[k + 1], gap_se, v[0])
         if is_ratio_of_densities(plan, evidence):
-            yield rules.ratio_model_gap(gap, in_se(v[k] - v[k + 1], float(se[k]), v[0]))
+            sd = float(se[k]) * math.sqrt(joint.moments.n)
+            yield rules.ratio_model_gap(gap, in_se(v[k] - v[k + 1], sd, v[0]))
         else:
             yield rules.outcome_model_gap(gap)
     elif isinstance(plan.question.estimator, DoublyRobust):

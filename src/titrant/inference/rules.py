@@ -102,10 +102,10 @@ KEPT_SHARE = 0.2
 """Where more rows keep their dose, the policy is another one than its name says."""
 BEYOND_SHARE = 0.05
 """Of the rows, moved beyond all logged doses; the largest of normal ones always are, about 2 %."""
-RATIO_GAP_SE, RATIO_GAP_FAR = 2.58, 1.0
+RATIO_GAP_SE, RATIO_GAP_SD = 2.58, 0.05
 """1 in 100 by chance. With and without the outcome model such an estimate rests on nearly the same
-sums, so that the error of their difference is small and any propensity a little off passes it (all
-of 6 logs of 2,000 hours between bounds): the value must also move by its own SE."""
+sums, so that the error of their difference is small and any propensity a little off passes it (6 of
+6 logs of 2,000 hours between bounds; 100,000 normal doses by .015 sd): it must also be material."""
 
 GROUPS_WANTED, GROUPS_NEEDED = 30, 10
 """Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
@@ -403,20 +403,19 @@ def smoothing_gap(gap: float) -> Check:
     )
 
 
-def ratio_model_gap(gap: float, moved: float) -> Check:
+def ratio_model_gap(gap: float, in_sd: float) -> Check:
     """Return the check of |doubly robust − self-normalized|, the weights ratios of densities.
 
-    ``gap`` is in standard errors of the difference, ``moved`` in those of the value.
+    ``gap`` is in standard errors of the difference, ``in_sd`` in sds of what is averaged.
     """
     return _check(
         "outcome_model_gap",
         gap,
         f"With and without the outcome model the estimates differ by {gap:.2f} SE of their "
-        f"difference, {moved:.2f} SE of the value ({RATIO_GAP_SE:g} with {RATIO_GAP_FAR:g} are "
-        "much).",
+        f"difference, {in_sd:.3f} sd of a row ({RATIO_GAP_SE:g} with {RATIO_GAP_SD:g} are much).",
         "The propensities or the outcome model are wrong: check the calibration by "
         "`titrant.check`, and try other models.",
-        judge(gap, warn=gap > RATIO_GAP_SE and moved > RATIO_GAP_FAR),
+        judge(gap, warn=gap > RATIO_GAP_SE and in_sd > RATIO_GAP_SD),
     )
 
 
