@@ -346,9 +346,19 @@ def test_outcomes_missing_by_dose(propensity):
     y = np.where(seen, log.outcome, np.nan)
     missing = tt.LoggedData(log.context, log.treatment, y, missing_outcome="weight")
     settings = {"estimator": tt.SelfNormalized(), "propensity": propensity}
-    found = tt.evaluate(missing, tt.Shift(0.3), allow_untrusted=True, **settings)
-    truth = DESIGN.mean_outcome(log.context, log.treatment + 0.3).mean()
-    assert abs(found.value - truth) < 4.0 * found.se
+    policies = {"shift": tt.Shift(0.3), "cap": tt.Limited(high=0.5), "tilt": tt.Tilt(0.8)}
+    found = tt.compare(missing, policies, allow_untrusted=True, **settings)
+    # A tilt by δ moves the mean of a normal law of sd .6 by .36·δ.
+    doses = {
+        "shift": log.treatment + 0.3,
+        "cap": np.minimum(log.treatment, 0.5),
+        "tilt": log.treatment + 0.36 * 0.8,
+    }
+    for name, t in doses.items():
+        low, high = found[name].interval(0.9999)
+        assert low < DESIGN.mean_outcome(log.context, t).mean() < high
+        mean = next(check for check in found[name].diagnostics if check.name == "mean_weight")
+        assert abs(mean.value - 1.0) < 0.03
 
 
 # Values and their company.

@@ -109,13 +109,14 @@ class DoseLaw:
 
     def density(self, block: Prepared, t: Array) -> Array:
         """Return the density (n,) of doses that are no point mass, also where t is one."""
-        law = block.law
-        if self.masses is None:
-            assert law is not None  # noqa: S101  (refused otherwise)
-            f = law.density(t)
-        else:
-            f = _with_masses(law).beside(t)
+        f = self._fitted(block, t)
         return f if block.of_all is None else f * block.of_all(t)
+
+    def _fitted(self, block: Prepared, t: Array) -> Array:
+        if self.masses is not None:
+            return _with_masses(block.law).beside(t)
+        assert block.law is not None  # noqa: S101  (refused otherwise)
+        return block.law.density(t)
 
     def probabilities(self, block: Prepared) -> Array:
         """Return the probability of each point mass (n, K), K = 0 without."""
@@ -126,6 +127,30 @@ class DoseLaw:
         if block.of_all is None:
             return p
         return p * np.stack([block.of_all(np.full(n, a)) for a in self.values], axis=1)
+
+    def beyond(self, block: Prepared, c: float, *, above: bool) -> Array:
+        """Return P(T > c | x) or P(T < c | x) (n,)."""
+        law, n = block.law, len(block.log)
+        assert law is not None  # noqa: S101  (asked by _mapped)
+        at = np.full(n, c)
+        k = int(self.index(at[:1])[0])
+        there = self.values > c if above else self.values < c
+        there[self.index(self.values) == k] = False
+        own = np.zeros(n) if k < 0 else _with_masses(law).at_masses(n)[:, k]
+        p = np.maximum(1.0 - law.cdf(at) if above else law.cdf(at) - own, 0.0)
+        if block.of_all is None:
+            return p
+        # The law was fitted to rows with an outcome: point masses and the others as all rows have.
+        known = _with_masses(law).at_masses(n)[:, there].sum(axis=1) if there.any() else 0.0
+        end = self.high + self.unit if above else self.low - self.unit
+        fitted, whole = np.zeros(n), np.zeros(n)
+        for node, share in zip(*_gauss(DRAWN_NODES), strict=True):
+            s = at + (end - at) * node
+            f = share * self._fitted(block, s)
+            fitted, whole = fitted + f, whole + f * block.of_all(s)
+        more = np.divide(whole, fitted, out=np.ones(n), where=fitted > 0.0)
+        here = self.probabilities(block)[:, there].sum(axis=1)
+        return np.asarray(here + more * np.maximum(p - known, 0.0))
 
     @property
     def values(self) -> Array:
@@ -244,19 +269,15 @@ class Landings:
 
 def _landings(goes: Goes, prepared: Prepared, dose: DoseLaw) -> Landings:
     """Return what becomes of the log's point masses, and the doses that a cap makes one."""
-    law, n = prepared.law, len(prepared.log)
-    assert law is not None  # noqa: S101  (asked by _mapped)
-    p = dose.probabilities(prepared)
-    policy, found = goes.policy, []
+    n, policy, found = len(prepared.log), goes.policy, []
     if isinstance(policy, Limited):
         for end, up in ((policy.low, False), (policy.high, True)):
             if np.isfinite(end):
                 c = np.full(n, end)
-                k = int(dose.index(c[:1])[0])
-                here = p[:, k] if k >= 0 else 0.0
-                beyond = 1.0 - law.cdf(c) if up else law.cdf(c) - here
-                found.append((np.where(goes.inside(c), c, np.nan), np.maximum(beyond, 0.0)))
+                beyond = dose.beyond(prepared, end, above=up)
+                found.append((np.where(goes.inside(c), c, np.nan), beyond))
     else:
+        p = dose.probabilities(prepared)
         for k, value in enumerate(dose.values):
             to, kept = goes(np.full(n, value))
             gone = ~kept & (dose.index(to) != k)
