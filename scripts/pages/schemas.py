@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 from titrant.inference import Verdict
 from titrant.optimize import Status
 from titrant.policies.constant import StatusQuo
 from titrant.policies.loading import POLICIES
+from titrant.policies.moves import MOVES, Move
 from titrant.policies.saving import FORMAT, VERSION
 
 Schema = dict[str, Any]
@@ -203,17 +205,21 @@ FIELDS: dict[str, Schema] = {
     "Policy": ref("rule"),
 }
 """The annotations of policies' fields; JSON has no infinity, so an absent bound is null."""
+OPEN = (-math.inf, math.inf)
 
 
 def rule(cls: Any) -> Schema:  # noqa: ANN401  (a dataclass)
     """Return the schema of the fields of a policy, without the header of its file."""
     fields = {f.name: FIELDS[str(f.type)] for f in dataclasses.fields(cls)}
+    # The ends of a policy that changes the dose are open unless they are given.
+    ends = {f.name: nullable(NUMBER) for f in dataclasses.fields(cls) if f.default in OPEN}
+    fields |= ends if issubclass(cls, Move) else {}
     return closed(**{"class": {"const": cls.__name__}}, **fields)
 
 
 def policy() -> dict[str, Schema]:
     """Return the definitions of a policy's file and of a policy inside another."""
-    rules = [rule(cls) for cls in (*POLICIES, StatusQuo)]
+    rules = [rule(cls) for cls in (*POLICIES, StatusQuo, *MOVES)]
     context = named({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
     header = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
     training = closed(version=COUNT, rows=COUNT, context=context)

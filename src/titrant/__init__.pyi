@@ -68,9 +68,15 @@ from titrant.policies import RBF as RBF
 from titrant.policies import Clipped as Clipped
 from titrant.policies import Constant as Constant
 from titrant.policies import Function as Function
+from titrant.policies import Limited as Limited
 from titrant.policies import Linear as Linear
+from titrant.policies import Moved as Moved
+from titrant.policies import Multiply as Multiply
+from titrant.policies import Randomized as Randomized
 from titrant.policies import Rounded as Rounded
+from titrant.policies import Shift as Shift
 from titrant.policies import StatusQuo as StatusQuo
+from titrant.policies import Tilt as Tilt
 from titrant.policies import load_policy as load_policy
 from titrant.propensity import DensityAverage as DensityAverage
 from titrant.propensity import GatedMixture as GatedMixture

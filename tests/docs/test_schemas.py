@@ -16,6 +16,7 @@ from titrant.data.simulate import DESIGNS, Quadratic
 from titrant.inference import INTERVALS
 from titrant.outcome import ridge_pair
 from titrant.policies.loading import POLICIES
+from titrant.policies.moves import MOVES
 
 LOG = Quadratic().draw(400, 0)
 RULE = tt.Linear([1.0, -0.5], 0.2)
@@ -93,6 +94,11 @@ def test_learning(tmp_path, monkeypatch):
         tt.RBF([[0.0, 1.0]], [0.5], scale=2.0),
         tt.Clipped(tt.Rounded(RULE, 0.5), 0.0, None),
         tt.StatusQuo(),
+        tt.Shift(-5.0, low=0.0),
+        tt.Multiply(0.9),
+        tt.Limited(high=40.0),
+        tt.Tilt(0.5),
+        tt.Randomized(RULE, 2.0),
     ],
     ids=repr,
 )
@@ -107,7 +113,7 @@ def test_policies(policy):
 def test_every_policy_has_a_schema():
     rules = schema("policy")["anyOf"]
     named = {rule["properties"]["class"]["const"] for rule in rules}
-    assert named == {cls.__name__ for cls in POLICIES} | {"StatusQuo"}
+    assert named == {cls.__name__ for cls in (*POLICIES, *MOVES)} | {"StatusQuo"}
 
 
 def test_results_of_the_command_line(tmp_path, monkeypatch):

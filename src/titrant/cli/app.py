@@ -186,6 +186,11 @@ _TYPED = {
     '`missing_outcome="weight"`': "`--missing-outcome weight`",
     '`missing_outcome="drop"`': "`--missing-outcome drop`",
     '`missing_outcome="refuse"`': "`--missing-outcome refuse`",
+    "Give `propensity=Known(function)` with the density as a function of contexts and dose, or a "
+    "model to fit such as `LinearGaussian()`": (
+        "Leave `--propensity` out, so that it is learned, or give `--propensity-model`; in Python, "
+        "`Known(function)`"
+    ),
     "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
         "give `--propensity-model linear-gaussian`"
     ),

@@ -84,7 +84,9 @@ def policies(*, required: bool) -> Any:  # noqa: ANN401
         required=required,
         metavar="[NAME=]POLICY",
         help="A saved policy (file.json), `constant:35`, `linear:intercept=20,age=0.3`, "
-        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`.",
+        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`; "
+        "or a change of the logged dose: `shift:-5` (`shift:-5:0,` keeps doses ≥ 0), "
+        "`multiply:0.9`, `limited:0,40`, `tilt:0.5`, `randomized:2:POLICY`.",
     )
 
 

@@ -112,8 +112,16 @@ class Rows:
     density: Callable[[Array], Array] | None = None
     """f(t | x) of each row at doses (n, d), within the bounds; for the check of the support."""
     fixed: Array | None = None
-    """w (n,) of rows in which no kernel decides, nan in the others: 1{t = a}/P(T = a | x) where the
-    policy's dose is a point mass a, 0 where the logged dose is one and the policy's is not."""
+    """The part of w (n,) that no kernel decides about: 1{t = a}/P(T = a | x) where the policy's
+    dose is a point mass a, a ratio of densities where the policy changes the logged dose. None if
+    a kernel decides everywhere;"""
+    share: Array | None = None
+    """else by how much the kernel's weight is multiplied (n,): w = fixed + share·K*(u)/(…)."""
+    about: Array | None = None
+    """The dose (n, d) that the kernel lies about, where that is not the policy's."""
+    kept: NDArray[np.bool_] | None = None
+    """Which rows (n,) keep their dose because the policy's would lie beyond bounds; None unless the
+    policy changes the logged dose."""
     omega: Array | None = None
     """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
     group: NDArray[np.int64] | None = None
@@ -132,8 +140,13 @@ class Rows:
     """t − τ, as kernels see it; made anew where t or τ is another."""
 
     def __post_init__(self) -> None:
-        if self.distances.t is not self.t or self.distances.tau is not self.tau:
-            object.__setattr__(self, "distances", Distances(self.t, self.tau))
+        if self.distances.t is not self.t or self.distances.tau is not self.aim:
+            object.__setattr__(self, "distances", Distances(self.t, self.aim))
+
+    @property
+    def aim(self) -> Array:
+        """The dose (n, d) that kernels lie about."""
+        return self.tau if self.about is None else self.about
 
     @property
     def alike(self) -> bool:
@@ -154,17 +167,25 @@ class Rows:
 
     def like(self, other: Rows | None) -> Rows:
         """Return these rows, with what is known of the distances of others if they are the same."""
-        if other is None or not all(map(np.array_equal, (self.t, self.tau), (other.t, other.tau))):
+        if other is None or (self.about is None) is not (other.about is None):
             return self
-        return replace(self, t=other.t, tau=other.tau, distances=other.distances)
+        mine, theirs = (self.t, self.tau, self.aim), (other.t, other.tau, other.aim)
+        if not all(map(np.array_equal, mine, theirs)):
+            return self
+        known = other.distances
+        return replace(self, t=other.t, tau=other.tau, about=other.about, distances=known)
 
     def forgotten(self) -> Rows:
         """Return these rows without anything that was found of them."""
         return replace(self, distances=UNKNOWN)
 
     def smoothed(self) -> Rows:
-        """Return the rows that a kernel decides about."""
-        return self if self.fixed is None else self.take(np.flatnonzero(np.isnan(self.fixed)))
+        """Return the rows that a kernel decides about, each with that part of its weight alone."""
+        if self.share is None:
+            return self
+        some = self.take(np.flatnonzero(self.share))
+        q = None if some.q is None or some.share is None else some.q / some.share
+        return replace(some, tau=some.aim, q=q, fixed=None, share=None, about=None)
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these indices, without the laws, which know all rows only.
@@ -176,5 +197,6 @@ class Rows:
             for f in fields(self)
             if isinstance(value := getattr(self, f.name), np.ndarray)
         }
-        some = Distances(chosen["t"], chosen["tau"], (self.distances, index))
+        aim = chosen.get("about", chosen["tau"])
+        some = Distances(chosen["t"], aim, (self.distances, index))
         return replace(self, probability=None, density=None, distances=some, **chosen)

@@ -28,6 +28,7 @@ from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
+from titrant.evaluation.moves import move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
@@ -43,6 +44,7 @@ from titrant.kernels import Scale
 from titrant.policies import StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
+from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,6 +186,7 @@ class Evaluation:
         check_log(log)
         rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
+        refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
         engine = as_engine(executor, log)
         survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
@@ -195,6 +198,9 @@ class Evaluation:
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
         rules = _rules(policies, self.source.names)
+        model = self.nuisances.propensity
+        known = dict(zip(policies, rules, strict=True))
+        refuse_moves(known, self.source, self.estimator, model)
         return replace(self, names=tuple(policies), policies=rules)
 
     def compare(
@@ -262,7 +268,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
-            masses=self.nuisances.masses is not None,
+            masses=self.nuisances.masses is not None or isinstance(self.policies[i], Move),
             alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
@@ -328,8 +334,8 @@ class Evaluation:
         if not isinstance(estimator, SmoothedEstimator):
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
         problem = self.problem(i, estimator)
-        if self.asked_masses is not None:
-            problem = problem.of_smoothed(self.asked_masses[i].smoothed)
+        if problem.masses:
+            problem = problem.of_smoothed(self._smoothed_rows(i))
         found = yield from selector.search(problem)
         if not isinstance(found, Bandwidth):
             raise InvalidArgument(
@@ -356,7 +362,17 @@ class Evaluation:
         """Whether a bandwidth has a say in the value of policy i."""
         if not isinstance(self._estimator(i), SmoothedEstimator):
             return False
+        if isinstance(self.policies[i], Move):
+            return self._smoothed_rows(i) > 0
         return self.asked_masses is None or self.asked_masses[i].elsewhere > 0
+
+    def _smoothed_rows(self, i: int) -> int:
+        """Return how many rows a kernel decides about in the value of policy i."""
+        if self.asked_masses is not None:
+            return self.asked_masses[i].smoothed
+        if isinstance(self.policies[i], Limited):  # all but those that no cap can touch
+            return self.over_rows(partial(of_policy, i, smoothed_rows))
+        return 0
 
     @cached_property
     def asked_masses(self) -> tuple[AskedMasses, ...] | None:
@@ -453,6 +469,7 @@ class Evaluation:
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
             else None,
+            dose_ends=self.nuisances.ends,
         )
 
     def _mass_findings(self, i: int) -> list[Check | str]:
@@ -460,6 +477,8 @@ class Evaluation:
         masses, found = self.survey.masses, self._estimator(i).uses_propensity
         if masses is None or not found:
             return []
+        if isinstance(self.policies[i], Move):
+            return list(move_findings(masses, self._smoothed_rows(i), self.nuisances.n))
         if self.asked_masses is None:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
@@ -528,6 +547,11 @@ class Evaluation:
         return groups | worth
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
+        if isinstance(self.policies[i], Move):
+            return (
+                f"Policy {self.names[i]!r} gives none of {self.nuisances.n:,} rows a dose that the "
+                "propensities make possible. Ask about a smaller change of the dose."
+            )
         if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):
             return (
                 f"No logged dose is the point mass that policy {self.names[i]!r} gives in any of "
@@ -628,6 +652,11 @@ def raised_rows(rows: Sequence[Rows]) -> int:
     return 0 if q is None else int(np.count_nonzero(q <= rows[0].floor))
 
 
+def smoothed_rows(rows: Rows) -> int:
+    """Return how many rows a kernel decides about."""
+    return len(rows.y) if rows.share is None else int(np.count_nonzero(rows.share))
+
+
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """The least distance of a logged dose to the policy's."""
@@ -641,7 +670,8 @@ class Nearest:
 
 def nearest_dose(rows: Rows) -> Nearest:
     """Return the least distance in some rows."""
-    return Nearest(float(np.abs(rows.tau - rows.t).max(axis=1).min()))
+    near = rows.smoothed()
+    return Nearest(float(np.abs(near.tau - near.t).max(axis=1).min(initial=np.inf)))
 
 
 def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:

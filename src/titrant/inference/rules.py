@@ -92,6 +92,21 @@ PIT_DISTANCE, PIT_RATE = 0.05, 0.001
 STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
 """The mean stabilized weight estimates 1; its marginal density is itself good to a few percent."""
 
+RATIO_WANTED, RATIO_NEEDED = 0.25, 0.1
+"""The effective share of rows behind a policy that changes the logged dose. Its weights are ratios
+of densities, whose tails grow with the change: intervals covered .93 at .23, .90 at .13 and .74 at
+.05 of 1,000 normal doses, and no better of 4,000."""
+RATIO_TAIL, RATIO_TAIL_MOST = 0.5, 0.8
+"""Beyond a shape k of ½ the variance of the weights does not exist."""
+KEPT_SHARE = 0.2
+"""Where more rows keep their dose, the policy is another one than its name says."""
+BEYOND_SHARE = 0.05
+"""Of the rows, moved beyond all logged doses; the largest of normal ones always are, about 2 %."""
+RATIO_GAP_SE, RATIO_GAP_SD = 2.58, 0.05
+"""1 in 100 by chance. With and without the outcome model such an estimate rests on nearly the same
+sums, so that the error of their difference is small and any propensity a little off passes it (6 of
+6 logs of 2,000 hours between bounds; 100,000 normal doses by .015 sd): it must also be material."""
+
 GROUPS_WANTED, GROUPS_NEEDED = 30, 10
 """Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
 EVEN_WANTED, EVEN_NEEDED = 0.5, 0.1
@@ -233,6 +248,64 @@ def influence_tail(index: float, share: float) -> Check:
     )
 
 
+def ratio_rows(share: float) -> Check:
+    """Return the check of (Σw)²/Σw², w ratios of densities, as a share of all rows."""
+    return _check(
+        "effective_share",
+        share,
+        f"Under the policy the rows are worth {_percent(share)} of what they are "
+        f"({_percent(RATIO_WANTED)} wanted, {_percent(RATIO_NEEDED)} needed).",
+        "Ask about a smaller change of the dose.",
+        judge(share, warn=share < RATIO_WANTED, refuse=share < RATIO_NEEDED),
+    )
+
+
+def ratio_tail(index: float) -> Check:
+    """Return the check of the tail index k̂ of weights that are ratios of densities."""
+    return _check(
+        "weight_tail",
+        index,
+        f"The tail index of the weights is {index:.2f} (above {RATIO_TAIL:g} a few rows may "
+        f"decide, above {RATIO_TAIL_MOST:g} they do).",
+        "Ask about a smaller change of the dose.",
+        judge(index, warn=index > RATIO_TAIL, refuse=index > RATIO_TAIL_MOST),
+    )
+
+
+def kept_doses(share: float) -> Check:
+    """Return the check of the share of rows that keep their dose at a bound."""
+    return _check(
+        "kept_doses",
+        share,
+        f"{_percent(share)} of the rows keep their dose, since the policy's would lie beyond a "
+        f"bound ({_percent(KEPT_SHARE)} is much).",
+        "The value is that of the policy in the other rows alone: say so, or ask about a change "
+        "that more rows can make.",
+        judge(share, warn=share > KEPT_SHARE),
+    )
+
+
+def beyond_logged(share: float, negative: float, low: float, high: float) -> Check:
+    """Return the check of the share of rows whose new dose lies beyond all logged ones.
+
+    ``negative`` is the share of rows with a dose below 0 where none was logged.
+    """
+    fact = (
+        f"The policy's dose lies beyond all logged ones, {low:.6g} to {high:.6g}, in "
+        f"{_percent(share)} of the rows ({_percent(BEYOND_SHARE)} is much)"
+    )
+    if negative > 0.0:
+        fact += f", and below 0, where none was logged, in {_percent(negative)}"
+    return _check(
+        "beyond_logged",
+        share,
+        f"{fact}.",
+        "If such doses are impossible, give the policy `low` and `high`, or the log `bounds`: rows "
+        "that would leave them then keep their dose.",
+        judge(share, warn=share > BEYOND_SHARE or negative > 0.0),
+    )
+
+
 def mean_weight(mean: float, se: float, gap: float = MEAN_WEIGHT_GAP) -> Check:
     """Return the check that the weights average to 1, within 3 SE or ``gap``."""
     far = abs(mean - 1.0) > MEAN_WEIGHT_SE * se
@@ -327,6 +400,22 @@ def smoothing_gap(gap: float) -> Check:
         "The outcome bends sharply at the policy's dose: give a smaller `bandwidth`, or look at "
         "`RobustBiasCorrected(recentered=True)`.",
         judge(gap, warn=gap > SMOOTHING_GAP_SE),
+    )
+
+
+def ratio_model_gap(gap: float, in_sd: float) -> Check:
+    """Return the check of |doubly robust − self-normalized|, the weights ratios of densities.
+
+    ``gap`` is in standard errors of the difference, ``in_sd`` in sds of what is averaged.
+    """
+    return _check(
+        "outcome_model_gap",
+        gap,
+        f"With and without the outcome model the estimates differ by {gap:.2f} SE of their "
+        f"difference, {in_sd:.3f} sd of a row ({RATIO_GAP_SE:g} with {RATIO_GAP_SD:g} are much).",
+        "The propensities or the outcome model are wrong: check the calibration by "
+        "`titrant.check`, and try other models.",
+        judge(gap, warn=gap > RATIO_GAP_SE and in_sd > RATIO_GAP_SD),
     )
 
 

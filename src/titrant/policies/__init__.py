@@ -14,19 +14,28 @@ from titrant.policies.loading import (
     policy_from_dict,
     save_learned,
 )
+from titrant.policies.moves import MOVES, Limited, Move, Moved, Multiply, Randomized, Shift, Tilt
 from titrant.policies.rbf import RBF
 
 __all__ = [
+    "MOVES",
     "POLICIES",
     "RBF",
     "Clipped",
     "Constant",
     "Function",
+    "Limited",
     "Linear",
+    "Move",
+    "Moved",
+    "Multiply",
     "ParametricPolicy",
     "Policy",
+    "Randomized",
     "Rounded",
+    "Shift",
     "StatusQuo",
+    "Tilt",
     "TrainingRange",
     "as_policy",
     "doses",

@@ -16,6 +16,7 @@ from titrant.errors import InvalidArgument, PolicyFileError
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.linear import Linear
+from titrant.policies.moves import MOVES
 from titrant.policies.rbf import RBF
 from titrant.policies.saving import FORMAT, TRAINING, VERSION, read, write
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
 """Every policy with a formula; the law tests run over this list."""
-_ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo)
+_ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo, *MOVES)
 SAVED: dict[str, type[Policy]] = {cls.__name__: cls for cls in _ALL}
 """Every class that a file may name without being told."""
 MOST_NESTED = 100

@@ -10,6 +10,7 @@ import numpy as np
 from titrant.errors import InvalidArgument
 from titrant.policies import RBF, Clipped, Constant, Function, Linear, Rounded, StatusQuo
 from titrant.policies.base import is_exactly
+from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
 from titrant.report.content import Coefficient, Rule
 
 if TYPE_CHECKING:
@@ -54,7 +55,29 @@ def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> st
         offset = _entry(policy.offset, j)
         start = f" from {_shown(offset)}" if offset else ""
         return _formula(policy.policy, j, treatment, names) + step + start
+    if isinstance(policy, Move):
+        return _change(policy, treatment, names)
     return f"{treatment} = {_right_side(policy, j, names)}"
+
+
+def _change(policy: Move, treatment: str, names: Sequence[str]) -> str:
+    """Return how a policy changes what was given."""
+    given = f"{treatment} as it was given"
+    if isinstance(policy, Shift):
+        sign = "−" if policy.by < 0.0 else "+"
+        given = f"{given} {sign} {_shown(abs(policy.by))}"
+    elif isinstance(policy, Multiply):
+        given = f"{_shown(policy.by)} · {given}"
+    elif isinstance(policy, Tilt):
+        return f"{given}, tilted by e^({_shown(policy.strength)} · {treatment})"
+    elif isinstance(policy, Randomized):
+        return f"{_formula(policy.policy, 0, treatment, names)}, ± {_shown(policy.sd)} at random"
+    elif isinstance(policy, Moved):
+        given = f"what a Python function makes of {given}"
+    if isinstance(policy, Limited):
+        return given + _kept(policy.low, policy.high)
+    ends = _kept(policy.low, policy.high) if isinstance(policy, OneToOne) else ""
+    return f"{given}{ends} or as it was" if ends else given
 
 
 def _right_side(policy: Policy, j: int, names: Sequence[str]) -> str:
