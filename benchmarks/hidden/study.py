@@ -53,9 +53,7 @@ def bounded(log: LoggedData, gamma: float) -> dict[str, Any]:
     bounds = time.process_time()
     alone = evaluation.with_policies({"policy": policy(POLICY), "status quo": tt.StatusQuo()})
     of_alone = alone.compare(allow_untrusted=True)
-    value = kept(
-        sensitivity_of(alone, of_alone, none, given=False), gamma, true_value(POLICY)
-    )
+    value = kept(sensitivity_of(alone, of_alone, none, given=False), gamma, true_value(POLICY))
     value["estimate"] = digits(of_alone["policy"].value)
     times = [evaluated - start, bounds - evaluated]
     return {"value": value, "difference": difference, "cpu": [digits(t) for t in times]}

@@ -1,4 +1,4 @@
-"""A policy's value and its difference to another, with intervals: what is asked under each doubt."""
+"""A policy's value and its difference to another, with intervals: what each doubt is asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import asked
-from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.jackknife import filled
 from titrant.evaluation.schedule import served
 from titrant.inference import IntervalMethod, RobustBiasCorrected
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import Bandwidth, BandwidthSelector
     from titrant.estimators import Joint, Question
     from titrant.estimators.joint import Search
-    from titrant.evaluation.evaluation import AnyPolicy
+    from titrant.evaluation.evaluation import AnyPolicy, Evaluation
     from titrant.inference.base import Inference, Interval
 
 STATUS_QUO = "status quo"
@@ -128,7 +127,7 @@ def named(policy: AnyPolicy, against: AnyPolicy | None) -> dict[str, AnyPolicy]:
 
 
 def _name(policy: object) -> str:
-    """Return how a policy is called: a function by its name, others as they are written if short."""
+    """Return how a policy is called: a function by its name, others as written if short."""
     if isinstance(policy, FunctionType):
         return policy.__name__
     written = repr(policy)

@@ -2,7 +2,7 @@
 
 Were context j not recorded, it would be a hidden cause. How strong, the propensities tell:
 
-    Γ_j = exp of the .9 quantile, weighted as the estimate is, of |log f(t | x)/f(t | x without x_j)|
+    Γ_j = exp of the .9 quantile of |log f(t | x)/f(t | x without x_j)|, weighted like the estimate,
 
 with the model of the doses fitted anew without it, on the same rows and in the same folds. The
 largest ratio would say how far one row can stray, and is of no use.

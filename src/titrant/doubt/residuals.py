@@ -19,6 +19,7 @@ through estimators, intervals, groups, weights and files as they are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from titrant.errors import InvalidArgument
 from titrant.estimators.form import has_weighted_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from titrant._types import Array
     from titrant.estimators import Joint, Question, Rows
@@ -121,9 +122,10 @@ class Doubt:
     up: bool
     """Whether the bound is the upper one."""
 
-    def __call__(self, rows: Mapping[int, Rows] | Sequence[Rows]) -> dict[int, Rows]:
-        """Return the rows under each policy with outcomes y + (ψ(e) − e) where they are weighted."""
-        changed = dict(enumerate(rows)) if not isinstance(rows, dict) else dict(rows)
+    def __call__(self, rows: Mapping[int, Rows] | Sequence[Rows]) -> Mapping[int, Rows]:
+        """Return the rows under each policy with outcomes y + (ψ(e) − e) where weights are."""
+        changed: dict[int, Rows]
+        changed = dict(rows) if isinstance(rows, Mapping) else dict(enumerate(rows))
         e = self.signed.residual(rows)
         sign = np.where(self.signed(rows) < 0.0, -1.0, 1.0) * (1.0 if self.up else -1.0)
         moved = sign * psi(sign * e, self.gamma, self.cutoff) - e

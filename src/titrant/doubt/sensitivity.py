@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from math import log as ln
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,17 +19,15 @@ from titrant.doubt.answers import (
     named,
     questions_at,
 )
-from titrant.doubt.benchmarks import ROWS, LeftOut, chosen_blocks
+from titrant.doubt.benchmarks import LeftOut, chosen_blocks
 from titrant.doubt.residuals import Cutoffs, Doubt, Doubted, SignedWeight
 from titrant.estimators.joint import Ask, ask, relayed
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.jackknife import judged_rows, share_of
 from titrant.evaluation.nuisance import MOST_TO_FIT
-from titrant.policies import StatusQuo
-from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike

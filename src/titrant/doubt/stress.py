@@ -114,7 +114,9 @@ class Stress:
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the estimate beside those of other ways to it; return the matplotlib axes."""
-        alike = [t for t in self.trials if t.found is not None and t.expected == self.original.value]
+        alike = [
+            t for t in self.trials if t.found is not None and t.expected == self.original.value
+        ]
         founds = [self.original, *(t.found for t in alike if t.found is not None)]
         drawn = _drawing.new_axes(ax, 0.8 + 1.3 * _drawing.ROW * len(founds))
         drawn.set_xlabel("value" if self.against is None else "difference")

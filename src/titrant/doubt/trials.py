@@ -201,7 +201,9 @@ class Plan:
         other = LoggedData(
             np.column_stack([kept.context, log.doses]),
             column,
-            log.outcome if log.observed is None else np.where(log.observed > 0, log.outcome, np.nan),
+            log.outcome
+            if log.observed is None
+            else np.where(log.observed > 0, log.outcome, np.nan),
             weights=log.weights,
             groups=log.groups,
             names=[*kept.names, *doses],
@@ -306,7 +308,9 @@ class Plan:
             world = World.of(self.asked, against=self.against)
             covered, off = 0, []
             for k in range(self.draws):
-                made = replace(self.asked, log=world.drawn(np.random.default_rng([self.seed, 2, k])))
+                made = replace(
+                    self.asked, log=world.drawn(np.random.default_rng([self.seed, 2, k]))
+                )
                 found = self._target(made.answer())
                 low, high = found.interval()
                 covered += low <= world.truth <= high
@@ -315,7 +319,9 @@ class Plan:
             return Trial(**blank, expected=None, verdict="no answer", note=str(error))
         note = f"{covered} of {self.draws} intervals hold the truth, {world.truth:.4g}"
         word = "covers" if at_most(covered, self.draws, 0.95) >= UNLIKELY else "misses"
-        return Trial(**{**blank, "shift": float(np.mean(off))}, expected=world.truth, verdict=word, note=note)
+        return Trial(
+            **{**blank, "shift": float(np.mean(off))}, expected=world.truth, verdict=word, note=note
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +364,9 @@ class World:
             low, high = self.ends
             y = np.where(rng.random(n) * (high - low) < self.mean - low, high, low)
         else:
-            _, place = np.unique(np.arange(n) if log.groups is None else log.groups, return_inverse=True)
+            _, place = np.unique(
+                np.arange(n) if log.groups is None else log.groups, return_inverse=True
+            )
             sign = rng.choice([-1.0, 1.0], size=int(place.max()) + 1)[place]
             y = self.mean + sign * self.residual
         return log.with_outcome(y if log.observed is None else y * log.observed)
