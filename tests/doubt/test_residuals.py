@@ -40,7 +40,7 @@ def test_three_rows_by_hand():
 
 
 def test_three_rows_through_the_estimator():
-    """y = 0, 3, 6 at doses within h of τ, f = 1: the value is 3, the bounds at Γ = 2 are 1.5, 4.5."""
+    """y = 0, 3, 6 at doses within h of τ, f = 1: value 3, bounds 1.5 and 4.5 at Γ = 2."""
     rows = Rows(
         tau=np.zeros((3, 1)),
         t=np.array([[0.1], [0.0], [-0.1]]),

@@ -115,7 +115,8 @@ class LeftOut:
             name: float(np.exp(weighted_quantile(ratio, weight, QUANTILE)))
             for name, ratio in self.ratios.items()
         }
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
+        known = [one for one in found.items() if not np.isnan(one[1])]
+        return dict(sorted(known, key=lambda one: -one[1]))
 
 
 def density(log: LoggedData, model: PropensityModel | None) -> Array:

@@ -189,12 +189,49 @@ def stress(
     seed : of permutations and draws
     progress : called with a stage, the steps done and the steps in all
     """
+    return stressed(
+        log,
+        named(policy, against),
+        given=against is not None,
+        estimator=estimator,
+        bandwidth=bandwidth,
+        propensity=propensity,
+        interval=interval,
+        placebo_outcomes=placebo_outcomes,
+        placebo_treatments=placebo_treatments,
+        contexts=contexts,
+        draws=draws,
+        rows=rows,
+        seed=seed,
+        executor=executor,
+        progress=progress,
+    )
+
+
+def stressed(
+    log: Source,
+    policies: Mapping[str, AnyPolicy],
+    *,
+    given: bool,
+    estimator: Estimator | None = None,
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    propensity: PropensityModel | None = None,
+    interval: IntervalMethod | None = None,
+    placebo_outcomes: Placebos = (),
+    placebo_treatments: Placebos = (),
+    contexts: Sequence[str] | None = None,
+    draws: int = DRAWS,
+    rows: int = ROWS,
+    seed: int = 0,
+    executor: Executor | Engine | None = None,
+    progress: Progress | None = None,
+) -> Stress:
+    """Return the same of two policies by name; ``given`` says that their difference is asked."""
     say = _silent if progress is None else progress
     check_log(log)
     _check.count(draws, "draws", "stress", at_least=0)
     _check.count(rows, "rows", "stress", at_least=1)
     _check.count(seed, "seed", "stress", at_least=0)
-    policies: Mapping[str, AnyPolicy] = named(policy, against)
     sample = survey_of(log, as_engine(executor, log)).sample.thinned(rows)
     asked = Asked(
         log=sample.log,
@@ -209,7 +246,7 @@ def stress(
     plan = Plan(
         asked=asked,
         original=original,
-        against=against is not None,
+        against=given,
         seed=seed,
         draws=draws,
         placebo_outcomes=_of_sample(placebo_outcomes, sample, log),
@@ -224,10 +261,10 @@ def stress(
     a, b = policies
     return Stress(
         policy=a,
-        against=None if against is None else b,
+        against=b if given else None,
         rows=len(sample.log),
         of=sample.of,
-        original=original.target(against=against is not None),
+        original=original.target(against=given),
         trials=tuple(trials),
         evaluations=1 + len(waiting) + draws,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Trial:
             "se": None if self.found is None else self.found.se,
             "low": low,
             "high": high,
-            "shift": self.shift,
+            "shift": self.shift if self.shift is not None and isfinite(self.shift) else None,
             "verdict": self.verdict,
             "note": self.note,
         }
