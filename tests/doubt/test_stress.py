@@ -1,4 +1,4 @@
-"""Trials: what is changed is changed, everything is estimated anew, and verdicts are what they say."""
+"""Trials: one thing is changed, all is estimated anew, and verdicts are what they say."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_the_usual_trials():
         "folds by seed 1",
         "folds by seed 2",
         "4 folds",
-        "plainer models",
-        "the default outcome models",
+        "with the default propensity",
+        "with the default outcome models",
     ]
     assert trials["doses permuted"].expected == 0.0
     assert trials["doses permuted"].verdict == "passes"
@@ -220,6 +220,17 @@ def replace_outcome(log, outcome):
     return log.with_outcome(outcome)
 
 
+def test_the_default_models_are_made_plainer_and_richer():
+    log = drawn(150)
+    found = by_change(tt.stress(log, POLICY, bandwidth=0.6, draws=0, contexts=()))
+    assert "plainer models" in found
+    assert "with trees and wells" in found
+    assert "with the default propensity" not in found
+    column = log.with_propensity(np.full(150, 0.3))
+    known = by_change(tt.stress(column, POLICY, bandwidth=0.6, draws=0, contexts=()))
+    assert "plainer models" in known
+
+
 def test_chances():
     # of three intervals that cover with chance .95 none does in .05³ of cases
     assert at_most(0, 3, 0.95) == pytest.approx(0.05**3)
@@ -239,7 +250,7 @@ def test_estimators_without_outcome_models():
             contexts=(),
         )
     )
-    assert "an outcome model" in found
+    assert "with an outcome model" in found
     assert not [change for change in found if "fold" in change]
 
 

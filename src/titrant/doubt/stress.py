@@ -136,17 +136,27 @@ def _numbers(found: Found, level: float) -> tuple[str, str]:
 
 def _cells(trial: Trial, level: float) -> tuple[str, ...]:
     value, ends = ("–", trial.note or "–") if trial.found is None else _numbers(trial.found, level)
-    shift = "–" if trial.shift is None else f"{trial.shift:+.1f}"
+    shift = "–" if trial.shift is None else in_se(trial.shift)
     return trial.change, value, ends, shift, trial.verdict
 
 
 def _told(trial: Trial) -> str:
-    by = "" if trial.shift is None else f", {trial.shift:+.1f} SE"
+    by = "" if trial.shift is None else f", {in_se(trial.shift)} SE"
     return f"{trial.change} ({trial.verdict}{by})"
 
 
 def _without(trial: Trial) -> str:
-    return f"{trial.change.removeprefix('without ')} ({trial.shift:+.1f} SE without it)"
+    by = "" if trial.shift is None else f" ({in_se(trial.shift)} SE without it)"
+    return trial.change.removeprefix("without ") + by
+
+
+def in_se(shift: float) -> str:
+    """Return a shift in standard errors, with its sign.
+
+    >>> in_se(-0.01), in_se(1.26)
+    ('+0.0', '+1.3')
+    """
+    return f"{round(shift, 1) + 0.0:+.1f}"
 
 
 def stress(
@@ -178,8 +188,8 @@ def stress(
     log, policy, estimator, bandwidth, propensity, interval, executor : as in `evaluate`
     against : another policy, if the difference is what is looked at
     placebo_outcomes : outcomes that the treatment cannot have changed, such as those of the year
-        before: names of contexts, which models then do not see, or a dict of columns. The policy
-        should make no difference to them
+        before, and that were no reason for it: a dict of columns, or names of contexts, which
+        models then do not see. The policy should make no difference to them
     placebo_treatments : treatments that cannot have changed the outcome, in the same way. Their
         quartiles should make no difference, given the contexts and the treatment
     contexts : columns of the context to leave out, one at a time; unless given, all up to 10, of

@@ -264,23 +264,28 @@ class Plan:
 
         asked, estimator = self.asked, self.asked.estimator
         settings: Any = estimator
-        scalar = asked.log.dimension == 1
-        fits = estimator.uses_propensity and not asked.log.has_propensity
-        plain_q: Any = GaussianMixture() if scalar else MultivariateGaussian()
-        plainer = replace(asked, propensity=plain_q if fits else asked.propensity)
-        richer = replace(asked, estimator=DoublyRobust())
-        what = "an outcome model"
-        if takes_default_outcome(estimator):
-            plainer = replace(plainer, estimator=replace(settings, outcome=Stack(ridge_pair())))
-            models = Stack({**library(asked.log.dimension), **smooth_library()})
-            richer = replace(asked, estimator=replace(settings, outcome=models))
-            what = "trees and wells among the outcome models"
-        elif estimator.uses_outcome_model:
-            richer = replace(asked, estimator=replace(settings, outcome=None, folds=5))
-            what = "the default outcome models"
-        if plainer != asked:
+        doses = asked.log.dimension
+        by_column = not estimator.uses_propensity or asked.log.has_propensity
+        default_q = asked.propensity is None and not by_column
+        default_r = takes_default_outcome(estimator)
+        if default_q or default_r:
+            q: Any = GaussianMixture() if doses == 1 else MultivariateGaussian()
+            plain = replace(settings, outcome=Stack(ridge_pair())) if default_r else estimator
+            given = q if default_q else asked.propensity
+            plainer = replace(asked, estimator=plain, propensity=given)
             yield partial(self._variant, "other models", "plainer models", plainer)
-        yield partial(self._variant, "other models", what, richer)
+        if asked.propensity is not None:
+            default = replace(asked, propensity=None)
+            yield partial(self._variant, "other models", "with the default propensity", default)
+        if default_r:
+            models = Stack({**library(doses), **smooth_library()})
+            richer, what = replace(settings, outcome=models), "trees and wells"
+        elif estimator.uses_outcome_model:
+            richer, what = replace(settings, outcome=None, folds=5), "the default outcome models"
+        else:
+            richer, what = DoublyRobust(), "an outcome model"
+        other = replace(asked, estimator=richer)
+        yield partial(self._variant, "other models", f"with {what}", other)
 
     def _variant(self, kind: str, change: str, asked: Asked) -> Trial:
         """Return the trial of another way to the same number."""

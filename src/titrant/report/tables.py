@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant.doubt.sensitivity import SHOWN
+from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
 from titrant.report.content import LOGGED, MOST_COLUMNS
 from titrant.report.numbers import count, percent, share
@@ -314,7 +315,7 @@ def trials(report: Report, found: Mapping[str, Any]) -> Table:
         "trial": lambda t: t["change"],
         "value": lambda t: NONE if t["value"] is None else number(t["value"], t["high"] - t["low"]),
         f"{percent(report.level)} interval": ends,
-        "shift in SE": lambda t: NONE if t["shift"] is None else f"{t['shift']:+.1f}",
+        "shift in SE": lambda t: NONE if t["shift"] is None else in_se(t["shift"]),
         "finding": lambda t: t["verdict"],
     }
     return Table.of("Trials of the estimate", [original, *found["trials"]], columns, (0, 4))
