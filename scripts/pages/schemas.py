@@ -194,7 +194,7 @@ DEFINITIONS: dict[str, Schema] = {
         largest_gamma=NUMBER,
         benchmarks=named(NUMBER),
         benchmark_rows=COUNT,
-        verdict=one_of("undecided", "fragile", "doubtful", "robust"),
+        verdict=one_of("undecided", "fragile", "doubtful", "unrated", "robust"),
         sentence=TEXT,
     ),
     "trial": closed(

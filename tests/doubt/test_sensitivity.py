@@ -226,7 +226,8 @@ def test_verdicts():
         (1.5, {"a": 1.7, "b": 1.1}, "doubtful"),
         (1.5, {"a": 1.2}, "robust"),
         (None, {"a": 1.2}, "robust"),
-        (1.5, {}, "robust"),
+        (1.5, {}, "unrated"),
+        (None, {}, "robust"),
     ):
         tipping = replace(found.tipping, **(tips | {"interval": interval}))
         one = replace(found, tipping=tipping, benchmarks=benchmarks)

@@ -123,20 +123,22 @@ class Sensitivity:
 
     @property
     def verdict(self) -> str:
-        """One word: "undecided", "fragile", "doubtful" or "robust".
+        """One word: "undecided", "fragile", "doubtful", "unrated" or "robust".
 
         Undecided: the interval holds the reference without any hidden cause. Fragile: a cause
         weaker than Γ = 1.1 undoes the conclusion. Doubtful: one as strong as the strongest recorded
-        context would. Robust: not even that.
+        context would. Robust: not even that. Unrated: there is no recorded context to compare with.
         """
         tip = self.tipping.interval
         if tip is not None and tip <= 1.0:
             return "undecided"
         if tip is not None and tip < FRAGILE:
             return "fragile"
-        if tip is not None and tip <= max(self.benchmarks.values(), default=0.0):
-            return "doubtful"
-        return "robust"
+        if tip is None:
+            return "robust"
+        if not self.benchmarks:
+            return "unrated"
+        return "doubtful" if tip <= max(self.benchmarks.values()) else "robust"
 
     @property
     def sentence(self) -> str:
@@ -259,8 +261,13 @@ def sensitivity(
         propensity, on 2,000 rows at most
     progress : called with a stage, the steps done and the steps in all
 
-    >>> import titrant as tt
-    >>> log = tt.paper.synthetic.example_log(300)  # doctest: +SKIP
+    >>> from titrant import Constant, SelfNormalized
+    >>> from titrant.data.simulate import DESIGNS
+    >>> log = DESIGNS["dosing"].draw(300, 0)
+    >>> quick = {"estimator": SelfNormalized(), "bandwidth": 8, "benchmarks": ()}
+    >>> found = sensitivity(log, Constant(35), Constant(45), **quick)
+    >>> found.verdict, round(found.tipping.bound, 1)
+    ('undecided', 1.3)
     """
     say = _silent if progress is None else progress
     say("evaluation", 0, 1)

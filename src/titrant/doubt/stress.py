@@ -198,6 +198,14 @@ def stress(
     rows : of a log with more rows so many are drawn, and all trials are made with these
     seed : of permutations and draws
     progress : called with a stage, the steps done and the steps in all
+
+    >>> from titrant import Constant, LinearGaussian, SelfNormalized
+    >>> from titrant.data.simulate import DESIGNS
+    >>> quick = {"estimator": SelfNormalized(), "propensity": LinearGaussian(), "bandwidth": 8}
+    >>> log = DESIGNS["dosing"].draw(300, 0)
+    >>> found = stress(log, Constant(35), **quick, draws=0, contexts=["age"])
+    >>> [trial.change for trial in found.trials][:2]
+    ['doses permuted', 'without age']
     """
     return stressed(
         log,
