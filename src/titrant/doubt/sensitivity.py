@@ -130,12 +130,12 @@ class Sensitivity:
         context would. Robust: not even that. Unrated: there is no recorded context to compare with.
         """
         tip = self.tipping.interval
-        if tip is not None and tip <= 1.0:
-            return "undecided"
-        if tip is not None and tip < FRAGILE:
-            return "fragile"
         if tip is None:
             return "robust"
+        if tip <= 1.0:
+            return "undecided"
+        if tip < FRAGILE:
+            return "fragile"
         if not self.benchmarks:
             return "unrated"
         return "doubtful" if tip <= max(self.benchmarks.values()) else "robust"
