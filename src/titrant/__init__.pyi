@@ -13,6 +13,10 @@ from titrant.bandwidth import TwoBandwidth as TwoBandwidth
 from titrant.data import Columns as Columns
 from titrant.data import LoggedData as LoggedData
 from titrant.data.scan import scan_parquet as scan_parquet
+from titrant.doubt.sensitivity import Sensitivity as Sensitivity
+from titrant.doubt.sensitivity import sensitivity as sensitivity
+from titrant.doubt.stress import Stress as Stress
+from titrant.doubt.stress import stress as stress
 from titrant.errors import DataError as DataError
 from titrant.errors import ExecutionError as ExecutionError
 from titrant.errors import InvalidArgument as InvalidArgument

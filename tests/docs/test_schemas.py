@@ -76,6 +76,12 @@ def test_curves():
     holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
 
 
+def test_doubts():
+    quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
+    holds("sensitivity", tt.sensitivity(LOG, RULE, **quick, benchmarks=["x0"]).to_dict())
+    holds("stress", tt.stress(LOG, RULE, tt.Constant(0.5), **quick, draws=1).to_dict())
+
+
 def test_learning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair())).fit(LOG)

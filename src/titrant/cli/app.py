@@ -30,6 +30,8 @@ COMMANDS = {
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",
+    "sensitivity": "Say how strong a cause that nobody recorded would have to be.",
+    "stress": "Put an estimate to the test: placebos, simulated outcomes, other models.",
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
@@ -41,6 +43,8 @@ _HOME = {
     "compare": "evaluate",
     "check": "evaluate",
     "describe": "evaluate",
+    "sensitivity": "doubt",
+    "stress": "doubt",
     "demo": "simulate",
 }
 """The module of a command, where it has not the same name."""

@@ -13,6 +13,7 @@ from titrant.cli import inputs
 from titrant.cli.app import REFUSED
 from titrant.cli.options import (
     ClusterOptions,
+    DoubtOptions,
     LogOptions,
     MethodOptions,
     OutputOptions,
@@ -43,12 +44,19 @@ class Request:
     policies: PolicyOptions
     method: MethodOptions
     output: OutputOptions
+    doubt: DoubtOptions
     cluster: ClusterOptions
     run: RunOptions
 
 
 _takes_request = takes(
-    LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions
+    LogOptions,
+    PolicyOptions,
+    MethodOptions,
+    OutputOptions,
+    DoubtOptions,
+    ClusterOptions,
+    RunOptions,
 )
 
 _EVALUATE = """\b
@@ -108,6 +116,11 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
         [("--html", output.html), ("--json", output.json)],
         [("LOG", asked.log.log), *inputs.files(asked.policies.policy)],
     )
+    if output.html is None and (asked.doubt.sensitivity or asked.doubt.stress):
+        raise click.UsageError(
+            "`--sensitivity` and `--stress` are parts of a page: name it by `--html FILE`, or call "
+            "`titrant sensitivity` and `titrant stress`."
+        )
     how = inputs.method(asked.method, asked.log)
     with ExitStack() as stack:
         with bar(READING, FITTING, ESTIMATING) as steps:
@@ -124,7 +137,7 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
         _print(comparison, output)
         write_json(output.json, result(comparison))
         if output.html is not None:
-            page = _page(comparison, evaluation, asked, bandwidth=how["bandwidth"], rules=rules)
+            page = _page(comparison, evaluation, asked, how, rules)
             write_text(output.html, page)
             note_written(output.html)
 
@@ -151,11 +164,11 @@ def _page(
     comparison: Comparison,
     evaluation: Evaluation,
     asked: Request,
-    *,
-    bandwidth: Any,  # noqa: ANN401  (as `evaluate` takes it)
+    how: dict[str, Any],
     rules: dict[str, Policy],
 ) -> str:
     """Return the report page."""
+    from titrant.cli.doubt import doubts_of  # noqa: PLC0415
     from titrant.report import gather, render  # noqa: PLC0415
 
     with bar(REPORTING) as steps:
@@ -164,12 +177,13 @@ def _page(
             evaluation,
             level=asked.output.level,
             maximize=asked.output.maximize,
-            bandwidth=bandwidth,
+            bandwidth=how["bandwidth"],
             settings=settings(),
             config=config_text(),
             rules=rules,
             treatments=inputs.columns(asked.log.treatment),
             outcome=asked.log.outcome,
+            doubts=doubts_of(asked.doubt, how, asked.method.seed, asked.output.level),
             progress=steps.advance,
         )
         return render(report)

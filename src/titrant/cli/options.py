@@ -394,6 +394,21 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DoubtOptions:
+    """What a report page says about the possibility of being wrong."""
+
+    sensitivity: bool = flag(
+        "--sensitivity",
+        "With --html: how strong a cause that nobody recorded would have to be; takes as long "
+        "again for each context.",
+    )
+    stress: bool = flag(
+        "--stress",
+        "With --html: placebos, simulated outcomes and other models; takes twenty times as long.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterOptions:
     """Who works on a log that is larger than memory."""
 
@@ -430,7 +445,14 @@ class RunOptions:
 
 def vocabulary() -> set[str]:
     """Return the names of all options that commands share."""
-    groups = (LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions)
+    groups = (
+        LogOptions,
+        PolicyOptions,
+        MethodOptions,
+        OutputOptions,
+        DoubtOptions,
+        ClusterOptions,
+    )
     return {option.name for group in groups for option in fields(group)}
 
 

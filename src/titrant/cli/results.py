@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from titrant._text import between, brief
 from titrant.cli.app import as_typed
 from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.cli.options import config_text, settings
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from titrant.data.source import Source
+    from titrant.doubt.stress import Stress
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
     from titrant.inference import Diagnostics
@@ -116,6 +118,32 @@ def checks(report: Diagnostics) -> Table:
     table = _table(["check", "verdict", "finding"])
     for check in report.checks:
         _add(table, check.name.replace("_", " "), check.verdict.value, as_typed(check.message))
+    return table
+
+
+def bounds(rows: Sequence[Mapping[str, float]], level: float) -> Table:
+    """Return bounds at each strength of a hidden cause, with their intervals."""
+    table = _table(["Γ", "lower bound", "upper bound", f"{percent(level)} interval"])
+    for row in rows:
+        width = row["high"] - row["low"]
+        lower, upper = (brief(row[end], width) for end in ("lower", "upper"))
+        _add(table, f"{row['gamma']:g}", lower, upper, between(row["low"], row["high"]))
+    return table
+
+
+def benchmarks(found: Mapping[str, float]) -> Table:
+    """Return how strong each recorded context would be as a hidden cause."""
+    table = _table(["a hidden cause as strong as", "Γ"])
+    for name, strength in found.items():
+        _add(table, name, f"{strength:.2f}")
+    return table
+
+
+def trials(found: Stress, level: float) -> Table:
+    """Return what became of an estimate in each trial."""
+    table = _table(["trial", "value", f"{percent(level)} CI", "shift in SE", "verdict"])
+    for row in found.cells(level):
+        _add(table, *row)
     return table
 
 

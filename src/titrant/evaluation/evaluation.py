@@ -175,8 +175,12 @@ class Evaluation:
         *,
         ignore_doubts: bool = False,
         judged_by: Survey | None = None,
+        hidden: tuple[str, ...] = (),
     ) -> Evaluation:
-        """Check the policies and estimate what the estimator needs."""
+        """Check the policies and estimate what the estimator needs.
+
+        Contexts that are ``hidden``, of a log in memory, are seen by policies and by no model.
+        """
         if not isinstance(policies, Mapping):
             raise InvalidArgument(
                 f"The policies must be a dict with a name for each; got {policies!r}."
@@ -191,7 +195,12 @@ class Evaluation:
         survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
-        nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
+        if hidden and isinstance(log, LoggedData):
+            seen = log.without(hidden)
+            fitted = Nuisances.of(seen, chosen, propensity, survey_of(seen, engine), masses)
+            nuisances = replace(fitted, hidden=hidden)
+        else:
+            nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
         known = log, tuple(policies), rules, chosen, nuisances, survey, engine
         return cls(*known, ignore_doubts, judged_by)
 

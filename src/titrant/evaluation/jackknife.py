@@ -20,7 +20,7 @@ import numpy as np
 from titrant.evaluation.nuisance import MOST_TO_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from titrant._types import Array
     from titrant.estimators import Question, Rows
@@ -44,24 +44,48 @@ def models_share(
 
     Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
     """
-    m, folds = len(questions), policy_rows.nuisances.folds
-    if folds < 2:  # noqa: PLR2004  (models that were not cross-fitted, or none)
-        return np.zeros((m, m))
     few = sample.thinned(MOST_TO_FIT)
-    fewest = 1 if few.whole else FEWEST
-    influences = np.empty((folds, len(few.log), m))
-    rows: dict[int, Rows] = dict(enumerate(familiar))
-    for k in range(folds):
+    judged = judged_rows(policy_rows, {q.policy for q in questions}, few, familiar)
+    return share_of(judged, questions, few)
+
+
+def judged_rows(
+    policy_rows: PolicyRows,
+    policies: Iterable[int],
+    few: Sample,
+    familiar: Sequence[Rows] = (),
+) -> Iterator[dict[int, Rows]]:
+    """Yield for each fold all rows under these policies, judged by models that have not seen it.
+
+    Models that were not cross-fitted, or none, yield nothing. What is known of the distances of
+    ``familiar`` rows, or of those of another fold, is not found again.
+    """
+    folds = policy_rows.nuisances.folds
+    known: dict[int, Rows] = dict(enumerate(familiar))
+    for k in range(folds if folds > 1 else 0):
         prepared = policy_rows.nuisances.prepare(few.log, few.numbers_if_some, by=k)
-        for i in {q.policy for q in questions}:
-            rows[i] = policy_rows.rows(prepared, i).like(rows.get(i))
-        each = [influence(q, rows[q.policy], fewest) for q in questions]
-        influences[k] = np.stack(each, axis=1)
+        rows = {i: policy_rows.rows(prepared, i).like(known.get(i)) for i in policies}
+        known |= rows
+        yield rows
+
+
+def share_of(
+    judged: Iterable[Mapping[int, Rows]], questions: Sequence[Question], few: Sample
+) -> Array:
+    """Return N (m, m) from the rows as the models of each fold see them; see `models_share`."""
+    m, fewest = len(questions), 1 if few.whole else FEWEST
+    each = [
+        np.stack([influence(q, rows[q.policy], fewest) for q in questions], axis=1)
+        for rows in judged
+    ]
+    if not each:
+        return np.zeros((m, m))
+    influences = np.stack(each)
     told = np.flatnonzero(~np.isnan(influences).all(axis=(0, 1)))
     if len(told) == m:
-        return jackknife(influences, sample.of)
+        return jackknife(influences, few.of)
     share = np.diag(np.full(m, np.nan))
-    share[np.ix_(told, told)] = jackknife(influences[:, :, told], sample.of)
+    share[np.ix_(told, told)] = jackknife(influences[:, :, told], few.of)
     return share
 
 

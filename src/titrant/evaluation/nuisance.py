@@ -115,6 +115,8 @@ class Nuisances:
     """The chance that an outcome is seen, where some are missing."""
     ends: tuple[float, float] = (-np.inf, np.inf)
     """The least and the greatest logged dose, of one."""
+    hidden: tuple[str, ...] = ()
+    """Contexts that policies see and models do not."""
 
     @classmethod
     def of(
@@ -173,6 +175,7 @@ class Nuisances:
         rows are judged ``by`` the models that have not seen that fold, if it is given; else each
         row by those that have not seen its own.
         """
+        whole, log = log, self._visible(log)
         fold = self._fold(log, numbers)
         if fold is not None and by is not None:
             fold = np.full_like(fold, by)
@@ -183,7 +186,7 @@ class Nuisances:
         q = self._floored(self._column(log) if law is None else self._checked(law, log.doses))
         factor = None if self.seen is None else self.seen.factor(log, numbers, self.keys, by)
         return Prepared(
-            log=log,
+            log=whole,
             q=q if q is None or factor is None else over(q, factor),
             factor=factor,
             r_logged=None if outcome is None else outcome(log.doses),
@@ -202,6 +205,7 @@ class Nuisances:
 
     def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> ScalarLaws:
         """Return the law of the dose in each row of a block, by models that have not seen it."""
+        log = self._visible(log)
         fold = self._fold(log, numbers)
         law = self._law(log, fold, self._extended(log, fold))
         if law is None:
@@ -234,6 +238,10 @@ class Nuisances:
         if isinstance(policy, Move):
             return with_move(whole, policy, prepared, DoseLaw(self.masses, self.unit, *self.ends))
         return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
+
+    def _visible(self, log: LoggedData) -> LoggedData:
+        """Return a block as models see it."""
+        return log.without(self.hidden) if self.hidden else log
 
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
         if is_exactly(policy, StatusQuo) or isinstance(policy, Move):

@@ -235,6 +235,8 @@ class Report:
     """The true values of the policies, where the log was simulated."""
     learned: Mapping[str, Any] | None = None
     """How the policy was learned, as `gather` describes it."""
+    doubts: Mapping[str, Any] | None = None
+    """What if we are wrong: sensitivity and stress as `gather` describes them, where asked for."""
 
     def interval(self, name: str) -> tuple[float, float]:
         """Return the interval of a policy at the level of the report."""
@@ -276,6 +278,7 @@ class Report:
             "balance": plain(self.balance),
             "rules": plain(self.rules),
             "learned": plain(self.learned),
+            "doubts": plain(self.doubts),
             "settings": plain(self.settings),
             "config": self.config,
             "versions": plain(self.versions),
