@@ -74,6 +74,14 @@ class Sample:
         return replace(self, log=self.log.rows(seen), numbers=self.numbers[seen])
 
     @property
+    def counting(self) -> Sample:
+        """The rows that have any weight: the others are as if they were not there."""
+        if self.log.weights is None or (self.log.weights > 0.0).all():
+            return self
+        kept = np.flatnonzero(self.log.weights)
+        return replace(self, log=self.log.rows(kept), numbers=self.numbers[kept])
+
+    @property
     def once(self) -> Sample:
         """The rows without copies in the same group, of which no model learns anything but trust.
 
@@ -152,7 +160,7 @@ class Survey:
     @property
     def n(self) -> int:
         """The number of rows."""
-        return self.sums.moments.n
+        return self.sums.moments.rows
 
     @property
     def mean_weight(self) -> float | None:
@@ -329,10 +337,10 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     check_texts(sums.texts, log.names)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
-            raise validate.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+            raise validate.constant_treatment("treatment", float(sums.low[j]), sums.moments.rows)
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
-    sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
+    sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.rows)
     return Survey(log.names, log.dimension, sums, sample, log.atoms, _after(log))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from titrant import _check
-from titrant.outcome.base import OutcomeModel, curve_of, given_of
+from titrant.outcome.base import OutcomeModel, curve_of, given_of, weighed
 
 if TYPE_CHECKING:
     from titrant._types import Array
@@ -33,9 +33,9 @@ class Bounded(OutcomeModel):
         self.share = share
         self.margin = margin
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
-        self.model_ = clone(self.model).fit(X, t, y)
+        self.model_ = weighed(clone(self.model).fit, X, t, y, weights=sample_weight)
         self.limits_ = self._limits(y)
         return self
 
@@ -52,14 +52,20 @@ class Bounded(OutcomeModel):
 
         return held
 
-    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold, also in their limits."""
-        return self._cut(self.model.out_of_fold(X, t, y, fold), y, fold)
+        free = weighed(self.model.out_of_fold, X, t, y, fold, weights=sample_weight)
+        return self._cut(free, y, fold)
 
-    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def fit_out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Fit, and return what `out_of_fold` does."""
         self.model_, self.limits_ = clone(self.model), self._limits(y)
-        return self._cut(self.model_.fit_out_of_fold(X, t, y, fold), y, fold)
+        free = weighed(self.model_.fit_out_of_fold, X, t, y, fold, weights=sample_weight)
+        return self._cut(free, y, fold)
 
     def _cut(self, prediction: Array, y: Array, fold: Folds) -> Array:
         for k in np.unique(fold):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from titrant.errors import DataError, InvalidArgument
+from titrant.outcome.base import worth
 from titrant.propensity.base import NormalMixture, NormalModel, Propensity
 from titrant.scaling import ROUNDING, Held, spread_of
 
@@ -72,10 +73,10 @@ class Affine:
     coef: Array
 
     @classmethod
-    def least_squares(cls, X: Array, t: Array) -> Self:
-        """Return the ordinary least squares fit of t (n,) or (n, d) on X (n, p)."""
-        design = Design.of(X)
-        return cls(design, weighted_least_squares(design(X), t, np.ones(len(X))))
+    def least_squares(cls, X: Array, t: Array, weights: Array | None = None) -> Self:
+        """Return the least squares fit of t (n,) or (n, d) on X (n, p), rows by weights (n,)."""
+        design, w = Design.of(X), np.ones(len(X)) if weights is None else weights
+        return cls(design, weighted_least_squares(design(X), t, w))
 
     def predict(self, X: Array) -> Array:
         """Return the function's values, (n,) or (n, d)."""
@@ -104,20 +105,26 @@ def weighted_least_squares(Z: Array, t: Array, w: Array) -> Array:
     return np.asarray(np.linalg.lstsq(A.T @ A, A.T @ target, rcond=None)[0])
 
 
-def degrees_of_freedom(n: int, coefficients: int) -> int:
+def degrees_of_freedom(n: float, coefficients: int) -> float:
     """Return n − coefficients, the rows left to estimate the spread of the treatment."""
     if n <= coefficients:
         raise DataError(
-            f"The {n:,} rows cannot determine {coefficients:,} coefficients and a spread of the "
+            f"The {n:,.6g} rows cannot determine {coefficients:,} coefficients and a spread of the "
             f"treatment. Use more than {coefficients:,} rows or fewer context columns."
         )
     return n - coefficients
 
 
-def residual_sd(residuals: Array, t: Array, coefficients: int) -> float:
-    """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines."""
-    n = len(t)
-    sd = float(np.sqrt(np.sum(residuals**2) / degrees_of_freedom(n, coefficients)))
+def residual_sd(
+    residuals: Array, t: Array, coefficients: int, weights: Array | None = None
+) -> float:
+    """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines.
+
+    With weights (n,), Σωe² and Σω as `row_weights` scales them.
+    """
+    n, squares = len(t), residuals**2
+    total = np.sum(squares) if weights is None else weights @ squares
+    sd = float(np.sqrt(total / degrees_of_freedom(worth(weights, n), coefficients)))
     if sd <= max(_ROUNDING * float(np.ptp(t)), ROUNDING * float(np.abs(t).max())):
         raise DataError(
             f"The treatment is constant or an exact linear function of the context in all {n:,} "
@@ -141,11 +148,12 @@ class LinearGaussian(NormalModel):
     Fitted: `mean_` (its `slopes` and `intercept` are b and a), `sd_`.
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
         X, t = self._training_rows(X, y)
-        self.mean_ = Affine.least_squares(X, t)
-        self.sd_ = residual_sd(t - self.mean_.predict(X), t, self.mean_.design.rank)
+        w = self._weights(sample_weight, len(t))
+        self.mean_ = Affine.least_squares(X, t, w)
+        self.sd_ = residual_sd(t - self.mean_.predict(X), t, self.mean_.design.rank, w)
         self.components_ = 1
         return self
 
@@ -211,7 +219,7 @@ def multivariate_gaussian(sums: LinearSums) -> MultivariateGaussian:
         mean = Affine(mean.design, mean.coef[:, None])
     model.mean_, model.covariance_ = mean, _covariance(sums, mean, squares)
     sds = np.sqrt(np.diagonal(model.covariance_))
-    model.cholesky_ = cholesky(model.covariance_, sds, sums.moments.n)
+    model.cholesky_ = cholesky(model.covariance_, sds, sums.moments.rows)
     model.n_features_in_ = len(sums.largest)
     return model
 
@@ -243,15 +251,16 @@ class MultivariateGaussian(Propensity):
     Fitted: `mean_` (affine, d outputs), `covariance_` (d, d).
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n, d)."""
         X, t = self._training_rows(X, y, vector=True)
-        t = t.reshape(len(X), -1)
-        self.mean_ = Affine.least_squares(X, t)
+        t, w = t.reshape(len(X), -1), self._weights(sample_weight, len(X))
+        self.mean_ = Affine.least_squares(X, t, w)
         e = t - self.mean_.predict(X)
         rank = self.mean_.design.rank
-        sds = [residual_sd(e[:, j], t[:, j], rank) for j in range(t.shape[1])]
-        self.covariance_ = e.T @ e / (len(t) - rank)
+        sds = [residual_sd(e[:, j], t[:, j], rank, w) for j in range(t.shape[1])]
+        counted = e if w is None else e * w[:, None]
+        self.covariance_ = counted.T @ e / (worth(w, len(t)) - rank)
         self.cholesky_ = cholesky(self.covariance_, np.array(sds), len(t))
         return self
 

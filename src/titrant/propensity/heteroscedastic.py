@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from titrant.outcome.base import mean_of, worth
 from titrant.propensity.base import NormalMixture, NormalModel
 from titrant.propensity.gaussian import (
     Affine,
@@ -43,14 +44,16 @@ class HeteroscedasticGaussian(NormalModel):
     Fitted: `mean_`, `log_sd_` (affine functions), `log_sd_range_`, `n_iter_`.
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
         X, t = self._training_rows(X, y)
-        ols = Affine.least_squares(X, t)
+        w = self._weights(sample_weight, len(t))
+        ols = Affine.least_squares(X, t, w)
         design, residuals = ols.design, t - ols.predict(X)
-        sd = residual_sd(residuals, t, design.rank)
-        found = maximize_likelihood(design(X), residuals / sd)
-        factor = np.sqrt(len(t) / degrees_of_freedom(len(t), design.rank))
+        sd = residual_sd(residuals, t, design.rank, w)
+        found = maximize_likelihood(design(X), residuals / sd, w)
+        n = worth(w, len(t))
+        factor = np.sqrt(n / degrees_of_freedom(n, design.rank))
         level = np.zeros(design.rank)
         level[0] = np.log(sd * factor)
         self.mean_ = Affine(design, ols.coef + sd * found.mean)
@@ -76,16 +79,20 @@ class Scoring:
     iterations: int
 
 
-def maximize_likelihood(Z: Array, r: Array) -> Scoring:
+def maximize_likelihood(Z: Array, r: Array, weights: Array | None = None) -> Scoring:
     """Return the maximizer of ℓ(b, g) for the whitened design Z (n, k) and residuals r (n,)."""
-    b, g = np.zeros(Z.shape[1]), _start(Z, r)
+    omega = np.ones(len(r)) if weights is None else weights
+    b, g = np.zeros(Z.shape[1]), _start(Z, r, omega)
+    # The Fisher information of g: 2I without weights, since the design is whitened.
+    root = None if weights is None else np.linalg.inv(Z.T @ (Z * omega[:, None]) / omega.sum())
     for iteration in range(_ITERATIONS):
-        b = weighted_least_squares(Z, r, np.exp(-2.0 * (Z @ g)))
+        b = weighted_least_squares(Z, r, omega * np.exp(-2.0 * (Z @ g)))
         # With b optimal its gradient is 0, so the gradient in g decides.
-        slope = log_likelihood_gradient(Z, r, b, g)[1]
+        slope = log_likelihood_gradient(Z, r, b, g, weights)[1]
         if np.abs(slope).max() < _TOLERANCE:
             return Scoring(b, g, iteration)
-        g = _scoring_step(Z, r, b, g, slope)
+        step = 0.5 * (slope if root is None else root @ slope)
+        g = _scoring_step(Z, r, b, g, step, weights)
     warnings.warn(
         f"HeteroscedasticGaussian took {_ITERATIONS} steps without settling (gradient "
         f"{np.abs(slope).max():.2g}); its densities are approximate. Drop rare context columns.",
@@ -95,36 +102,45 @@ def maximize_likelihood(Z: Array, r: Array) -> Scoring:
     return Scoring(b, g, _ITERATIONS)
 
 
-def log_likelihood(Z: Array, r: Array, b: Array, g: Array) -> float:
-    """Return ℓ(b, g) = −(1/n) Σ [z·g + ½((r − z·b)² + δ²) exp(−2 z·g)], δ the resolution."""
+def log_likelihood(
+    Z: Array, r: Array, b: Array, g: Array, weights: Array | None = None
+) -> float:
+    """Return ℓ(b, g) = −(1/n) Σ [z·g + ½((r − z·b)² + δ²) exp(−2 z·g)], δ the resolution.
+
+    With weights, the mean is weighted.
+    """
     eta = Z @ g
     # `errstate`: too bold a step overflows to ℓ = −inf and is then halved.
     with np.errstate(over="ignore"):
-        return -float(np.mean(eta + 0.5 * _squares(Z, r, b) * np.exp(-2.0 * eta)))
+        return -float(mean_of(eta + 0.5 * _squares(Z, r, b) * np.exp(-2.0 * eta), weights))
 
 
-def log_likelihood_gradient(Z: Array, r: Array, b: Array, g: Array) -> tuple[Array, Array]:
+def log_likelihood_gradient(
+    Z: Array, r: Array, b: Array, g: Array, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Return ∂ℓ/∂b = Zᵀ(w e)/n and ∂ℓ/∂g = Zᵀ(w(e² + δ²) − 1)/n, w = exp(−2 z·g), both (k,)."""
-    w = np.exp(-2.0 * (Z @ g))
-    mean = Z.T @ (w * (r - Z @ b)) / len(r)
-    log_sd = Z.T @ (w * _squares(Z, r, b) - 1.0) / len(r)
+    w, n = np.exp(-2.0 * (Z @ g)), worth(weights, len(r))
+    counted = Z if weights is None else Z * weights[:, None]
+    mean = counted.T @ (w * (r - Z @ b)) / n
+    log_sd = counted.T @ (w * _squares(Z, r, b) - 1.0) / n
     return np.asarray(mean), np.asarray(log_sd)
 
 
-def _scoring_step(Z: Array, r: Array, b: Array, g: Array, slope: Array) -> Array:
-    # The Fisher information of g is 2 ZᵀZ/n = 2I: the design is whitened.
-    before, step = log_likelihood(Z, r, b, g), 0.5 * slope
+def _scoring_step(
+    Z: Array, r: Array, b: Array, g: Array, step: Array, weights: Array | None
+) -> Array:
+    before = log_likelihood(Z, r, b, g, weights)
     for _ in range(60):
-        if log_likelihood(Z, r, b, g + step) >= before:
+        if log_likelihood(Z, r, b, g + step, weights) >= before:
             break
         step = step / 2.0
     return g + step
 
 
-def _start(Z: Array, r: Array) -> Array:
+def _start(Z: Array, r: Array, omega: Array) -> Array:
     # log|residual| of a normal has mean log sd − 0.635.
     logs = 0.5 * np.log(_squares(Z, r, np.zeros(Z.shape[1]))) + 0.635
-    return weighted_least_squares(Z, logs, np.ones(len(r)))
+    return weighted_least_squares(Z, logs, omega)
 
 
 def _squares(Z: Array, r: Array, b: Array) -> Array:

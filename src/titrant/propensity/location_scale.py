@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import KFold
 
 from titrant._check import count
+from titrant.outcome.base import mean_of, some, weighed
 from titrant.propensity.base import NormalMixture, NormalModel
 from titrant.propensity.gaussian import Affine, residual_sd
 from titrant.propensity.kernel_conditional import KernelDensity
@@ -58,42 +59,48 @@ class LocationScale(NormalModel):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to contexts X (n, p) and treatments y (n,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to contexts X (n, p) and treatments y (n,); regressors are told weights they take."""
         count(self.folds, "folds", "LocationScale", at_least=2)
         X, t = self._training_rows(X, y)
-        residuals = self._fit_mean(X, t)
-        scales = self._fit_scale(X, residuals)
+        w = self._weights(sample_weight, len(t))
+        residuals = self._fit_mean(X, t, w)
+        scales = self._fit_scale(X, residuals, w)
         self.scale_range_ = float(scales.min()), float(scales.max())
-        self.residual_ = KernelDensity.of(residuals / scales)
+        self.residual_ = KernelDensity.of(residuals / scales, w)
         self.components_ = len(self.residual_.centers)
         return self
 
-    def _fit_mean(self, X: Array, t: Array) -> Array:
+    def _fit_mean(self, X: Array, t: Array, w: Array | None) -> Array:
         if self.mean is None:
-            line = Affine.least_squares(X, t)
+            line = Affine.least_squares(X, t, w)
             self.mean_: Regressor | Affine = line
             residuals = t - line.predict(X)
-            residual_sd(residuals, t, line.design.rank)
+            residual_sd(residuals, t, line.design.rank, w)
             return residuals
-        self.mean_ = clone(self.mean).fit(X, t)
-        residuals = t - self._out_of_fold(self.mean, X, t)
-        residual_sd(residuals, t, 1)
+        self.mean_ = weighed(clone(self.mean).fit, X, t, weights=w)
+        residuals = t - self._out_of_fold(self.mean, X, t, w)
+        residual_sd(residuals, t, 1, w)
         return residuals
 
-    def _fit_scale(self, X: Array, residuals: Array) -> Array:
-        sd = float(np.sqrt(np.mean(residuals**2)))
+    def _fit_scale(self, X: Array, residuals: Array, w: Array | None) -> Array:
+        sd = float(np.sqrt(mean_of(residuals**2, w)))
         if self.scale is None:
             self.scale_ = None
             return np.full(len(residuals), sd)
         logs = np.log(np.maximum(np.abs(residuals), _RESOLUTION * sd))
-        self.scale_ = clone(self.scale).fit(X, logs)
-        return np.exp(self._out_of_fold(self.scale, X, logs))
+        self.scale_ = weighed(clone(self.scale).fit, X, logs, weights=w)
+        return np.exp(self._out_of_fold(self.scale, X, logs, w))
 
-    def _out_of_fold(self, regressor: Regressor, X: Array, target: Array) -> Array:
+    def _out_of_fold(
+        self, regressor: Regressor, X: Array, target: Array, w: Array | None
+    ) -> Array:
         folds = KFold(min(self.folds, len(X)), shuffle=True, random_state=self.seed)
-        predicted = cross_val_predict(clone(regressor), X, target, cv=folds)
-        return np.asarray(predicted, dtype=np.float64).reshape(len(X))
+        predicted = np.empty(len(X))
+        for train, test in folds.split(X):
+            model = weighed(clone(regressor).fit, X[train], target[train], weights=some(w, train))
+            predicted[test] = np.asarray(model.predict(X[test]), dtype=np.float64).ravel()
+        return predicted
 
     def _law(self, X: Array) -> NormalMixture:
         mean = np.asarray(self.mean_.predict(X), dtype=np.float64).reshape(len(X), 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant._check import count
 from titrant.errors import DataError
-from titrant.outcome.base import blocks
+from titrant.outcome.base import blocks, mean_of, some
 from titrant.outcome.context import ContextMap, extra_columns
 from titrant.outcome.crossfit import fold_of
 from titrant.outcome.ridge import (
@@ -72,18 +72,20 @@ class Regressed:
     residual: Array
 
 
-def regressed(x: Array, target: Array, *, extra: int, seed: int) -> Regressed:
+def regressed(
+    x: Array, target: Array, *, extra: int, seed: int, weights: Array | None = None
+) -> Regressed:
     """Return the ridge regression of the target (n,) on φ of contexts x (n, p + extra)."""
     n = len(target)
     degrees_of_freedom(n, 2)
     context, folds = ContextMap.of(x, extra), min(_FOLDS, n)
     fold = fold_of(0, n, folds, seed)
     table = Table.of(n, lambda rows: context(x[rows]))
-    total, parts = folded_moments(table, target, fold)
+    total, parts = folded_moments(table, target, fold, weights)
     ridge = ridge_gcv(total)
     mean, residual = predicted_by_others(table, parts, fold), np.empty(n)
     for rows, features in table:
-        share = leverages(total, ridge, features)
+        share = leverages(total, ridge, features, some(weights, rows))
         residual[rows] = (target[rows] - ridge.predict(features)) / (1.0 - share)
     bad = int(np.count_nonzero(~np.isfinite(residual) | ~np.isfinite(mean)))
     if bad:
@@ -116,25 +118,28 @@ class SmoothLocation(SearchedModel):
         self.extra = extra
         self.seed = seed
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
+    ) -> Self:
         X, t = self._training_rows(X, y)
+        w = self._weights(sample_weight, len(t))
         owner = type(self).__name__
         extra = extra_columns(self.extra, X, owner)
         seed = count(self.seed, "seed", owner, at_least=0)
         self.center_, self.sd_ = units(X, t)
-        found = regressed(X, (t - self.center_) / self.sd_, extra=extra, seed=seed)
+        found = regressed(X, (t - self.center_) / self.sd_, extra=extra, seed=seed, weights=w)
         self.mean_ = found.line
-        residual = found.residual / self._fit_scale(X, found)
+        residual = found.residual / self._fit_scale(X, found, w)
         few = few_rows(len(t), seed, SAMPLE)
         shape = GaussianMixture(self.components, starts=STARTS, seed=seed)
-        x, r = found.mean[few, None], residual[few]
+        x, r, own = found.mean[few, None], residual[few], some(w, few)
         self.residual_: GaussianMixture = (
-            shape.fit(x, r) if near is None else shape.fit_near(near.residual_, x, r)
+            shape.fit(x, r, own) if near is None else shape.fit_near(near.residual_, x, r, own)
         )
         self.components_ = self.residual_.components_
         return self
 
-    def _fit_scale(self, X: Array, found: Regressed) -> Array:  # noqa: ARG002
+    def _fit_scale(self, X: Array, found: Regressed, weights: Array | None) -> Array:  # noqa: ARG002
         """Return the spread of the residual at each training row (n,), in sds of T."""
         return np.ones(len(X))
 
@@ -162,10 +167,11 @@ class SmoothLocationScale(SmoothLocation):
     Fitted: `center_`, `sd_`, `mean_`, `log_scale_`, `log_scale_range_`, `residual_`.
     """
 
-    def _fit_scale(self, X: Array, found: Regressed) -> Array:
-        least = _RESOLUTION * float(np.sqrt(np.mean(found.residual**2)))
+    def _fit_scale(self, X: Array, found: Regressed, weights: Array | None) -> Array:
+        least = _RESOLUTION * float(np.sqrt(mean_of(found.residual**2, weights)))
         logs = np.log(np.maximum(np.abs(found.residual), least))
-        spread = regressed(self._beside_mean(X, found.mean), logs, extra=1, seed=self.seed)
+        beside = self._beside_mean(X, found.mean)
+        spread = regressed(beside, logs, extra=1, seed=self.seed, weights=weights)
         self.log_scale_ = spread.line
         # A fit without a fold may see nothing of a context that goes to 1e9 there.
         unit = np.log(least / _RESOLUTION)
