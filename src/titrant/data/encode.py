@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from titrant.data.columns import check_present, context_roles, duplicate_names
 from titrant.data.features import (
-    IS_MISSING,
     MISSING,
     as_text,
     date_part,
@@ -29,7 +28,7 @@ from titrant.data.features import (
 )
 from titrant.data.flow import ENCODED, FILLED, LEFT_OUT, ColumnNote
 from titrant.data.phrases import first_rows, listed, of_rows
-from titrant.data.recipe import Recipe
+from titrant.data.recipe import IS_MISSING, Recipe
 from titrant.errors import DataError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from titrant.data.phrases import first_rows, of_rows
-from titrant.data.recipe import Recipe
+from titrant.data.recipe import IS_MISSING, Recipe
 from titrant.data.texts import Texts
 from titrant.errors import DataError
 
@@ -33,7 +33,6 @@ MISSING = "missing"
 """The level of a text that is not there. It comes last, so that it is never the reference."""
 MARKS = ("#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
 """Texts that stand for a value that is not there, as they do among the numbers of a CSV."""
-IS_MISSING = " is missing"
 PARTS = ("year", "month", "weekday", "hour")
 
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+IS_MISSING = " is missing"
+"""After the name of a column, the 0/1 context that says where it was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:

@@ -257,6 +257,24 @@ class Nuisances:
         return float(np.prod(self.spread))
 
     @property
+    def weight_notes(self) -> tuple[str, ...]:
+        """Which models learned from weighted rows as if they counted alike, in sentences."""
+        if self.mean_weight is None:
+            return ()
+        from titrant.outcome import OfRegressor  # noqa: PLC0415
+        from titrant.outcome.base import takes_weights  # noqa: PLC0415
+
+        given: list[Any] = [] if self.outcome is None else [self.outcome.model]
+        given += [] if self.known or self.crossed else [self.propensity]
+        bare = [m.regressor if isinstance(m, OfRegressor) else m for m in given]
+        return tuple(
+            f"`{type(model).__name__}` learned from the rows as if they counted alike: its `fit` "
+            "takes no `sample_weight`. The means around it are weighted."
+            for model in bare
+            if not takes_weights(model.fit)
+        )
+
+    @property
     def _follows(self) -> bool:
         """Whether the outcome model is the default one, which sees extended contexts."""
         return self.outcome is not None and self.outcome.extended_
@@ -638,8 +656,8 @@ def fitted_propensity(
     """Return a fitted copy of the user's model, of the default one, or None for the column.
 
     On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows,
-    unless values of contexts are held or rows have weights; then, and any other model, on the sample of rows. Beside
-    ``masses`` it is fitted to the other rows.
+    unless values of contexts are held or rows have weights; then, and any other model, on the
+    sample of rows. Beside ``masses`` it is fitted to the other rows.
     """
     if not estimator.uses_propensity or (propensity is None and log.has_propensity):
         return None

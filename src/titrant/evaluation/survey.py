@@ -90,10 +90,14 @@ class Sample:
         log = self.log
         held = np.column_stack([log.outcome, log.doses, log.context])
         named = held if log.groups is None else np.column_stack([held, log.groups])
-        first = np.sort(np.unique(named, axis=0, return_index=True)[1])
+        _, first, place = np.unique(named, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
         if len(first) == len(log):
             return self
-        return replace(self, log=log.rows(first), numbers=self.numbers[first])
+        kept = log.rows(first[order])
+        if log.weights is not None:  # one row counts as much as its copies do together
+            kept = kept.with_weights(np.bincount(place.ravel(), weights=log.weights)[order])
+        return replace(self, log=kept, numbers=self.numbers[first[order]])
 
     def thinned(self, most: int) -> Sample:
         """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""

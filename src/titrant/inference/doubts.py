@@ -6,8 +6,14 @@ earlier visit explains 90 or 95 % of it. A column that was computed from the out
 open but rounding. So a context is called a leak if it puts the rows in the order of the outcome
 (rank correlation beyond .99), if it parts the outcomes into ranges that do not overlap, or if the
 outcome is a sum, difference, product or ratio of it and other columns up to a thousandth of its
-variance. A context that explains nine tenths by itself gets a note, no more: only who made the log
-knows when it was measured. The same holds of doses: one that a context predicts well is confounded,
+variance.
+
+A noisy copy of the outcome, such as one measured at a later visit, is not exact. What gives it away
+is the dose: without the context the dose explains some of the outcome, beside it next to nothing,
+since the copy holds the effect already. Beside a predictor that was known before, a dose with an
+effect explains *more* of what is left. Only a strong confounder of a dose without effect looks like
+a late copy too, and where the dose explains nothing at all the two cannot be told apart: then a
+context that explains nine tenths by itself gets a note, no more. The same holds of doses: one that a context predicts well is confounded,
 one that a context knows exactly leaves nothing to compare.
 
 A doubt is a function of a `LogColumns` that yields checks and notes, and an entry in `DOUBTS`.
@@ -22,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from titrant.data.recipe import IS_MISSING
 from titrant.inference.diagnostics import Check, Verdict
 from titrant.scaling import Held, robust_sd, spread_of
 
@@ -46,6 +53,16 @@ SAME_DOSE = 0.995
 """A rank correlation with the dose beyond which hardly any dose is left to chance: R² of .99."""
 STRONG = 0.9
 """Squared rank correlation with the outcome that is worth a word."""
+LATE = 0.8
+"""Squared rank correlation with the outcome from which on a context may be a late copy of it,"""
+LEFT_BY_LATE = 0.5
+"""if it leaves less than this share of what all other columns and the dose leave,"""
+DOSE_TELLS, DOSE_ROWS = 0.02, 20.0
+"""and if the dose explains this share of what others leave, and of so many rows' worth,"""
+DOSE_HIDDEN = 0.25
+"""but less than this share of that beside it."""
+MOST_BESIDE = 15
+"""Other contexts that are looked at beside it."""
 PARTED = 0.999
 """Share of the greatest variance of ranks between levels: .999 is no overlap but by a slip."""
 FEW_LEVELS = 12
@@ -61,6 +78,13 @@ REPEATS = 10.0
 """So many repeated values are expected among measured whole numbers, and none is a key."""
 MOST_WHOLE = 2.0**53
 """Above, every float is a whole number."""
+GAPS = 0.05
+"""Share of missing values from which on gaps are looked at,"""
+GAP_ROWS = 40
+"""with so many rows on either side,"""
+ACTING = 0.08
+"""and the share of the dose's variance, given other contexts, from which on a context acts: knowing
+it changes the odds of a dose by a factor of 1.2 in a usual row."""
 COINCIDENCE = 5
 """Rows apart from the usual value that two columns may share by chance."""
 _RIDGE = 1e-10
@@ -114,6 +138,15 @@ class LogColumns:
     def varying(self) -> list[int]:
         """The contexts that say something."""
         return [j for j in range(len(self.names)) if self.spread[j]]
+
+    @property
+    def gaps(self) -> Iterator[tuple[int, Array]]:
+        """Yield the contexts that were filled, each with the rows in which it was missing (n,)."""
+        place = {name: j for j, name in enumerate(self.names)}
+        for name, j in place.items():
+            base = place.get(name.removesuffix(IS_MISSING))
+            if name.endswith(IS_MISSING) and base is not None:
+                yield base, self.context[:, j] > 0.0
 
     @cached_property
     def some(self) -> slice:
@@ -282,13 +315,70 @@ def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
             "knows the outcome hides what the dose does.",
             "Leave it out of the contexts, unless it was known before the dose was given.",
         )
+    late = {j: hides_dose(log, j) for j, r in order.items() if r**2 > LATE and j not in found}
+    if any(late.values()):
+        said = [j for j, hides in late.items() if hides]
+        yield _doubt(
+            "late_outcomes",
+            max(order[j] ** 2 for j in said),
+            f"Beside {log.named(said)}, which explains {max(order[j] ** 2 for j in said):.0%} of "
+            "the outcome's order, the dose explains next to nothing, and without it a lot: so a "
+            "context looks that was measured after the dose and holds its effect.",
+            "Name it in `after` if it was; it is sound if it was known before, and the dose has "
+            "little effect of its own.",
+        )
     for j, r in order.items():
-        if r**2 > STRONG and j not in found:
+        if r**2 > STRONG and j not in found and not late[j]:
             yield (
                 f"The context {log.names[j]!r} alone explains {r**2:.0%} of the outcome's order. "
                 "That is sound if it was known before the dose was given, such as the same "
                 "quantity at an earlier visit; if not, name it in `after`."
             )
+
+
+def hides_dose(log: LogColumns, j: int) -> bool:
+    """Whether a context holds what the dose does to the outcome, as a late copy of it would.
+
+    With e the share that the dose explains of what other contexts leave of the outcome, by a
+    cross-fitted R², e beside context j is less than a quarter of e without it.
+    """
+    rows = log.some
+    y, t, z = log.outcome[rows], standardized(log.doses[rows]), log.seen[rows, j]
+    others = [k for k in log.varying if k != j]
+    if len(others) > MOST_BESIDE:
+        tells = [abs(rank_correlation(log.seen[:, k], log.outcome)) for k in others]
+        others = [others[i] for i in np.argsort(tells)[::-1][:MOST_BESIDE]]
+    x = standardized(log.seen[rows][:, others])
+    crossed = (t[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    dose = np.hstack([*(bent(own) for own in t.T), crossed])
+    late = bent(z)
+    late = np.hstack([late, late[:, :1] * x])
+    beside = np.hstack([x, x**2])
+
+    def r2(*columns: Array) -> float:
+        return max(cross_fitted_r2(standardized(np.hstack(columns)), y), 0.0)
+
+    others_and_dose = r2(beside, dose)
+    without = _share(r2(beside), others_and_dose)
+    clear = without > max(DOSE_TELLS, DOSE_ROWS / len(y))
+    if not clear or 1.0 - r2(bent(z)) > LEFT_BY_LATE * (1.0 - others_and_dose):
+        return False
+    return _share(r2(beside, late), r2(beside, late, dose)) < DOSE_HIDDEN * without
+
+
+def _share(without: float, with_it: float) -> float:
+    """Return how much of what is left is explained by a column more, from R² without and with."""
+    return (with_it - without) / max(1.0 - without, np.finfo(float).tiny)
+
+
+def bent(column: Array) -> Array:
+    """Return a column (n,) in its sds, and its hinges at the quartiles (n, ≤ 4)."""
+    z = standardized(column[:, None])[:, 0]
+    return np.column_stack([z, *(np.maximum(z - k, 0.0) for k in np.unique(_quartiles(z)))])
+
+
+def _quartiles(z: Array) -> Array:
+    return np.asarray(np.quantile(z, [0.25, 0.5, 0.75]))
 
 
 def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
@@ -312,6 +402,57 @@ def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
             "dose given: such a context knows the outcome and hides what the dose does.",
             "Leave it out of the contexts.",
         )
+
+
+def acting_gaps(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts with gaps whose values those who gave the doses seem to have known.
+
+    Where a value is known, the dose's variance given other contexts falls from s₀² to s₁² as the
+    value is taken into account. Where it is missing in the table and was so for whoever gave the
+    dose, that variance is s₁²; where they had the value, it is s₀².
+    """
+    found: list[tuple[int, float]] = []
+    for j, gap in log.gaps:
+        share, moved = float(gap.mean()), gap_effect(log, j, gap)
+        if share > GAPS and moved is not None:
+            found.append((j, share))
+    if found:
+        said = " and ".join(f"{log.names[j]!r} ({share:.0%} missing)" for j, share in found)
+        yield _doubt(
+            "acting_gaps",
+            max(share for _, share in found),
+            f"Doses follow {said}, and vary as much where the value is missing as if it had been "
+            "known there: what the table lacks, those who gave the doses seem to have seen.",
+            "Find the values; else this is hidden confounding, which no adjustment removes.",
+        )
+
+
+def gap_effect(log: LogColumns, j: int, gap: Array) -> float | None:
+    """Return R² of the dose by context j given the others, if missing rows vary as if it acted.
+
+    None if that is at most `ACTING`, or if the rows in which it is missing (`gap`, n) vary less than
+    midway between the variances with and without it.
+    """
+    others = [k for k in log.varying if k != j and not log.names[k].endswith(IS_MISSING)]
+    x = log.seen[:, others[:MOST_BESIDE]]
+    known, missing = ~gap, gap
+    if min(known.sum(), missing.sum()) < GAP_ROWS:
+        return None
+    beside = np.hstack([bent(column) for column in x.T]) if x.size else np.empty((len(gap), 0))
+    own = bent(log.seen[:, j])
+    for t in log.doses.T:
+        s0 = _left(t[known], beside[known])
+        s1 = _left(t[known], np.hstack([beside, own])[known])
+        s = _left(t[missing], beside[missing])
+        if 1.0 - s1 / s0 > ACTING and s > np.sqrt(s0 * s1):
+            return float(1.0 - s1 / s0)
+    return None
+
+
+def _left(t: Array, x: Array) -> float:
+    """Return the variance of t (n,) that least squares on x (n, k) leaves, cross-fitted."""
+    explained = cross_fitted_r2(standardized(x), t)
+    return float(t.var() * (1.0 - max(explained, 0.0)))
 
 
 def copied_treatments(log: LogColumns) -> Iterator[Check]:
@@ -363,6 +504,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     copied_outcomes,
     leaked_outcomes,
     copied_treatments,
+    acting_gaps,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Curves = Callable[[Array], Array]
     """Outcomes of n rows as a function of their doses: from (n,) or (n, d) to (n,)."""
 
+    Selection = slice | NDArray[np.bool_] | NDArray[np.intp]
 T = TypeVar("T")
 
 BLOCK = 65_536
@@ -50,13 +51,17 @@ def row_weights(sample_weight: ArrayLike | None, n: int, owner: str) -> Array | 
             "weights must be 1D and as long as the rows."
         )
     bad = int(np.count_nonzero(~(np.isfinite(w) & (w >= 0.0))))
-    if bad or not w.any():
+    if bad:
         raise DataError(
-            f"`{owner}` needs weights that are finite and ≥ 0, not all 0; {bad:,} of {n:,} are not."
+            f"`{owner}` needs weights that are finite and ≥ 0; {bad:,} of {n:,} are not."
+        )
+    if not w.any():
+        raise DataError(
+            f"`{owner}` has nothing to learn from: the weight of all {n:,} rows is zero."
         )
     if w.min() == w.max():
         return None
-    # To 40 bits: the same weights in other units are the same numbers, and trees take the same turns.
+    # To 40 bits: the same weights in other units are the same numbers, so trees take equal turns.
     mantissa, exponent = np.frexp(w / w.max())
     w = np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent)
     return np.asarray(w * (w.sum() / (w @ w)))
@@ -74,7 +79,7 @@ def mean_of(values: Array, weights: Array | None) -> Array:
     return np.asarray(weights @ values / weights.sum())
 
 
-def some(weights: Array | None, rows: Any) -> Array | None:
+def some(weights: Array | None, rows: Selection) -> Array | None:
     """Return the weights of some of the rows, if they have any."""
     return None if weights is None else weights[rows]
 
@@ -84,7 +89,7 @@ def takes_weights(method: Callable[..., object]) -> bool:
     return "sample_weight" in signature(method).parameters
 
 
-def weighed(method: Callable[..., T], *rows: Any, weights: Array | None) -> T:
+def weighed(method: Callable[..., T], *rows: object, weights: Array | None) -> T:
     """Return what a method makes of rows, told their weights (n,) if it takes any."""
     if weights is None or not takes_weights(method):
         return method(*rows)

@@ -54,9 +54,7 @@ class Forest(BaseEstimator):
         self.rows = rows
         self.seed = seed
 
-    def fit(
-        self, X: ArrayLike, targets: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: ArrayLike, targets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn targets (n,) or (n, m) from contexts X (n, p)."""
         self.fit_out_of_bag(X, targets, sample_weight=sample_weight)
         return self

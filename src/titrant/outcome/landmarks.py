@@ -222,7 +222,8 @@ class Landmarks(BaseEstimator):
         out = np.empty_like(u)
         self.coef_ = np.empty((len(landmarks), u.shape[1]))
         for j, chosen in enumerate(self.chosen_):
-            self.coef_[:, j], out[:, j] = _ridge(chosen, z, u[:, j], fold, sizes, w)
+            penalty = chosen.penalty * sizes[0] / sizes[1]
+            self.coef_[:, j], out[:, j] = _ridge(chosen.bumps(z), u[:, j], penalty, fold, w)
         return out
 
     def predict(self, X: ArrayLike) -> Array:
@@ -246,14 +247,10 @@ class Landmarks(BaseEstimator):
 
 
 def _ridge(
-    chosen: Chosen, z: Array, u: Array, fold: Folds, sizes: tuple[float, float], weights: Array | None
+    f: Array, u: Array, penalty: float, fold: Folds, weights: Array | None
 ) -> tuple[Array, Array]:
-    """Return coefficients (m,) of all rows, and predictions (n,) without the row's fold.
-
-    ``sizes`` are those of all rows, and of the rows that the penalty was found on.
-    """
-    f, n = chosen.bumps(z), len(z)
-    penalty = chosen.penalty * sizes[0] / sizes[1]
+    """Return coefficients (m,) by rows f (n, m), and predictions (n,) without the row's fold."""
+    n = len(f)
     own = [(rows, f[rows]) for rows in (fold == k for k in np.unique(fold))]
     each = [(g if weights is None else g * weights[rows, None], rows, g) for rows, g in own]
     parts = [(weighted.T @ g, weighted.T @ u[rows]) for weighted, rows, g in each]

@@ -291,9 +291,7 @@ def _moments(
     """Return the moments of the columns [features, y], in blocks so that memory stays flat."""
     return _total(
         [
-            Moments.of(
-                np.column_stack([features(x[rows], t[rows]), y[rows]]), some(weights, rows)
-            )
+            Moments.of(np.column_stack([features(x[rows], t[rows]), y[rows]]), some(weights, rows))
             for rows in blocks(len(y), BLOCK)
         ]
     )

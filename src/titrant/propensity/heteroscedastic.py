@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from titrant.propensity.gaussian import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
@@ -92,7 +95,7 @@ def maximize_likelihood(Z: Array, r: Array, weights: Array | None = None) -> Sco
         if np.abs(slope).max() < _TOLERANCE:
             return Scoring(b, g, iteration)
         step = 0.5 * (slope if root is None else root @ slope)
-        g = _scoring_step(Z, r, b, g, step, weights)
+        g = _climbed(g, step, partial(log_likelihood, Z, r, b, weights=weights))
     warnings.warn(
         f"HeteroscedasticGaussian took {_ITERATIONS} steps without settling (gradient "
         f"{np.abs(slope).max():.2g}); its densities are approximate. Drop rare context columns.",
@@ -102,9 +105,7 @@ def maximize_likelihood(Z: Array, r: Array, weights: Array | None = None) -> Sco
     return Scoring(b, g, _ITERATIONS)
 
 
-def log_likelihood(
-    Z: Array, r: Array, b: Array, g: Array, weights: Array | None = None
-) -> float:
+def log_likelihood(Z: Array, r: Array, b: Array, g: Array, weights: Array | None = None) -> float:
     """Return ℓ(b, g) = −(1/n) Σ [z·g + ½((r − z·b)² + δ²) exp(−2 z·g)], δ the resolution.
 
     With weights, the mean is weighted.
@@ -126,12 +127,11 @@ def log_likelihood_gradient(
     return np.asarray(mean), np.asarray(log_sd)
 
 
-def _scoring_step(
-    Z: Array, r: Array, b: Array, g: Array, step: Array, weights: Array | None
-) -> Array:
-    before = log_likelihood(Z, r, b, g, weights)
+def _climbed(g: Array, step: Array, height: Callable[[Array], float]) -> Array:
+    """Return g after a step that is halved until it leads no lower."""
+    before = height(g)
     for _ in range(60):
-        if log_likelihood(Z, r, b, g + step, weights) >= before:
+        if height(g + step) >= before:
             break
         step = step / 2.0
     return g + step

@@ -92,9 +92,7 @@ class LocationScale(NormalModel):
         self.scale_ = weighed(clone(self.scale).fit, X, logs, weights=w)
         return np.exp(self._out_of_fold(self.scale, X, logs, w))
 
-    def _out_of_fold(
-        self, regressor: Regressor, X: Array, target: Array, w: Array | None
-    ) -> Array:
+    def _out_of_fold(self, regressor: Regressor, X: Array, target: Array, w: Array | None) -> Array:
         folds = KFold(min(self.folds, len(X)), shuffle=True, random_state=self.seed)
         predicted = np.empty(len(X))
         for train, test in folds.split(X):
