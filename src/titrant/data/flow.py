@@ -10,6 +10,7 @@ from titrant.data.phrases import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from titrant.data.gaps import Difference
     from titrant.data.recipe import Recipe
 
 ENCODED, FILLED, LEFT_OUT, WEIGHTED = "encoded", "filled", "left out", "weighted"
@@ -48,6 +49,8 @@ class Flow:
     """On each column that was not taken as it is."""
     recipe: Recipe | None = None
     """How the contexts are made of the columns of a table; None if they are its columns."""
+    differing: tuple[Difference, ...] = ()
+    """Columns by which the rows left out differ from those used."""
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,18 +11,19 @@ from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, named_columns
 from titrant.data.flow import Flow
-from titrant.data.gaps import REFUSE, MissingRule
+from titrant.data.gaps import REFUSE, MissingRule, differences
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
 from titrant.data.validate import Intake, Parts, frozen
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.data.keys import Keys
     from titrant.data.masses import Atoms
     from titrant.data.texts import Texts
     from titrant.data.validate import Bounds, Labels
@@ -41,6 +42,9 @@ class Beside:
     atoms: tuple[float, ...] | None = None
     after: tuple[str, ...] = ()
     flow: Flow | None = None
+    ids: Mapping[str, Keys] = field(default_factory=dict)
+    """Columns of the table with no part in the log, of texts or whole numbers that repeat: keys of
+    their values (n,). Known of a whole log in memory alone."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -98,6 +102,7 @@ class LoggedData:
     atoms: tuple[float, ...] | None
     after: tuple[str, ...]
     flow: Flow | None
+    ids: Mapping[str, Keys]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -131,9 +136,13 @@ class LoggedData:
         validate.check_lengths(parts.lengths)
         n = len(parts.outcome)
         settled = missing.settle(np.empty((n, 0)), parts.outcome, (), labels.outcome)
+        named = {"treatment": parts.doses[:, 0]} if parts.doses.shape[1] == 1 else {}
+        named |= dict(zip(columns, parts.context.T, strict=True))
+        apart = differences(settled.kept, named)
         if settled.kept is not None:
             parts = parts.each(lambda part: part[settled.kept])
-        flow = Flow(n, len(parts.outcome), settled.steps, settled.notes)
+        steps = settled.steps
+        flow = Flow(n, len(parts.outcome), steps, settled.notes, differing=apart)
         intake = Intake(
             parts.marked(settled.observed),
             labels,
@@ -473,7 +482,7 @@ def _fill_checked(
         raise DataError(f"{left}: {error}") from None
     own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
     check_given(own, intake.parts.doses)
-    beside = Beside(atoms=own, after=after, flow=intake.flow)
+    beside = Beside(atoms=own, after=after, flow=intake.flow, ids=intake.ids)
     _fill(log, intake.parts, intake.names, limits, 0, beside)
 
 

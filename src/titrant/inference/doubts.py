@@ -13,8 +13,8 @@ is the dose: without the context the dose explains some of the outcome, beside i
 since the copy holds the effect already. Beside a predictor that was known before, a dose with an
 effect explains *more* of what is left. Only a strong confounder of a dose without effect looks like
 a late copy too, and where the dose explains nothing at all the two cannot be told apart: then a
-context that explains nine tenths by itself gets a note, no more. The same holds of doses: one that a context predicts well is confounded,
-one that a context knows exactly leaves nothing to compare.
+context that explains nine tenths by itself gets a note, no more. The same holds of doses: one that
+a context predicts well is confounded, one that a context knows exactly leaves nothing to compare.
 
 A doubt is a function of a `LogColumns` that yields checks and notes, and an entry in `DOUBTS`.
 """
@@ -35,8 +35,11 @@ from titrant.scaling import Held, robust_sd, spread_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.gaps import Difference
 
 FAR = 5.0
 """Robust sds from the median beyond which a value is one of the few that may dominate."""
@@ -66,6 +69,8 @@ MOST_BESIDE = 15
 PARTED = 0.999
 """Share of the greatest variance of ranks between levels: .999 is no overlap but by a slip."""
 FEW_LEVELS = 12
+EMPTY = 0.99
+"""Share of missing outcomes from which on a level of a context has none."""
 EXACT = 0.999
 """R² beyond which only rounding is left: a column rounded to a tenth of its sd keeps .9992."""
 SOLVED = 10_000
@@ -88,6 +93,12 @@ it changes the odds of a dose by a factor of 1.2 in a usual row."""
 COINCIDENCE = 5
 """Rows apart from the usual value that two columns may share by chance."""
 _RIDGE = 1e-10
+_CENSORED = re.compile(
+    r"(^|[_. ])(censor(ed|ing)?|lost[_ ]to[_ ]follow[_ ]?up|ltfu|attrition|withdr(ew|awn|awal)|"
+    r"outcome[_ ](observed|seen|missing))$",
+    re.IGNORECASE,
+)
+"""Names of columns that say what became of a row."""
 _NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", re.IGNORECASE)
 
 
@@ -108,12 +119,26 @@ class LogColumns:
     """The least and the greatest value of each context (p,), of all rows where these are some."""
     rows: int
     """Rows by which codes were counted, also those whose outcome is missing."""
+    differing: tuple[Difference, ...] = ()
+    """By which columns the rows that were left out differ from these."""
+    unseen: tuple[Array, Array] | None = None
+    """The contexts (m, p) of all rows, and 1 where the outcome is missing (m,), if some are."""
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
         """Return the columns of a log, of the rows whose outcome is known."""
         known = log if log.observed is None else log.rows(log.observed > 0.0)
-        return cls(log.names, known.context, known.doses, known.outcome, held, ends, len(log))
+        return cls(
+            log.names,
+            known.context,
+            known.doses,
+            known.outcome,
+            held,
+            ends,
+            len(log),
+            () if log.flow is None else log.flow.differing,
+            None if log.observed is None else (log.context, 1.0 - log.observed),
+        )
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -140,7 +165,7 @@ class LogColumns:
         return [j for j in range(len(self.names)) if self.spread[j]]
 
     @property
-    def gaps(self) -> Iterator[tuple[int, Array]]:
+    def gaps(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
         """Yield the contexts that were filled, each with the rows in which it was missing (n,)."""
         place = {name: j for j, name in enumerate(self.names)}
         for name, j in place.items():
@@ -211,6 +236,21 @@ def stray_outcomes(log: LogColumns) -> Iterator[Check]:
         )
 
 
+def dropped_rows(log: LogColumns) -> Iterator[Check]:
+    """Yield by which columns the rows that were left out differ from the others."""
+    if log.differing:
+        most = log.differing[:MOST_FOUND]
+        said = ", ".join(f"{one.column!r} by {one.sds:+.2f} sd" for one in most)
+        yield _doubt(
+            "dropped_rows",
+            abs(most[0].sds),
+            f"Rows were left out since something is missing in them, and they are not like the "
+            f"others: they differ in {said}. What is left stands for another population.",
+            'Keep rows without an outcome (`missing_outcome="weight"`), or say for whom the '
+            "estimate is meant.",
+        )
+
+
 # Of single contexts.
 
 
@@ -262,6 +302,32 @@ def key_contexts(log: LogColumns) -> Iterator[Check]:
             "looks like a row number or a key, not like something measured.",
             "Leave it out of the contexts, unless it is the time and doses changed with time.",
         )
+
+
+def deciding_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts that decide, or by their name say, whether the outcome is missing."""
+    found = [j for j, name in enumerate(log.names) if _CENSORED.search(name) and log.spread[j]]
+    if log.unseen is not None:
+        x, missing = log.unseen
+        rest = (j for j in range(len(log.names)) if j not in found)
+        found += [j for j in rest if decides(x[:, j], missing)]
+    if found:
+        yield _doubt(
+            "deciding_contexts",
+            len(found),
+            f"By {log.named(found)}, a row's outcome is known or missing: it seems to say what "
+            "became of a row, not what was known before the dose.",
+            "Name it in `after` if so; else no outcome stands for the rows that lack it.",
+        )
+
+
+def decides(x: Array, missing: Array) -> bool:
+    """Whether a context (n,) says what is missing (n,), or has a level in which all is."""
+    level, place, rows = np.unique(x, return_inverse=True, return_counts=True)
+    if len(level) > FEW_LEVELS:
+        return parts(x, missing)
+    share = np.bincount(place, weights=missing) / rows
+    return bool(np.any((share > EMPTY) & (rows >= FEWEST)))
 
 
 def held_values(log: LogColumns) -> Iterator[str]:
@@ -427,11 +493,11 @@ def acting_gaps(log: LogColumns) -> Iterator[Check]:
         )
 
 
-def gap_effect(log: LogColumns, j: int, gap: Array) -> float | None:
+def gap_effect(log: LogColumns, j: int, gap: NDArray[np.bool_]) -> float | None:
     """Return R² of the dose by context j given the others, if missing rows vary as if it acted.
 
-    None if that is at most `ACTING`, or if the rows in which it is missing (`gap`, n) vary less than
-    midway between the variances with and without it.
+    None if that is at most `ACTING`, or if the rows in which it is missing (`gap`, n) vary less
+    than midway between the variances with and without it.
     """
     others = [k for k in log.varying if k != j and not log.names[k].endswith(IS_MISSING)]
     x = log.seen[:, others[:MOST_BESIDE]]
@@ -493,6 +559,7 @@ OUTCOME_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     coded_outcomes,
     stray_doses,
     stray_outcomes,
+    dropped_rows,
 )
 """Doubts about doses and outcomes, for every estimate."""
 CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
@@ -505,6 +572,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     leaked_outcomes,
     copied_treatments,
     acting_gaps,
+    deciding_contexts,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""
