@@ -56,14 +56,12 @@ SAME_DOSE = 0.995
 """A rank correlation with the dose beyond which hardly any dose is left to chance: R² of .99."""
 STRONG = 0.9
 """Squared rank correlation with the outcome that is worth a word."""
-LATE = 0.8
-"""Squared rank correlation with the outcome from which on a context may be a late copy of it,"""
 LEFT_BY_LATE = 0.5
-"""if it leaves less than this share of what all other columns and the dose leave,"""
+"""A late copy of the outcome leaves less than this share of what all other columns leave,"""
 DOSE_TELLS, DOSE_ROWS = 0.02, 20.0
-"""and if the dose explains this share of what others leave, and of so many rows' worth,"""
-DOSE_HIDDEN = 0.25
-"""but less than this share of that beside it."""
+"""and while the dose explains this share of what others leave, and so many rows' worth,"""
+DOSE_HIDDEN, DOSE_LEFT = 0.2, 0.1
+"""beside it the dose explains less than these: of that share, and of what is left."""
 MOST_BESIDE = 15
 """Other contexts that are looked at beside it."""
 PARTED = 0.999
@@ -85,8 +83,8 @@ MOST_WHOLE = 2.0**53
 """Above, every float is a whole number."""
 GAPS = 0.05
 """Share of missing values from which on gaps are looked at,"""
-GAP_ROWS = 40
-"""with so many rows on either side,"""
+ROWS_A_CONTEXT = 20
+"""with so many rows, on either side, for each context beside it,"""
 ACTING = 0.08
 """and the share of the dose's variance, given other contexts, from which on a context acts: knowing
 it changes the odds of a dose by a factor of 1.2 in a usual row."""
@@ -172,6 +170,25 @@ class LogColumns:
             base = place.get(name.removesuffix(IS_MISSING))
             if name.endswith(IS_MISSING) and base is not None:
                 yield base, self.context[:, j] > 0.0
+
+    @cached_property
+    def order(self) -> dict[int, float]:
+        """The rank correlation of each varying context with the outcome."""
+        return {j: rank_correlation(self.seen[:, j], self.outcome) for j in self.varying}
+
+    @cached_property
+    def copies(self) -> list[int]:
+        """The contexts that have the order of the outcome."""
+        y = self.outcome
+        return [
+            j for j, r in self.order.items() if abs(r) > SAME_ORDER or parts(self.seen[:, j], y)
+        ]
+
+    @cached_property
+    def late(self) -> list[int]:
+        """The contexts that hold what the dose does to the outcome."""
+        strong = (j for j, r in self.order.items() if r**2 > STRONG and j not in self.copies)
+        return [j for j in strong if hides_dose(self, j)]
 
     @cached_property
     def some(self) -> slice:
@@ -369,10 +386,7 @@ def repeated_contexts(log: LogColumns) -> Iterator[Check]:
 
 def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
     """Yield contexts that have the order of the outcome, and note those that come near it."""
-    order = {j: rank_correlation(log.seen[:, j], log.outcome) for j in log.varying}
-    found = [
-        j for j, r in order.items() if abs(r) > SAME_ORDER or parts(log.seen[:, j], log.outcome)
-    ]
+    order, found = log.order, log.copies
     if found:
         yield _doubt(
             "copied_outcomes",
@@ -381,20 +395,8 @@ def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
             "knows the outcome hides what the dose does.",
             "Leave it out of the contexts, unless it was known before the dose was given.",
         )
-    late = {j: hides_dose(log, j) for j, r in order.items() if r**2 > LATE and j not in found}
-    if any(late.values()):
-        said = [j for j, hides in late.items() if hides]
-        yield _doubt(
-            "late_outcomes",
-            max(order[j] ** 2 for j in said),
-            f"Beside {log.named(said)}, which explains {max(order[j] ** 2 for j in said):.0%} of "
-            "the outcome's order, the dose explains next to nothing, and without it a lot: so a "
-            "context looks that was measured after the dose and holds its effect.",
-            "Name it in `after` if it was; it is sound if it was known before, and the dose has "
-            "little effect of its own.",
-        )
     for j, r in order.items():
-        if r**2 > STRONG and j not in found and not late[j]:
+        if r**2 > STRONG and j not in found and j not in log.late:
             yield (
                 f"The context {log.names[j]!r} alone explains {r**2:.0%} of the outcome's order. "
                 "That is sound if it was known before the dose was given, such as the same "
@@ -402,11 +404,26 @@ def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
             )
 
 
+def late_outcomes(log: LogColumns) -> Iterator[Check]:
+    """Yield noisy copies of the outcome: contexts beside which the dose explains nothing more."""
+    if log.late:
+        most = max(log.order[j] ** 2 for j in log.late)
+        yield _doubt(
+            "late_outcomes",
+            most,
+            f"Beside {log.named(log.late)}, which explains {most:.0%} of the outcome's order, the "
+            "dose explains next to nothing, and without it a lot: so a context looks that was "
+            "measured after the dose and holds its effect.",
+            "Name it in `after` if it was; it is sound if it was known before, and the dose has "
+            "little effect of its own.",
+        )
+
+
 def hides_dose(log: LogColumns, j: int) -> bool:
     """Whether a context holds what the dose does to the outcome, as a late copy of it would.
 
     With e the share that the dose explains of what other contexts leave of the outcome, by a
-    cross-fitted R², e beside context j is less than a quarter of e without it.
+    cross-fitted R², e beside context j is below .1 and below a fifth of e without it.
     """
     rows = log.some
     y, t, z = log.outcome[rows], standardized(log.doses[rows]), log.seen[rows, j]
@@ -429,7 +446,8 @@ def hides_dose(log: LogColumns, j: int) -> bool:
     clear = without > max(DOSE_TELLS, DOSE_ROWS / len(y))
     if not clear or 1.0 - r2(bent(z)) > LEFT_BY_LATE * (1.0 - others_and_dose):
         return False
-    return _share(r2(beside, late), r2(beside, late, dose)) < DOSE_HIDDEN * without
+    left = _share(r2(beside, late), r2(beside, late, dose))
+    return left < min(DOSE_HIDDEN * without, DOSE_LEFT)
 
 
 def _share(without: float, with_it: float) -> float:
@@ -449,7 +467,7 @@ def _quartiles(z: Array) -> Array:
 
 def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield contexts of which, with other columns, the outcome is a sum, product or ratio."""
-    copies = {j for j in log.varying if _same_order(log.seen[:, j], log.outcome)}
+    copies = {j for j, r in log.order.items() if abs(r) > SAME_ORDER}
     rest = [j for j in log.varying if j not in copies]
     x, t, y = log.seen[log.some][:, rest], log.doses[log.some], log.outcome[log.some]
     how, found = "sum or difference", determined(y, t, x)
@@ -497,28 +515,37 @@ def gap_effect(log: LogColumns, j: int, gap: NDArray[np.bool_]) -> float | None:
     """Return R² of the dose by context j given the others, if missing rows vary as if it acted.
 
     None if that is at most `ACTING`, or if the rows in which it is missing (`gap`, n) vary less
-    than midway between the variances with and without it.
+    than midway between the variances s₀² and s₁², each as rows with their other contexts have it.
     """
+    known = ~gap
+    most = min(int(known.sum()), int(gap.sum())) // ROWS_A_CONTEXT
     others = [k for k in log.varying if k != j and not log.names[k].endswith(IS_MISSING)]
-    x = log.seen[:, others[:MOST_BESIDE]]
-    known, missing = ~gap, gap
-    if min(known.sum(), missing.sum()) < GAP_ROWS:
+    if not most:
         return None
-    beside = np.hstack([bent(column) for column in x.T]) if x.size else np.empty((len(gap), 0))
+    x = standardized(log.seen[:, others[: min(most, MOST_BESIDE)]])
+    x = np.column_stack([np.ones(len(x)), x])
     own = bent(log.seen[:, j])
-    for t in log.doses.T:
-        s0 = _left(t[known], beside[known])
-        s1 = _left(t[known], np.hstack([beside, own])[known])
-        s = _left(t[missing], beside[missing])
-        if 1.0 - s1 / s0 > ACTING and s > np.sqrt(s0 * s1):
-            return float(1.0 - s1 / s0)
+    for t in standardized(log.doses).T:
+        without = left_squares(x[known], t[known])
+        beside = left_squares(np.hstack([x, own])[known], t[known])
+        share = 1.0 - float(beside.mean() / max(without.mean(), np.finfo(float).tiny))
+        s0, s1 = (expected(x[known], e, x[gap]) for e in (without, beside))
+        s = float(left_squares(x[gap], t[gap]).mean())
+        if share > ACTING and s > np.sqrt(s0 * s1):
+            return share
     return None
 
 
-def _left(t: Array, x: Array) -> float:
-    """Return the variance of t (n,) that least squares on x (n, k) leaves, cross-fitted."""
-    explained = cross_fitted_r2(standardized(x), t)
-    return float(t.var() * (1.0 - max(explained, 0.0)))
+def left_squares(x: Array, t: Array) -> Array:
+    """Return e²·n/(n − k) (n,), e what least squares on x (n, k) leaves of t (n,)."""
+    e = t - x @ np.linalg.lstsq(x, t, rcond=None)[0]
+    return np.asarray(e**2 * (len(t) / max(len(t) - x.shape[1], 1)))
+
+
+def expected(x: Array, squares: Array, at: Array) -> float:
+    """Return the mean at rows (m, k) of what least squares on x (n, k) says of squares (n,)."""
+    found = float((at @ np.linalg.lstsq(x, squares, rcond=None)[0]).mean())
+    return max(found, 0.1 * float(squares.mean()))
 
 
 def copied_treatments(log: LogColumns) -> Iterator[Check]:
@@ -569,6 +596,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     key_contexts,
     repeated_contexts,
     copied_outcomes,
+    late_outcomes,
     leaked_outcomes,
     copied_treatments,
     acting_gaps,
