@@ -11,12 +11,27 @@ import re
 import pytest
 from pages.blocks import ROOT, blocks, commands, pages, printed
 
+from sweeps import long
+
 PAGES = pages()
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+# Their blocks simulate for many seconds of CPU, or start clusters.
+HOW_TO = ("big-data", "choose-an-estimator", "unknown-propensities")
+LONG = [ROOT / f"docs/how-to/{name}.md" for name in HOW_TO]
+LONG += [ROOT / "docs/explanation/theorems.md"]
+SHORT = [page for page in PAGES if page not in LONG]
+
+
+def named(page):
+    return str(page.relative_to(ROOT))
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=named)
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 
 
-@each_page
+# That lines are tested is for tests to show.
+@pytest.mark.no_cover
+@pytest.mark.parametrize("page", [*SHORT, *long(*LONG)], ids=named)
 def test_code_blocks_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(blocks(page.read_text(encoding="utf-8"), str(page)))

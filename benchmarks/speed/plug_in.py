@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.optimize import Line, in_turn
 from benchmarks.speed.log import Log
-from titrant.bandwidth.conditional_kde import dose_density, outcome_moments
+from titrant.bandwidth.plug_in import dose_density, outcome_moments
 
 GRID = 201
 """Points of the quadrature over y."""

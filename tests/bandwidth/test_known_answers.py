@@ -30,8 +30,8 @@ from titrant.bandwidth import (
 )
 from titrant.bandwidth.base import best_factor
 from titrant.bandwidth.leave_one_out import sample, subproblem
+from titrant.bandwidth.path import usable
 from titrant.bandwidth.path_fits import last_in_agreement, parabola_slope
-from titrant.bandwidth.usable import usable
 from titrant.errors import InvalidArgument
 from titrant.estimators import IPW, DoublyRobust, SelfNormalized
 

@@ -21,7 +21,7 @@ from titrant.bandwidth import (
     RuleOfThumb,
     path_of,
 )
-from titrant.bandwidth.usable import usable
+from titrant.bandwidth.path import usable
 from titrant.errors import NoOverlap
 from titrant.estimators import (
     ESTIMATORS,

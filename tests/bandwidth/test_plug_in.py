@@ -12,7 +12,7 @@ from statsmodels.nonparametric.kernel_density import KDEMultivariateConditional
 
 from bandwidth.problems import affine, logged, problem
 from titrant.bandwidth import PlugIn
-from titrant.bandwidth import conditional_kde as kde
+from titrant.bandwidth import plug_in as kde
 from titrant.bandwidth.leave_one_out import sample
 from titrant.errors import InvalidArgument
 from titrant.estimators import IPW, DoublyRobust, Rows, SelfNormalized

@@ -80,6 +80,8 @@ def test_the_page_repeats_them(call, leaking, tmp_path):
     assert "&#39;cost&#39; with &#39;weight&#39;" in section
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_learning_says_them_too(call, leaking):
-    said = call("learn", *leaking, "--models", "ridge", "--json", "out.json")
+    known = ("--propensity-model", "linear-gaussian", "--models", "ridge")
+    said = call("learn", *leaking, *known, "--policy-class", "constant")
     assert "Warning (learned): The outcome can be computed exactly" in said.err

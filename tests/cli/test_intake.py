@@ -130,6 +130,7 @@ def test_the_choices_are_in_the_file_of_the_run(call, messy_csv):
     assert Path("first.json").read_text() == Path("second.json").read_text()
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_rows_with_gaps_are_served_as_the_rule_was_trained(call, messy_csv, messy):
     said = call(
         *("learn", messy_csv, *COLUMNS, "--context", "age,sex,visit", "--models", "ridge"),
@@ -241,6 +242,7 @@ def test_children_as_the_survey_has_them(call):
     assert result["data"]["rows_used"] == 2521
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not WARFARIN, reason="the consortium's table is not part of titrant: set TITRANT_WARFARIN"
 )

@@ -24,7 +24,7 @@ TITRANT = (sys.executable, "-m", "titrant")
 HERE = {"PYTHONPATH": str(Path(tt.__file__).parents[1])}
 LEARN = (
     *("--treatment", "dose", "--outcome", "loss", "--propensity", "propensity"),
-    *("--context", "weight,age,carrier", "--models", "ridge"),
+    *("--context", "weight,age,carrier", "--models", "ridge", "--policy-class", "constant"),
 )
 # A shell's background jobs ignore Ctrl-C; a test started by one must not inherit that.
 INTERRUPTIBLE = """
@@ -88,12 +88,12 @@ def test_one_command_feeds_another(tmp_path):
     drawn = titrant("simulate", "dosing", "-n", 300, "-o", "-", cwd=tmp_path)
     run = titrant(
         *("evaluate", "-", "--treatment", "dose", "--outcome", "loss", "--propensity"),
-        *("propensity", "--estimator", "sn", "--policy", "logged-mean", "--html", "report.html"),
+        *("propensity", "--estimator", "sn", "--policy", "logged-mean", "--json", "out.json"),
         cwd=tmp_path,
         input=drawn.stdout,
     )
     assert run.returncode == 0, run.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
     assert "logged-mean" in run.stdout
 
 
@@ -201,11 +201,13 @@ def test_files_are_written_where_nothing_can_be_printed(csv_log, plain, tmp_path
         assert "Exception" not in run.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "policy.json"]
     assert json.loads((tmp_path / "b").read_text())["value"] > 0
-    assert isinstance(tt.load_policy(tmp_path / "policy.json"), tt.Clipped)
+    assert isinstance(tt.load_policy(tmp_path / "policy.json"), tt.Constant)
 
 
 @pytest.mark.parametrize(("streams", "reason"), LOST, ids=[reason for _, reason in LOST])
-@pytest.mark.parametrize("call", [("--help",), ("--version",), ("simulate", "dosing", "-o", "-")])
+@pytest.mark.parametrize(
+    "call", [("--help",), ("simulate", "dosing", "-o", "-"), *long((("--version",),))]
+)
 def test_what_cannot_be_printed_is_said(tmp_path, call, streams, reason):
     run = closed(*call, streams=streams, cwd=tmp_path)
     assert run.returncode == 2

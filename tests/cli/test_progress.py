@@ -113,7 +113,7 @@ def test_the_time_left(share, moved, elapsed, text):
 def test_the_bar_goes_to_the_screen_and_the_result_to_its_file(csv_log, plain, tmp_path):
     # Standard error is a terminal, standard output a file: the table must be in the file alone.
     screen, end = pty.openpty()
-    command = [sys.executable, "-m", "titrant.cli", "evaluate", str(csv_log), *plain]
+    command = [sys.executable, "-m", "titrant", "evaluate", str(csv_log), *plain]
     arguments = ["--policy", "constant:35", "--html", str(tmp_path / "page.html")]
     with (
         (tmp_path / "out.txt").open("w") as file,

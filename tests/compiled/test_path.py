@@ -14,7 +14,7 @@ from compiled.rows import BOUNDS, FUSED_ESTIMATORS, FUSED_KERNELS, rows
 from titrant.bandwidth import binned as binned_module
 from titrant.bandwidth import path_of
 from titrant.bandwidth.binned import Grid, binned
-from titrant.compiled import near, path
+from titrant.compiled import path
 from titrant.compiled import path as loops
 from titrant.estimators import DoublyRobust, Problem, SelfNormalized
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Triangular, Uniform
@@ -84,7 +84,7 @@ def test_other_corrections_at_a_bound(boundary, from_bins):
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_more_rows_than_a_chunk_and_a_piece(bounds, from_bins):
     some = rows(loops.CHUNK + 700, bounds=bounds)
-    assert len(some.y) > 4 * near.PIECE
+    assert len(some.y) > 4 * path.PIECE
     task, factors = problem(DoublyRobust(), some), np.array([0.1, 0.4, 1.5])
     rtol = 1e-11 if bounds == "of each row" else SAME
     assert_same(from_bins(task, factors), path_of(task, factors), rtol)
@@ -186,7 +186,7 @@ def test_sums_at_every_bandwidth_from_bins(gamma):
 
 
 def test_rows_in_the_order_of_their_first_bandwidth():
-    ends, order = near.sort(np.array([2, 0, 3, 0, 2], dtype=np.uint32), 5)
+    ends, order = path.sort(np.array([2, 0, 3, 0, 2], dtype=np.uint32), 5)
     assert ends.tolist() == [2, 2, 4, 5, 5]
     assert order.tolist() == [1, 3, 0, 4, 2]
 
@@ -198,8 +198,8 @@ def test_a_bound_out_of_reach_does_not_matter(kernel, degree):
     v, left, g = rng.uniform(-0.4, 0.4, 50), rng.uniform(0, 0.8, 50), rng.uniform(1, 2, 50)
     one, two = np.empty(50), np.empty(50)
     h, settings = 0.5, (form.kappa, form.gamma - 1.0, degree, form.areas)
-    near.one_sided(v, left, g, h, settings, one)
-    near.two_sided(v, left, np.full(50, 0.5), g, h, settings, two)
+    path.one_sided(v, left, g, h, settings, one)
+    path.two_sided(v, left, np.full(50, 0.5), g, h, settings, two)
     np.testing.assert_allclose(one, two, rtol=SAME)
 
 

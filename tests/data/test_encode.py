@@ -7,8 +7,8 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from titrant.data.encode import MOST_LEVELS, encode
 from titrant.data.features import with_features
+from titrant.data.intake import MOST_LEVELS, encode
 from titrant.errors import DataError
 
 TABLE = pa.table(

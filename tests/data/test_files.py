@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from titrant.data import Columns, LoggedData
-from titrant.data.files import FORMATS, read_log, read_table
-from titrant.data.paths import FilesWarning
+from titrant.data.files import FORMATS, FilesWarning, read_log, read_table
 from titrant.errors import DataError
 
 N = 40

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import titrant as tt
-from titrant.data.encode import MOST_LEVELS
+from sweeps import long
+from titrant.data.columns import Recipe, Step
 from titrant.data.features import IS_MISSING, with_features
-from titrant.data.flow import Step
-from titrant.data.recipe import Recipe
+from titrant.data.intake import MOST_LEVELS
 from titrant.errors import DataError, InvalidArgument
 
 DAY = dt.datetime(2024, 2, 28, 22)  # noqa: DTZ001  (a Wednesday; tables hold naive times)
@@ -297,7 +297,7 @@ def confounded(n: int, levels: int, seed: int) -> tuple[dict[str, object], float
     return {"store": store, "x": x, "dose": t, "loss": y}, 0.3 * 0.25 + y_of.mean()
 
 
-@pytest.mark.parametrize(("n", "levels"), [(2_000, 49), (4_000, 100)])
+@pytest.mark.parametrize(("n", "levels"), [*long((2_000, 49)), (4_000, 100)])
 def test_a_confounder_of_many_texts_is_adjusted_for(n, levels):
     table, truth = confounded(n, levels, 0)
     log = tt.LoggedData.from_frame(table, **ROLES)

@@ -18,8 +18,7 @@ import pytest
 
 from titrant.cli import run
 from titrant.data import Columns
-from titrant.data.files import read_log, read_table
-from titrant.data.paths import FilesWarning, paths_of
+from titrant.data.files import FilesWarning, paths_of, read_log, read_table
 from titrant.data.scan import scan_parquet
 from titrant.errors import DataError
 

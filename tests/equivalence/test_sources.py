@@ -135,9 +135,11 @@ def assert_same(a, b):
     assert b.diagnostics.notes == a.diagnostics.notes
 
 
-# The same rows
+# The same rows. Models are plain where it is not they that may differ: test_many_files and those of
+# a sample take the default ones.
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("propensity", DENSITIES, ids=repr)
 @pytest.mark.parametrize("estimator", FORMS, ids=lambda e: type(e).__name__)
 def test_compare(estimator, propensity, cut):
@@ -158,6 +160,7 @@ def test_compare(estimator, propensity, cut):
     np.testing.assert_allclose(b.interval(), a.interval(), rtol=DERIVED)
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 def test_chunks_of_any_size(size):
     a, b = (tt.evaluate(log, NEAR, bandwidth=0.5) for log in (LOG, Chunks(LOG, size)))
@@ -222,6 +225,7 @@ def test_every_selector(selector):
     assert_same(ask(LOG), ask(Chunks(LOG, 50)))
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_bandwidth_path(cut):
     a, b = (tt.bandwidth_path(log, NEAR) for log in (LOG, cut(LOG)))
     np.testing.assert_allclose(b.values, a.values, rtol=CLOSE)
@@ -241,8 +245,10 @@ def test_curve(cut):
     assert b.refused.keys() == a.refused.keys() == {9.0}
 
 
-@pytest.mark.parametrize("policy", [None, NEAR])
-@pytest.mark.parametrize("propensity", [None, tt.LinearGaussian()])
+@pytest.mark.parametrize(
+    ("policy", "propensity"),
+    [(None, None), (NEAR, tt.LinearGaussian()), *long((NEAR, None), (None, tt.LinearGaussian()))],
+)
 def test_check(policy, propensity, cut):
     a, b = (tt.check(log, policy, propensity=propensity) for log in (LOG, cut(LOG)))
     assert b.names == a.names
@@ -264,6 +270,7 @@ def test_bins(cut):
     assert_same(ask(LOG), ask(cut(LOG)))
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_two_doses(cut):
     log = Quadratic(dimension=2).draw(N, 0, propensity=False)
 
@@ -273,6 +280,7 @@ def test_two_doses(cut):
     assert_same(ask(log), ask(cut(log)))
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_bounds(tmp_path):
     log = Dosing().draw(N, 0, propensity=False)
 
@@ -284,6 +292,7 @@ def test_bounds(tmp_path):
     assert_same(ask(log), ask(in_files(log, tmp_path, 3, bounds=(low, high))))
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_no_context(cut):
     log = tt.LoggedData(np.empty((N, 0)), LOG.treatment, LOG.outcome)
 
@@ -293,6 +302,7 @@ def test_no_context(cut):
     assert_same(ask(log), ask(cut(log)))
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_refusals_are_the_same(cut):
     for log in (LOG, cut(LOG)):
         with pytest.raises(tt.NoOverlap, match=r"within h = 0.01 .* of 120 rows \(closest"):
@@ -347,6 +357,7 @@ def test_one_file_is_the_array(tmp_path):
         assert a[name].value == pytest.approx(b[name].value, rel=1e-15)
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_arrays_on_an_executor(processes, monkeypatch):
     # A log in memory is cut into blocks, and these are the partitions.
     monkeypatch.setattr(evaluation, "BLOCK", 50)
@@ -361,6 +372,7 @@ def test_arrays_on_an_executor(processes, monkeypatch):
         assert ask(threads) == serial
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_bandwidth_path_curve_and_check_on_processes(tmp_path, processes):
     source = in_files(LOG, tmp_path, 5)
     for executor in (tt.Engine(), processes):

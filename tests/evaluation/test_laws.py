@@ -176,6 +176,7 @@ def test_asking_twice_gives_the_same_answer_and_leaves_the_log_alone(estimator):
         np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("interval", INTERVALS, ids=repr)
 @pytest.mark.parametrize("seed", [0, *long(1, 2)])
 def test_a_value_lies_in_its_interval(interval, seed):
@@ -199,6 +200,7 @@ def holds(one, value, level):
     return low <= value <= high
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("interval", INTERVALS, ids=repr)
 @pytest.mark.parametrize("kind", ["bounded", *long("vector")])
 def test_a_value_lies_in_its_interval_at_bounds_and_of_several_doses(interval, kind):

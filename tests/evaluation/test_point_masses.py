@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import lognorm
+from sklearn.linear_model import LinearRegression
 
 import naive
 import titrant as tt
+from sweeps import long
 from titrant.bandwidth import SELECTORS
 from titrant.data.masses import PointMasses
 from titrant.errors import DataError, InvalidArgument
@@ -20,12 +23,15 @@ from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.masses import with_masses
 from titrant.inference import INTERVALS, Verdict
 from titrant.kernels import Boundary, Epanechnikov, Scale
+from titrant.outcome import ridge_pair
 
 SAME = {"rtol": 1e-12}
 """The same formula in another order."""
 QUADRATURE = {"rtol": 1e-4}
 """Sums over 40,000 equally likely doses."""
 NAMED = {"zero": tt.Constant(0.0), "one": tt.Constant(1.0)}
+QUICK = tt.DoublyRobust(outcome=LinearRegression())
+"""With known propensities: for what does not depend on models."""
 
 
 def some_none(n: int = 500, seed: int = 0) -> tt.LoggedData:
@@ -48,6 +54,10 @@ def list_prices(n: int = 600, seed: int = 0) -> tt.LoggedData:
 
 def either(x: np.ndarray) -> np.ndarray:
     return np.where(x[:, 1] > 0.0, 0.0, 1.0)
+
+
+def by_sign(x: np.ndarray) -> np.ndarray:
+    return np.where(x[:, 0] > 0.0, 0.0, 1.0)
 
 
 def masses(values: list[float], *, levels: bool = False, low: float = -np.inf) -> PointMasses:
@@ -190,7 +200,8 @@ def test_a_policy_of_point_masses_has_no_bandwidth() -> None:
 
 @pytest.mark.parametrize("interval", INTERVALS, ids=lambda i: repr(i)[:30])
 def test_every_interval(interval: object) -> None:
-    found = tt.compare(some_none(), {**NAMED, "either": either}, interval=interval)
+    log, policies = known_log()[0], {**NAMED, "either": by_sign}
+    found = tt.compare(log, policies, estimator=QUICK, interval=interval)
     for name in ("zero", "one", "either"):
         low, high = found[name].interval()
         assert low <= found[name].value <= high or "recentered=True" in repr(interval)
@@ -199,7 +210,8 @@ def test_every_interval(interval: object) -> None:
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=lambda s: type(s).__name__)
 def test_every_selector(selector: object) -> None:
-    found = tt.compare(some_none(), {**NAMED, "either": either}, bandwidth=selector)
+    log, policies = known_log()[0], {**NAMED, "either": by_sign}
+    found = tt.compare(log, policies, estimator=QUICK, bandwidth=selector)
     assert found["zero"].bandwidth is None
     for name in ("one", "either"):
         assert found[name].bandwidth.h > 0.0
@@ -223,9 +235,19 @@ def test_both_kinds_choose_a_bandwidth_by_the_rows_that_are_smoothed() -> None:
     assert np.count_nonzero(distance <= float(chosen.h)) >= 8
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:40])
-@pytest.mark.parametrize("log", [some_none(), list_prices()], ids=["some none", "list prices"])
-def test_every_estimator(estimator: object, log: tt.LoggedData) -> None:
+SOME, PRICES = some_none(), list_prices()
+
+
+# Estimators see weights, whichever kind of point mass these come from.
+@pytest.mark.parametrize(
+    ("log", "estimator"),
+    [
+        *((SOME, estimator) for estimator in ESTIMATORS),
+        (PRICES, ESTIMATORS[0]),
+        *long(*((PRICES, estimator) for estimator in ESTIMATORS[1:])),
+    ],
+)
+def test_every_estimator(log: tt.LoggedData, estimator: object) -> None:
     at = {"zero": tt.Constant(float(log.treatment.min())), "mid": tt.Constant(3.0 / 2.0)}
     found = tt.compare(log, at, estimator=estimator, allow_untrusted=True)
     assert np.isfinite(found["zero"].value)
@@ -262,7 +284,7 @@ def test_files_give_the_bits_of_memory(tmp_path) -> None:
 
 def test_compiled_loops_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     log, _ = known_log(40_000)
-    policies = {**NAMED, "either": lambda x: np.where(x[:, 0] > 0.0, 0.0, 1.0)}
+    policies = {**NAMED, "either": by_sign}
     values = []
     for many in (1, 10**9):
         monkeypatch.setattr(weight_module, "MANY", many)
@@ -435,7 +457,7 @@ def test_an_estimator_with_a_weight_of_its_own_sees_one_density() -> None:
 
 def test_learning_works_and_is_graded_by_exact_weights() -> None:
     log = some_none(400)
-    learner = tt.PolicyLearner().fit(log)
+    learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair())).fit(log)
     assert np.isfinite(learner.policy_(log.context)).all()
 
 
@@ -447,6 +469,7 @@ def test_doses_of_32_bits_are_those_of_64(kind, asked):
     at = rng.random(1500) < 0.3
     dose = np.where(at, 0.7, np.exp(0.2 * x[:, 0] + 0.5 * rng.normal(size=1500)))
     y = np.where(at, 2.0, (dose - 1) ** 2) + x[:, 0] + 0.3 * rng.normal(size=1500)
-    log = tt.LoggedData(x, dose.astype(kind), y)
-    found = tt.evaluate(log, lambda X: np.full(len(X), 0.7, dtype=asked))
+    q = np.where(at, 0.3, 0.7 * lognorm.pdf(dose, 0.5, scale=np.exp(0.2 * x[:, 0])))
+    log = tt.LoggedData(x, dose.astype(kind), y, q)
+    found = tt.evaluate(log, lambda X: np.full(len(X), 0.7, dtype=asked), estimator=QUICK)
     assert found.value == pytest.approx(2.0, abs=0.1)

@@ -100,6 +100,7 @@ def test_a_context_that_still_says_nothing_is_named():
     assert "'age'" not in check.message
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("code", [999.0, -999.0])
 def test_codes_among_outcomes_are_named_with_their_number(code):
     rng, x, t, y = drawn()
@@ -112,6 +113,7 @@ def test_codes_among_outcomes_are_named_with_their_number(code):
         assert f"'outcome' is {code:g} in {rows} rows" in message
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_coded_context_is_named_by_evaluate_and_check():
     rng, x, t, y = drawn()
     coded(rng, x)
@@ -120,6 +122,7 @@ def test_a_coded_context_is_named_by_evaluate_and_check():
         assert "'age' is -9999" in report["coded_contexts"].message
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_an_absurd_dose_is_named():
     _, x, t, y = drawn()
     t[3] = 1e10
@@ -128,6 +131,7 @@ def test_an_absurd_dose_is_named():
     assert found.diagnostics.verdict.value == "refuse"
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_single_absurd_outcome_is_named():
     _, x, t, y = drawn()
     y[3] = 9999.0
@@ -136,6 +140,7 @@ def test_a_single_absurd_outcome_is_named():
     assert found.diagnostics.verdict.value == "warn"
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("rare", [0.002, 0.03])
 def test_rare_events_are_no_strays(rare):
     rng, x, t, _ = drawn()
@@ -143,6 +148,7 @@ def test_rare_events_are_no_strays(rare):
     assert "stray_outcomes" not in report.names
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_sound_columns_raise_nothing():
     rng, x, t, y = drawn()
     contexts = [x, rng.lognormal(size=N), (rng.random(N) < 0.01) * 1.0, rng.integers(0, 5, N)]
@@ -151,6 +157,7 @@ def test_sound_columns_raise_nothing():
     assert not (named | {"copied_outcomes"}) & set(report.names)
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize(
     "copy",
     [lambda y: 0.9 * y, lambda y: 3.0 - y, np.exp, lambda y: y + 1e-3 * np.sin(40 * y)],
@@ -179,6 +186,7 @@ def test_a_handful_of_rows_may_agree_by_chance():
     assert "copied_outcomes" not in tt.check(tt.LoggedData(np.column_stack([x, y]), t, y)).names
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_yes_or_no_that_is_the_outcome_is_named():
     rng, x, t, _ = drawn()
     bought = (rng.random(N) < 0.4) * 1.0

@@ -49,6 +49,7 @@ def saying(answer):
     return Odd()
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_propensity_of_ones_own_is_that_of_the_library():
     theirs = tt.evaluate(LOG, POLICY, propensity=Sound(), bandwidth=0.5)
     ours = tt.evaluate(LOG, POLICY, propensity=tt.LinearGaussian(), bandwidth=0.5)
@@ -89,6 +90,7 @@ def selecting(answer):
     return Own()
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize("h", [0.5, np.float64(0.5), np.array(0.5)])
 def test_a_selector_may_say_h_as_a_number(h):
     own = selecting(Bandwidth(h=h, selector="own", reason="known"))
@@ -97,6 +99,7 @@ def test_a_selector_may_say_h_as_a_number(h):
     assert found.to_dict()["bandwidth"]["h"] == 0.5
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_selector_must_say_why():
     with pytest.raises(tt.InvalidArgument, match="must return a `Bandwidth"):
         tt.evaluate(LOG, POLICY, bandwidth=selecting(0.5))
@@ -104,6 +107,7 @@ def test_a_selector_must_say_why():
         Bandwidth(h="wide", selector="own", reason="known")
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_rival_that_cannot_be_graded_is_named():
     learner = tt.PolicyLearner(
         procedure=tt.StackedDR(models=ridge_pair()),
@@ -121,6 +125,7 @@ def test_doses_far_from_zero_have_a_density():
     assert there.value == pytest.approx(here.value, abs=0.05 * here.se)
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_comparison_is_a_collection_of_names():
     found = tt.compare(LOG, {"a": POLICY, "b": tt.Constant(0.1), "far": tt.Constant(99.0)})
     assert list(found) == ["a", "b"]

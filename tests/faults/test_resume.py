@@ -49,7 +49,7 @@ def test_a_killed_search_goes_on(tmp_path):
 
 
 def command(log, folder):
-    words = [sys.executable, "-m", "titrant.cli", "learn", log, "--treatment", "dose", "--outcome",
+    words = [sys.executable, "-m", "titrant", "learn", log, "--treatment", "dose", "--outcome",
              "loss", "--context", "age,bmi", "--propensity", "q", "--procedure", "cpo",
              "--allow-untrusted", "--in-parts", "--checkpoint", folder / "state",
              "-o", folder / "policy.json", "--json", folder / "result.json"]  # fmt: skip

@@ -24,8 +24,7 @@ from titrant.outcome.ridge import leverages, ridge_gcv
 from titrant.propensity import PROPENSITIES, CrossMasses, CrossPropensity, smooth_members
 from titrant.propensity.average import likeliest
 from titrant.propensity.gated import Experts, newton_step, weighted_lines
-from titrant.propensity.gaussian import LinearGaussian
-from titrant.propensity.heteroscedastic import log_likelihood, log_likelihood_gradient
+from titrant.propensity.gaussian import LinearGaussian, log_likelihood, log_likelihood_gradient
 from titrant.propensity.mixture import Regressions, step
 from titrant.propensity.observed import SeenModel
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from sweeps import long
 from titrant.data.simulate import DESIGNS, Synthetic, UniformDose
 from titrant.outcome import Stack, ridge_pair
 
@@ -24,7 +25,7 @@ def mean_and_se(values) -> tuple[float, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "goal"),
-    [(Synthetic(), 0.012), (Synthetic(law=UniformDose(lower=-0.5, upper=1.3)), 0.008)],
+    [(Synthetic(), 0.012), *long((Synthetic(law=UniformDose(lower=-0.5, upper=1.3)), 0.008))],
     ids=["normal", "uniform"],
 )
 def test_regret_on_the_papers_design(design, goal, replications):

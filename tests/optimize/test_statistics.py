@@ -38,7 +38,7 @@ from titrant.optimize import (
     exact_line,
     search_statistics,
 )
-from titrant.optimize.compiled import pieces, search, steps, sums, sweep
+from titrant.optimize.compiled import line, search, sums
 
 SAME = 1e-11  # relative: the same sums in another order
 COMPILED = [
@@ -264,8 +264,8 @@ def test_sweeps_in_python(plain_python, monkeypatch, kernel):
     compiled = [once() for once in searches]
     plain_python()
     # As if there were many rows: their sums are carried along, and taken afresh when half left.
-    monkeypatch.setattr(sweep, "SMALL", 0)
-    monkeypatch.setattr(sweep, "FEW", 2)
+    monkeypatch.setattr(line, "SMALL", 0)
+    monkeypatch.setattr(line, "FEW", 2)
     for again, expected in zip(searches, compiled, strict=True):
         solution = again()
         # A row that is alone has the same value wherever it has weight: β is not compared.
@@ -276,21 +276,21 @@ def test_sweeps_in_python(plain_python, monkeypatch, kernel):
 def test_polynomials():
     # (x − 1)(x − 2)(x − 4) = −8 + 14x − 7x² + x³ changes sign at 1 and 2 within (0, 3).
     c = np.array([-8.0, 14.0, -7.0, 1.0])
-    np.testing.assert_allclose(pieces.roots(c, 3.0), [1.0, 2.0], atol=1e-12)
-    np.testing.assert_allclose(pieces.roots(c, 0.5), [])
+    np.testing.assert_allclose(line.roots(c, 3.0), [1.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(line.roots(c, 0.5), [])
     moved = c.copy()
-    pieces.shift(moved, 1.5)
+    line.shift(moved, 1.5)
     for at in (-1.0, 0.3, 2.0):
-        assert pieces.at(moved, at) == pytest.approx(pieces.at(c, at + 1.5))
-    np.testing.assert_allclose(pieces.derivative(c), [14.0, -14.0, 3.0])
-    np.testing.assert_allclose(pieces.product(c, c[:2]), np.convolve(c, c[:2]))
+        assert line.at(moved, at) == pytest.approx(line.at(c, at + 1.5))
+    np.testing.assert_allclose(line.derivative(c), [14.0, -14.0, 3.0])
+    np.testing.assert_allclose(line.product(c, c[:2]), np.convolve(c, c[:2]))
 
 
 def test_the_next_step_is_where_a_cubic_is_least():
     # f(s) = (s − 1)²: from 0 (f 1, slope −2) and 3 (f 4, slope 4), and beyond ½ (f ¼, slope −1).
-    assert steps.between(0.0, 1.0, -2.0, 3.0, 4.0, 4.0) == pytest.approx(1.0)
-    assert steps.beyond(0.0, 1.0, -2.0, 0.5, 0.25, -1.0) == pytest.approx(1.0)
-    assert steps.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
+    assert search.between(0.0, 1.0, -2.0, 3.0, 4.0, 4.0) == pytest.approx(1.0)
+    assert search.beyond(0.0, 1.0, -2.0, 0.5, 0.25, -1.0) == pytest.approx(1.0)
+    assert search.between(0.0, 1.0, -2.0, 3.0, np.inf, np.nan) == pytest.approx(1.5)
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="numba is switched off: nothing is compiled")
@@ -299,4 +299,4 @@ def test_compiled_code_is_kept_for_this_state_of_all_files():
     assert len(functions) > 40
     for function in functions:
         assert function._cache._cache_file._source_stamp == SOURCES
-    assert {pieces, search, steps, sums, sweep} <= set(COMPILED)
+    assert {line, search, sums} <= set(COMPILED)

@@ -11,7 +11,7 @@ from titrant.moments import Moments
 from titrant.outcome import ContextFeatures
 from titrant.outcome.context import Bends, ContextMap, telling
 from titrant.outcome.ridge import leverages, ridge_gcv
-from titrant.outcome.standard import Standard
+from titrant.scaling import Standard
 
 ROUNDING = 1e-12
 # An offset of 1e12 leaves about four digits of a column of order one.

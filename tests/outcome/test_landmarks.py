@@ -9,7 +9,7 @@ from titrant.errors import DataError, InvalidArgument
 from titrant.outcome import Forest, Landmarks
 from titrant.outcome import landmarks as room
 from titrant.outcome.crossfit import fold_of
-from titrant.outcome.standard import Standard
+from titrant.scaling import Standard
 
 V = np.array([0.5, 0.3, 0.2])
 

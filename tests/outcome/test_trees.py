@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.outcome import Trees
-from titrant.outcome.standard import Standard, grained, residual_sd
+from titrant.scaling import Standard, grained, residual_sd
 
 X, T, Y = log(120)
 # Standardizing there and back, and numbers grained to 2⁻²⁴.

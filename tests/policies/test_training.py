@@ -10,7 +10,7 @@ import pytest
 
 import titrant as tt
 from policies.examples import EXAMPLES
-from titrant.data.recipe import Recipe
+from titrant.data.columns import Recipe
 from titrant.policies import TrainingRange, load_training, save_learned
 
 X = np.array([[1.0, -3.0], [2.0, 0.1], [0.5, 7e-9]])

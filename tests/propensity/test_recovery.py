@@ -16,7 +16,7 @@ from titrant.propensity import (
     KernelConditional,
     LinearGaussian,
     LocationScale,
-    heteroscedastic,
+    gaussian,
 )
 
 N = 4_000
@@ -77,7 +77,7 @@ def test_heteroscedastic_takes_wild_doses_in_smaller_steps():
 
 def test_heteroscedastic_says_when_it_has_not_settled(monkeypatch):
     rng, X = contexts()
-    monkeypatch.setattr(heteroscedastic, "_ITERATIONS", 1)
+    monkeypatch.setattr(gaussian, "_ITERATIONS", 1)
     with pytest.warns(ConvergenceWarning, match="took 1 steps without settling"):
         HeteroscedasticGaussian().fit(X, np.exp(X[:, 0]) * rng.normal(size=N))
 

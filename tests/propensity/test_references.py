@@ -22,7 +22,7 @@ from titrant.propensity import (
     LocationScale,
     MultivariateGaussian,
 )
-from titrant.propensity import heteroscedastic as scoring
+from titrant.propensity import gaussian as scoring
 from titrant.propensity.base import log_normal_interval
 from titrant.propensity.gaussian import Affine
 from titrant.propensity.mixture import Regressions, climb, extrapolated, guesses, memberships, step

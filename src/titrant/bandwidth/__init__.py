@@ -5,8 +5,7 @@ from titrant.bandwidth.base import Bandwidth, BandwidthSelector, Fixed, as_selec
 from titrant.bandwidth.leave_one_out import LeaveOneOut, Subsampled
 from titrant.bandwidth.path import DEFAULT_FACTORS, BandwidthPath, path_of, path_search
 from titrant.bandwidth.path_fits import PathFit, Slope, TwoBandwidth
-from titrant.bandwidth.plug_in import PlugIn
-from titrant.bandwidth.rule_of_thumb import RuleOfThumb
+from titrant.bandwidth.plug_in import PlugIn, RuleOfThumb
 
 SELECTORS: tuple[BandwidthSelector, ...] = (
     AveragedBiasPath(),

@@ -18,14 +18,15 @@ import numpy as np
 
 from titrant import _check
 from titrant.bandwidth.base import CLEAR_KINK, Bandwidth, BandwidthSelector, as_bandwidth
-from titrant.bandwidth.path import BandwidthPath, path_search
-from titrant.bandwidth.usable import (
+from titrant.bandwidth.path import (
     ESS_FLOOR,
     FEWEST,
     FEWEST_ROWS,
     WIDEST,
+    BandwidthPath,
     edge_flag,
     fall_back,
+    path_search,
     usable,
 )
 

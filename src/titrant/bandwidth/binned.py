@@ -93,7 +93,7 @@ class PathMoments:
 # digits are lost (`titrant.compiled.path`). Products of the weights at two bandwidths are
 # polynomials in the narrower one's r, so the joint covariance comes from the same sums. A row near
 # a bound, where the kernel has another shape at every bandwidth, is summed at each of them
-# (`titrant.compiled.near`).
+# (`titrant.compiled.path`).
 
 
 @dataclass(frozen=True)

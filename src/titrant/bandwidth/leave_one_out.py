@@ -10,8 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.bandwidth.averaged_bias_path import AveragedBiasPath
 from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth
-from titrant.bandwidth.path import path_search
-from titrant.bandwidth.usable import edge_flag, fall_back, usable
+from titrant.bandwidth.path import edge_flag, fall_back, path_search, usable
 from titrant.estimators import Rows
 
 if TYPE_CHECKING:

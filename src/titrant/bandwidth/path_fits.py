@@ -9,8 +9,15 @@ import numpy as np
 
 from titrant import _check
 from titrant.bandwidth.base import Bandwidth, BandwidthSelector, as_bandwidth, best_factor, rate
-from titrant.bandwidth.path import BandwidthPath, path_search
-from titrant.bandwidth.usable import FEWEST, edge_flag, fall_back, moved_inside, usable
+from titrant.bandwidth.path import (
+    FEWEST,
+    BandwidthPath,
+    edge_flag,
+    fall_back,
+    moved_inside,
+    path_search,
+    usable,
+)
 
 if TYPE_CHECKING:
     from titrant._types import Array

@@ -32,6 +32,7 @@ COMMANDS = {
     "compare": "Estimate several policies on the same rows, and their differences.",
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
+    "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
     "simulate": "Write a log of a built-in design, with its truth beside it.",
     "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
 }

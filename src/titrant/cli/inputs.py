@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions
-    from titrant.data.columns import Roles
-    from titrant.data.flow import ColumnNote
+    from titrant.data.columns import ColumnNote, Roles
     from titrant.data.source import Source
     from titrant.policies import Policy
 
@@ -98,7 +97,7 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
 
 def announce(done: Iterable[ColumnNote], contexts: Iterable[str], *, chosen: bool) -> None:
     """Say what was done to columns, and which the contexts are when they were chosen."""
-    from titrant.data.phrases import listed  # noqa: PLC0415
+    from titrant.data.validate import listed  # noqa: PLC0415
 
     for one in done:
         note(one.text)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.data.recipe import Recipe
+    from titrant.data.columns import Recipe
     from titrant.policies import Policy, TrainingRange
 
 # Texts that a spreadsheet would run as formulas, made harmless.
@@ -215,7 +215,7 @@ class Advice:
 def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
     """Return which rows (n,) of contexts x (n, p) are strange to the training, in which way."""
     from titrant.data.features import unseen  # noqa: PLC0415
-    from titrant.data.phrases import listed  # noqa: PLC0415
+    from titrant.data.validate import listed  # noqa: PLC0415
 
     ranges = zip(training.names, training.low, training.high, training.beyond(x).T, strict=True)
     beyond = {f"`{name}` beyond {low:.6g} … {high:.6g}": rows for name, low, high, rows in ranges}
@@ -250,8 +250,8 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
 
 def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) -> Array:
     """Return the contexts (n, p) that the policy is called with."""
-    from titrant.data.encode import encode  # noqa: PLC0415
-    from titrant.data.phrases import listed  # noqa: PLC0415
+    from titrant.data.intake import encode  # noqa: PLC0415
+    from titrant.data.validate import listed  # noqa: PLC0415
     from titrant.policies.calling import contexts_for  # noqa: PLC0415
 
     if wanted is None:

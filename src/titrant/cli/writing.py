@@ -175,7 +175,7 @@ def _would_be_read(output: str, source: str) -> bool:
         return False
     target = Path(os.path.realpath(output))
     if os.path.isdir(source):
-        from titrant.data.paths import format_of  # noqa: PLC0415  (loads numpy)
+        from titrant.data.files import format_of  # noqa: PLC0415  (loads numpy)
 
         folder = _folder(Path(source))
         inside = any(_folder(one) == folder for one in target.parents)

@@ -1,19 +1,24 @@
-"""Which column of a table plays which role, and how names of contexts are matched."""
+"""The columns of a table: which plays which role, what was done to them, what became contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from titrant.data.phrases import counted, did_you_mean, listed
+from titrant.data.validate import closest, counted, did_you_mean, listed
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
     from titrant._types import Array
     from titrant.data.frames import NamedTable
+    from titrant.data.gaps import Difference
 
 # Which column of a table plays which role.
 
@@ -243,3 +248,175 @@ def places(features: Sequence[str], names: Sequence[str], owner: str) -> tuple[i
             "columns as the policy does: a log made of arrays takes `LoggedData(…, names=[…])`."
         )
     return tuple(map(list(names).index, features))
+
+
+# ── How contexts are made of the columns of a table, as far as their names do not say it ──────────
+
+
+IS_MISSING = " is missing"
+"""After the name of a column, the 0/1 context that says where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What the names of contexts do not say of how they are made."""
+
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The texts of each column that was encoded, the reference first."""
+    fills: Mapping[str, float] = field(default_factory=dict)
+    """The number that stands for a missing one, by context."""
+    codes: tuple[str, ...] = ()
+    """The encoded columns that are one context, the place of the text among the levels."""
+
+
+# ── What was done to a table on its way to a log ──────────────────────────────────────────────────
+
+ENCODED, FILLED, LEFT_OUT, WEIGHTED = "encoded", "filled", "left out", "weighted"
+"""What may have been done to a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rows that were left out, and why."""
+
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNote:
+    """What was done to one column, in a word and in a sentence."""
+
+    column: str
+    done: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """From the rows of a table to those of a log, with a reason for each step.
+
+    >>> print(Flow(1629, 1566, (Step("the outcome column `loss` is missing", 63),)))
+    1,629 rows → 1,566 used: 63 left out because the outcome column `loss` is missing.
+    """
+
+    rows_in: int
+    rows_used: int
+    steps: tuple[Step, ...] = ()
+    notes: tuple[ColumnNote, ...] = ()
+    """On each column that was not taken as it is."""
+    recipe: Recipe | None = None
+    """How the contexts are made of the columns of a table; None if they are its columns."""
+    differing: tuple[Difference, ...] = ()
+    """Columns by which the rows left out differ from those used."""
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The contexts that are codes of texts, not amounts."""
+        return () if self.recipe is None else self.recipe.codes
+
+    @property
+    def plain(self) -> bool:
+        """Whether the table was taken as it is."""
+        return not self.steps and not self.notes
+
+    @property
+    def rows(self) -> str:
+        """The rows in a sentence."""
+        if not self.steps:
+            return f"{counted(self.rows_in, 'row')}, all used."
+        reasons = "; ".join(f"{s.rows:,} left out because {s.reason}" for s in self.steps)
+        return f"{counted(self.rows_in, 'row')} → {self.rows_used:,} used: {reasons}."
+
+    def __iter__(self) -> Iterator[str]:
+        """Return all sentences, that of the rows first."""
+        yield self.rows
+        yield from (note.text for note in self.notes)
+
+    def __str__(self) -> str:
+        return "\n".join(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        return {
+            "rows_in": self.rows_in,
+            "rows_used": self.rows_used,
+            "steps": [{"reason": step.reason, "rows": step.rows} for step in self.steps],
+            "columns": [
+                {"column": note.column, "done": note.done, "note": note.text} for note in self.notes
+            ],
+        }
+
+
+# ── Which texts the columns hold from which 0/1 indicators are made ───────────────────────────────
+# In a log that is read part by part the user names the indicators. A name that is misspelled, or a
+# file that spells a text otherwise, gives 0 in these rows, which no number shows: so the texts that
+# have no indicator are kept, and all but one, the reference, are refused.
+
+MOST_OTHERS = 50
+"""Texts without an indicator that are kept of a column; that there are more is kept, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of one column in some rows; the texts of several sets of rows add up."""
+
+    column: str
+    named: tuple[str, ...]
+    """Those that an indicator was asked for."""
+    found: frozenset[str]
+    """Those of them that a row has."""
+    others: tuple[str, ...]
+    """The texts without an indicator in alphabetical order, one more than `MOST_OTHERS` at most."""
+
+    @classmethod
+    def of(cls, column: str, named: Iterable[str], present: Iterable[str]) -> Texts:
+        """Return what the texts ``present`` in some rows say of a column."""
+        asked, there = tuple(named), frozenset(present)
+        return cls(column, asked, there.intersection(asked), _first(there.difference(asked)))
+
+    def __add__(self, other: Texts) -> Texts:
+        """Return the texts of both sets of rows."""
+        named = tuple(dict.fromkeys(self.named + other.named))
+        others = _first({*self.others, *other.others}.difference(named))
+        return Texts(self.column, named, self.found | other.found, others)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """All texts of the column, the one without an indicator first."""
+        return (*self.others, *(text for text in self.named if text in self.found))
+
+
+def added_texts(texts: Iterable[Texts]) -> tuple[Texts, ...]:
+    """Return the texts of each column over all rows."""
+    by_column = groupby(sorted(texts, key=attrgetter("column")), key=attrgetter("column"))
+    return tuple(sum(rest, first) for _, (first, *rest) in by_column)
+
+
+def check_texts(texts: Iterable[Texts], contexts: Collection[str]) -> None:
+    """Refuse indicators that no row has, and columns with several texts but no indicator of them.
+
+    A column that is itself among the ``contexts`` loses nothing by such texts.
+    """
+    for column in texts:
+        for text in column.named:
+            if text not in column.found:
+                name, close = column.column, closest(text, column.levels)
+                hint = f"; did you mean `{name}={close}`?" if close else "."
+                raise DataError(
+                    f"The context `{name}={text}` would be 0 in all rows: none has the text "
+                    f"`{text}` in the column `{name}`{hint} Its texts are {listed(column.levels)}."
+                )
+        if len(column.others) > 1 and column.column not in contexts:
+            indicators = listed(f"{column.column}={text}" for text in column.named)
+            raise DataError(
+                f"The column `{column.column}` must have one text beside those of the indicators "
+                f"{indicators}; got {listed(column.others)}, which would all count as one "
+                "category. Spell each category in one way, and name an indicator for all but one "
+                "of them."
+            )
+
+
+def _first(texts: Iterable[str]) -> tuple[str, ...]:
+    # The first ones of the alphabet, so that the order of adding up does not matter.
+    return tuple(sorted(texts)[: MOST_OTHERS + 1])

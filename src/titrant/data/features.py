@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data.phrases import first_rows, of_rows
-from titrant.data.recipe import IS_MISSING, Recipe
-from titrant.data.texts import Texts
+from titrant.data.columns import IS_MISSING, Recipe, Texts
+from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:

@@ -16,18 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data import features, phrases, validate
+from titrant.data import features, validate
 from titrant.data.columns import check_present, check_roles, context_roles
 from titrant.data.keys import group_keys
-from titrant.data.validate import Labels, Parts, first_non_number
+from titrant.data.validate import Labels, Parts, first_non_number, not_numeric
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.data.columns import Columns, Roles
-    from titrant.data.recipe import Recipe
+    from titrant.data.columns import Columns, Recipe, Roles
 
 
 _TEXT = ("string", "large_string", "string_view")
@@ -398,15 +397,15 @@ def _refusal(column: pa.ChunkedArray, label: str) -> DataError:
     valid = pc.is_valid(column).to_numpy()
     row = int(np.argmax(valid))
     if is_a.is_dictionary(kind):
-        return phrases.not_numeric(label, "category", _value(column, row), row, phrases.CATEGORIES)
+        return not_numeric(label, "category", _value(column, row), row, validate.CATEGORIES)
     if is_a.is_temporal(kind):
-        return phrases.not_numeric(label, kind, _value(column, row), row, phrases.MOMENTS)
+        return not_numeric(label, kind, _value(column, row), row, validate.MOMENTS)
     if str(kind) not in _TEXT:
-        return phrases.not_numeric(label, kind, _value(column, row), row, phrases.OTHER)
+        return not_numeric(label, kind, _value(column, row), row, validate.OTHER)
     bad = first_non_number(column.to_pylist())
-    remedy = phrases.NUMBERS_AS_TEXT if bad is None else phrases.TEXT
+    remedy = validate.NUMBERS_AS_TEXT if bad is None else validate.TEXT
     row = row if bad is None else bad
-    return phrases.not_numeric(label, "text", _value(column, row), row, remedy)
+    return not_numeric(label, "text", _value(column, row), row, remedy)
 
 
 def _value(column: pa.ChunkedArray, row: int) -> object:

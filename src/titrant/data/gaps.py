@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant.data.flow import WEIGHTED, ColumnNote, Step
-from titrant.data.phrases import first_rows, of_rows
+from titrant.data.columns import WEIGHTED, ColumnNote, Step
+from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:

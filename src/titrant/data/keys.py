@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.data.phrases import first_rows, of_rows
+from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:

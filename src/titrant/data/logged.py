@@ -9,8 +9,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.data import validate
-from titrant.data.columns import Columns, named_columns
-from titrant.data.flow import Flow
+from titrant.data.columns import Columns, Flow, named_columns
 from titrant.data.gaps import REFUSE, MissingRule, differences
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.data.columns import Texts
     from titrant.data.keys import Keys
     from titrant.data.masses import Atoms
-    from titrant.data.texts import Texts
     from titrant.data.validate import Bounds, Labels
 
 

@@ -12,21 +12,20 @@ import pyarrow.parquet as pq
 
 from titrant import _check
 from titrant.data import features, frames, validate
-from titrant.data.columns import Columns, missing_column
-from titrant.data.flow import ENCODED, FILLED, ColumnNote, Flow
+from titrant.data.columns import ENCODED, FILLED, ColumnNote, Columns, Flow, missing_column
+from titrant.data.files import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.masses import checked_atoms
-from titrant.data.paths import check_no_copies, no_match, paths_of, say_other_columns
-from titrant.data.phrases import reading_as
 from titrant.data.source import SAMPLE, TableSource
+from titrant.data.validate import reading_as
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from titrant._types import Array
+    from titrant.data.columns import Recipe
     from titrant.data.masses import Atoms
-    from titrant.data.recipe import Recipe
     from titrant.data.validate import Bounds
 
     AnyPath = str | os.PathLike[str]

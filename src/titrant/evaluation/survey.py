@@ -14,11 +14,10 @@ import numpy as np
 
 from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
+from titrant.data.columns import Recipe, Texts, added_texts, check_texts
 from titrant.data.logged import joined
 from titrant.data.masses import point_masses
-from titrant.data.recipe import Recipe
 from titrant.data.source import SAMPLE, Source, TableSource, root_of
-from titrant.data.texts import Texts, added_texts, check_texts
 from titrant.errors import DataError, InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.balance import Contexts

@@ -36,7 +36,8 @@ class Expansion:
     """E[E[s² | τ, X]/f(τ | X)], s = Y for IPW, Y − V self-normalized, Y − r̂ doubly robust."""
     n: int
     rest: float = 0.0
-    """What no bandwidth changes: −V² for IPW, Var r̂(τ(X), X) for the doubly robust estimator."""
+    """What no bandwidth changes: −V² for IPW, Var m(τ(X), X) − E[δ²] with δ = m − r̂ for the doubly
+    robust estimator, which is Var r̂(τ(X), X) where r̂ is right."""
     dimension: int = 1
 
     def __post_init__(self) -> None:

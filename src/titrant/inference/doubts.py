@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from titrant.data.recipe import IS_MISSING
+from titrant.data.columns import IS_MISSING
 from titrant.inference.diagnostics import Check, Verdict
 from titrant.scaling import Held, robust_sd, spread_of
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.bandwidth import Bandwidth
-    from titrant.data.flow import Flow
+    from titrant.data.columns import Flow
     from titrant.inference.base import Inference, Interval
     from titrant.inference.diagnostics import Diagnostics
 

@@ -220,7 +220,7 @@ def dose_scales(training: TrainingLog) -> tuple[Array, Array]:
 
     Of more rows than are in memory by sums over all of them and exact quantiles.
     """
-    from titrant.outcome.standard import MIDDLE, without_strays  # noqa: PLC0415
+    from titrant.scaling import MIDDLE, without_strays  # noqa: PLC0415
 
     survey, d = training.survey, training.log.dimension
     if survey.sample.whole:
@@ -266,7 +266,7 @@ def _regression(survey: Survey, d: int) -> tuple[Affine, Array]:
 
 def dose_sd(log: LoggedData) -> Array:
     """Return s (d,), the sd of each dose after least squares on the context."""
-    from titrant.outcome.standard import residual_sd  # noqa: PLC0415
+    from titrant.scaling import residual_sd  # noqa: PLC0415
 
     _check_rows(*log.context.shape)
     s = residual_sd(log.context, log.doses)

@@ -131,26 +131,26 @@ class Line:
 
     def search(self, ends: tuple[float, float], floor: float) -> tuple[float, float, int]:
         """Return the least Σw·e/Σw (or mean w·e), its β, and how many cells had to be solved."""
-        from titrant.optimize.compiled import sweep  # noqa: PLC0415
+        from titrant.optimize.compiled import line as loops  # noqa: PLC0415
 
         line, edges, degree = (self.rows, self.kinds), self._edges(ends), self.degree
         n = 0.0 if self.normalized else float(self.rows.shape[1])
         lightest = _LIGHTEST * float(self.rows[2].sum()) * self.kernel.bound
         goal = (degree, n, (float(floor), lightest))
         size = 2 * degree + 2 + (2 * degree + 1 if floor > 0 else 0)
-        located = sweep.locate(line, edges)
-        entering, leaving, rest = sweep.accumulate(line, edges, located, degree, size)
-        counts = sweep.active_counts(located, len(rest))
-        active = sweep.chain(line, edges, counts, entering, leaving, degree)
-        best, where = sweep.best_edge(active, edges, goal)
+        located = loops.locate(line, edges)
+        entering, leaving, rest = loops.accumulate(line, edges, located, degree, size)
+        counts = loops.active_counts(located, len(rest))
+        active = loops.chain(line, edges, counts, entering, leaving, degree)
+        best, where = loops.best_edge(active, edges, goal)
         kept = np.ones(len(rest), dtype=np.bool_)
         if np.isfinite(best):
-            kept = sweep.promising(active, leaving, rest, edges, degree, best, n)
+            kept = loops.promising(active, leaving, rest, edges, degree, best, n)
             # A little above it, so that the cell beside the edge finds it again.
             best += _AGAIN * max(1.0, abs(best))
-        place, which = sweep.events(line, located, kept)
+        place, which = loops.events(line, located, kept)
         order = np.argsort(place, kind="stable")
-        found: tuple[float, float, int] = sweep.sweep(
+        found: tuple[float, float, int] = loops.sweep(
             line, (edges, kept, active, counts), (place[order], which[order]), goal, (best, where)
         )
         return found

@@ -259,14 +259,14 @@ class CompiledRuns:
 
     def propose(self) -> Array:
         """Return the next point (a, P) of each running run."""
-        from titrant.optimize.compiled.steps import propose  # noqa: PLC0415  (numba)
+        from titrant.optimize.compiled.search import propose  # noqa: PLC0415  (numba)
 
         self.active[0] = propose(self.state, self.limits, self.points, self.index)
         return self.points[: self.active[0]]
 
     def receive(self, f: Array, g: Array, tolerances: Tolerances) -> float:
         """Take in values (a,) and gradients (a, P) at the trials; return the best value so far."""
-        from titrant.optimize.compiled.steps import receive  # noqa: PLC0415  (numba)
+        from titrant.optimize.compiled.search import receive  # noqa: PLC0415  (numba)
 
         index = self.index[: self.active[0]]
         f, g = np.ascontiguousarray(f), np.ascontiguousarray(g)

@@ -1,14 +1,11 @@
 """Room 3, outcome models: r̂(t, x), what happens to context x under dose t."""
 
-from titrant.outcome.base import OfRegressor, OutcomeModel, as_outcome_model
-from titrant.outcome.bounded import Bounded
-from titrant.outcome.context import ContextFeatures, ContextsOnly
+from titrant.outcome.base import Bounded, OfRegressor, OutcomeModel, as_outcome_model
+from titrant.outcome.context import ContextFeatures, ContextsOnly, SmoothContext
 from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
-from titrant.outcome.jumps import Jumps
 from titrant.outcome.landmarks import Landmarks
-from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
-from titrant.outcome.smooth import SmoothContext
+from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
 from titrant.outcome.stack import Stack, library, ridge_pair, smooth_library
 from titrant.outcome.table import DoseTable
 from titrant.outcome.trees import Trees

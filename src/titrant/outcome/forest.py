@@ -16,7 +16,7 @@ from titrant.outcome.base import asked_about, learned_from, row_weights, some, t
 from titrant.outcome.context import RepeatedValues
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.outcome.landmarks import Landmarks
-from titrant.outcome.standard import Standard, grained
+from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

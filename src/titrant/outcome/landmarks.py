@@ -16,7 +16,7 @@ from titrant import _check
 from titrant.outcome.base import asked_about, blocks, learned_from, row_weights, some, worth
 from titrant.outcome.crossfit import inner_folds
 from titrant.outcome.ridge import BLOCK
-from titrant.outcome.standard import Standard, grained
+from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

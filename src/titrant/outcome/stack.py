@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from titrant import _check
 from titrant.outcome.base import (
+    Bounded,
     OutcomeModel,
     as_outcome_model,
     curve_of,
@@ -21,12 +22,9 @@ from titrant.outcome.base import (
     training,
     weighed,
 )
-from titrant.outcome.bounded import Bounded
-from titrant.outcome.context import ContextsOnly
+from titrant.outcome.context import ContextsOnly, SmoothContext
 from titrant.outcome.crossfit import inner_folds, need_rows
-from titrant.outcome.jumps import Jumps
-from titrant.outcome.ridge import Quadratic, RidgeModel, Spline
-from titrant.outcome.smooth import SmoothContext
+from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
 from titrant.outcome.trees import Trees
 from titrant.outcome.well import Well
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from titrant import _check
 from titrant.outcome.base import BLOCK, OutcomeModel, blocks, inputs, row_weights, training
-from titrant.outcome.standard import Standard, residual_sd
+from titrant.scaling import Standard, residual_sd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

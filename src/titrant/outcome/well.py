@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, minimize
 from titrant import _check
 from titrant.errors import DataError
 from titrant.outcome.base import OutcomeModel, inputs, row_weights, training, worth
-from titrant.outcome.standard import Standard, grained
+from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
     from titrant._types import Array

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, mean_row, rmse_row, where, with_halves
+from titrant.paper.result import COLORS, Row, mean_row, ribbon, rmse_row, where, with_halves
 from titrant.paper.study import Findings, Study
 from titrant.paper.synthetic import METHODS, ORACLE, SHOWN, estimates, line, log_tasks
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.data.simulate import Synthetic
-from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, mean_of, rmse_row, standard_error
+from titrant.paper.result import COLORS, Row, mean_of, ribbon, rmse_row, standard_error
 from titrant.paper.study import Findings, Study
 from titrant.paper.synthetic import METHODS, SHOWN, estimates, line, log_tasks
 

@@ -13,8 +13,7 @@ import numpy as np
 import titrant as tt
 from titrant.data.simulate import Synthetic
 from titrant.optimize.exact_line import exact_line
-from titrant.paper.figures import COLORS, ribbon
-from titrant.paper.result import Row, around, mean_of, where, with_halves
+from titrant.paper.result import COLORS, Row, around, mean_of, ribbon, where, with_halves
 from titrant.paper.study import Findings, Study
 from titrant.paper.synthetic import (
     LOGGING,

@@ -13,8 +13,7 @@ import numpy as np
 import titrant as tt
 from titrant.data.simulate import TenContexts
 from titrant.outcome import Bounded, Quadratic, RidgeModel, Trees
-from titrant.paper.figures import boxes, dots
-from titrant.paper.result import Row, around, standard_error, where
+from titrant.paper.result import Row, around, boxes, dots, standard_error, where
 from titrant.paper.study import Findings, Study, crossed
 
 if TYPE_CHECKING:

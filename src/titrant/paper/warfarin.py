@@ -15,8 +15,7 @@ import numpy as np
 
 import titrant as tt
 from titrant.optimize import Box, paper_box
-from titrant.paper.figures import boxes
-from titrant.paper.result import Row, mean_of, where
+from titrant.paper.result import Row, boxes, mean_of, where
 from titrant.paper.study import Findings, Study, crossed
 from titrant.paper.warfarin_table import WHERE, load_warfarin, simulated_cohort
 

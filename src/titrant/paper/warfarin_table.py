@@ -15,8 +15,7 @@ import numpy as np
 from titrant import _check
 from titrant.data.columns import check_present
 from titrant.data.logged import LoggedData
-from titrant.data.phrases import unreadable
-from titrant.data.validate import frozen
+from titrant.data.validate import frozen, unreadable
 from titrant.errors import DataError
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import doses
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
+from titrant.policies.exporting import to_excel, to_python, to_sql
 from titrant.policies.linear import Linear
 from titrant.policies.loading import (
     POLICIES,
@@ -33,4 +34,7 @@ __all__ = [
     "load_training",
     "policy_from_dict",
     "save_learned",
+    "to_excel",
+    "to_python",
+    "to_sql",
 ]

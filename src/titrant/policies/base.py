@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
 
+from titrant.errors import InvalidArgument
 from titrant.policies.saving import document, write
 
 if TYPE_CHECKING:
     import os
 
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
 P = TypeVar("P", bound="Policy")
 
@@ -45,6 +47,13 @@ class Policy(ABC):
     def parametric(self) -> bool:
         """Whether `params`, `with_params` and `vjp` may be used."""
         return False
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:  # noqa: ARG002
+        """Return the rule as a formula for each dose, given those of its contexts."""
+        raise InvalidArgument(
+            f"`{type(self).__name__}` has no formula that could be written in another language. "
+            "Give a policy with one, such as a learned rule, or define its `formulas`."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the policy as a JSON-ready document; `policy_from_dict` reads it back exactly."""

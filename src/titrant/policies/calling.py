@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
-    from titrant.data.recipe import Recipe
+    from titrant.data.columns import Recipe
     from titrant.policies.base import Policy
 
 # Contexts as a policy wants them: the one place where its names meet those of a log or a table.

@@ -12,6 +12,7 @@ from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import recommended
 from titrant.policies.constant import as_policy
+from titrant.policies.formulas import Floor, Number, Product, Ratio, Sum, Within, each_dose
 from titrant.policies.saving import number_or_vector, per_dose, read_only
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
     Bound = float | Array | Sequence[float | None] | None
 
@@ -77,6 +79,12 @@ class Clipped(ParametricPolicy):
     def with_params(self, params: Array) -> Clipped:
         """Return the policy with other parameters inside."""
         return Clipped(self._inside().with_params(params), self.lower, self.upper)
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return the formula of the policy inside, held within the bounds, for each dose."""
+        inside = self.policy.formulas(contexts)
+        lower, upper = (each_dose(bound, len(inside)) for bound in (self.lower, self.upper))
+        return tuple(map(Within, inside, lower, upper))
 
     def vjp(self, X: Array, g: Array) -> Array:
         """Return Σᵢ gᵢ·∂τ(xᵢ)/∂β (P,) over the doses strictly between the bounds."""
@@ -159,7 +167,18 @@ class Rounded(Policy):
         offset = per_dose(self.offset, tau, "offset", "Rounded")
         return offset + step * np.floor((tau - offset) / step + 0.5)
 
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return offset + step·⌊(τ − offset)/step + ½⌋ for each dose."""
+        inside = self.policy.formulas(contexts)
+        sizes, starts = (each_dose(value, len(inside)) for value in (self.step, self.offset))
+        return tuple(map(_rounded, inside, sizes, starts))
+
     @property
     def features(self) -> tuple[str, ...] | None:
         """The names of the context columns of the policy inside."""
         return self.policy.features
+
+
+def _rounded(tau: Formula, step: float, offset: float) -> Formula:
+    steps = Ratio(Sum((tau, Number(-offset))), step)
+    return Sum((Number(offset), Product((Number(step), Floor(Sum((steps, Number(0.5))))))))

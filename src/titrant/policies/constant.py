@@ -11,6 +11,7 @@ from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import checked_doses, contexts_for
+from titrant.policies.formulas import Number
 from titrant.policies.saving import feature_names, number_or_vector, parameters
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
 # The same dose for everyone.
 
@@ -52,6 +54,10 @@ class Constant(ParametricPolicy):
     def params(self) -> Array:
         """The parameters β = dose (1,) or (d,)."""
         return np.atleast_1d(np.array(self.dose))
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:  # noqa: ARG002
+        """Return the dose, or each dose."""
+        return tuple(map(Number, np.atleast_1d(self.dose).tolist()))
 
     def with_params(self, params: Array) -> Constant:
         """Return the policy with another dose."""

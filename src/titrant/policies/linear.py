@@ -10,6 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
+from titrant.policies.formulas import each_dose, linear
 from titrant.policies.saving import context, feature_names, matrix, number_or_vector, parameters
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -65,6 +67,13 @@ class Linear(ParametricPolicy):
         new = parameters(params, d + coef.size, "Linear")
         intercept = new[:d] if np.ndim(self.intercept) else new[0]
         return Linear(new[d:].reshape(coef.shape), intercept, features=self.features)
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return intercept + coef'x for each dose."""
+        coef = self._filled()
+        slopes = coef.reshape(len(coef), -1).T
+        levels = each_dose(self.intercept, len(slopes))
+        return tuple(linear(b, own, contexts) for b, own in zip(levels, slopes, strict=True))
 
     def vjp(self, X: Array, g: Array) -> Array:
         """Return (Σᵢ gᵢ, Σᵢ xᵢgᵢ) (P,)."""

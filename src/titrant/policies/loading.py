@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from titrant.data.recipe import Recipe
+from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument, PolicyFileError
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, StatusQuo

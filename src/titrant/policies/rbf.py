@@ -10,6 +10,15 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
+from titrant.policies.formulas import (
+    Exponential,
+    Number,
+    Product,
+    Ratio,
+    Sum,
+    each_dose,
+    linear,
+)
 from titrant.policies.linear import intercept_for
 from titrant.policies.saving import context, feature_names, matrix, number_or_vector, parameters
 
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
 BLOCK = 4096
 """Rows whose similarities to all centers are held in memory at a time."""
@@ -91,6 +101,15 @@ class RBF(ParametricPolicy):
             total += self._similarity(x[rows]).T @ g[rows]
         return np.append(np.sum(g, axis=0), total)
 
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return intercept + Σⱼ coefⱼ k(x, cⱼ) for each dose."""
+        coef = self._filled()
+        scale = np.broadcast_to(self.scale, self.centers.shape[1:])
+        bumps = tuple(_bump(contexts, center, scale) for center in self.centers)
+        weights = coef.reshape(len(coef), -1).T
+        levels = each_dose(self.intercept, len(weights))
+        return tuple(linear(b, own, bumps) for b, own in zip(levels, weights, strict=True))
+
     def norm(self) -> float | Array:
         """Return the RKHS norm of τ − intercept, one per dose: (coef'K coef)^½, Kᵢⱼ = k(cᵢ, cⱼ)."""
         coef = self._filled()
@@ -118,6 +137,15 @@ class RBF(ParametricPolicy):
                 f"one for each of its {len(self.centers)} centers, or let a learner fill it."
             )
         return self.coef
+
+
+def _bump(contexts: tuple[Formula, ...], center: Array, scale: Array) -> Formula:
+    """Return exp(−Σₖ((xₖ − cₖ)/scaleₖ)²/2)."""
+    apart = [
+        Ratio(Sum((x, Number(-c))), s)
+        for x, c, s in zip(contexts, center.tolist(), scale.tolist(), strict=True)
+    ]
+    return Exponential(Sum(tuple(Product((Number(-0.5), z, z)) for z in apart)))
 
 
 def scales_of(scale: ArrayLike, columns: int | None, owner: str) -> float | Array:

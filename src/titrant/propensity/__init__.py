@@ -12,15 +12,17 @@ from titrant.propensity.base import FittedPropensity, NormalModel, Propensity, P
 from titrant.propensity.calibration import Calibration, calibration, calibration_of, held_out
 from titrant.propensity.crossfit import CrossPropensity
 from titrant.propensity.gated import GatedMixture
-from titrant.propensity.gaussian import LinearGaussian, MultivariateGaussian
-from titrant.propensity.heteroscedastic import HeteroscedasticGaussian
+from titrant.propensity.gaussian import (
+    HeteroscedasticGaussian,
+    LinearGaussian,
+    MultivariateGaussian,
+)
 from titrant.propensity.kernel_conditional import KernelConditional
 from titrant.propensity.known import Known
 from titrant.propensity.laws import Truncated, truncated_cdf, truncated_density
-from titrant.propensity.location_scale import LocationScale
 from titrant.propensity.masses import CrossMasses, MixedLaws
 from titrant.propensity.mixture import GaussianMixture
-from titrant.propensity.smooth import SmoothLocation, SmoothLocationScale
+from titrant.propensity.smooth import LocationScale, SmoothLocation, SmoothLocationScale
 
 PROPENSITIES: tuple[type[Propensity], ...] = (
     LinearGaussian,

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from titrant._check import count
 from titrant.propensity.gaussian import MultivariateGaussian
 from titrant.propensity.laws import truncated_cdf, truncated_density
-from titrant.propensity.location_scale import LocationScale
+from titrant.propensity.smooth import LocationScale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

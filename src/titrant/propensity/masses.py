@@ -14,9 +14,9 @@ from titrant import _check
 from titrant.outcome.base import row_weights, some
 from titrant.outcome.context import ContextMap
 from titrant.outcome.crossfit import Folded, Folds, need_rows
-from titrant.outcome.standard import Standard
 from titrant.propensity.average import FLOOR, likeliest
 from titrant.propensity.base import doses
+from titrant.scaling import Standard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.bandwidth import BandwidthPath
-    from titrant.data.flow import Flow
+    from titrant.data.columns import Flow
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import Comparison

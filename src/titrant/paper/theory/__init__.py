@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from titrant.paper.figures import COLORS
+from titrant.paper.result import COLORS
 from titrant.paper.study import Findings, Study
 from titrant.paper.theory import boundary, consistency, descent, doubly, expansion, generalization
 from titrant.paper.theory.designs import ESTIMATORS

@@ -1,0 +1,474 @@
+"""A policy as one SQL expression, a Python function or a spreadsheet formula.
+
+The columns are those of the table that the policy was learned from, texts and gaps included. A row
+in which a column has no value that the rule knows how to fill has no dose: NULL, None or #N/A.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.data.columns import IS_MISSING, Recipe
+from titrant.errors import InvalidArgument
+from titrant.policies.formulas import (
+    AtMost,
+    Choice,
+    Column,
+    DatePart,
+    Exponential,
+    Floor,
+    Formula,
+    IsMissing,
+    Number,
+    Product,
+    Ratio,
+    Reads,
+    Sum,
+    Within,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from titrant.policies.base import Policy
+
+
+def to_sql(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") -> str:
+    """Return the policy as one SQL expression a dose, `… AS "dose"`.
+
+    It needs CASE, and FLOOR and EXP where the rule rounds or bends: PostgreSQL, DuckDB, SQLite,
+    Snowflake, BigQuery and others have them. ``recipe`` says how the contexts are made of columns;
+    ``name`` is that of the dose, numbered if there are several.
+
+    >>> from titrant import Linear
+    >>> print(to_sql(Linear(coef=[0.5], intercept=2.0, features=["age"])))
+    CASE WHEN "age" IS NULL THEN NULL ELSE (0.5 * "age" + 2.0) END AS "dose"
+    """
+    rule = Rule.of(policy, recipe)
+    names = _numbered(name, len(rule.doses))
+    doses = zip(rule.doses, names, strict=True)
+    return ",\n".join(f"{rule.written(dose, Sql())} AS {_quoted(own)}" for dose, own in doses)
+
+
+def to_python(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") -> str:
+    """Return the policy as a Python function that needs nothing but Python.
+
+    It takes a row as a dict of columns and returns the dose, a list of several, or None.
+
+    >>> from titrant import Constant
+    >>> exec(to_python(Constant(2.5)))
+    >>> dose({})
+    2.5
+    """
+    if not name.isidentifier():
+        raise InvalidArgument(f"The `name` of a function must be an identifier; got {name!r}.")
+    rule, language = Rule.of(policy, recipe), Python()
+    doses = [rule.written(dose, language) for dose in rule.doses]
+    value = doses[0] if len(doses) == 1 else f"[{', '.join(doses)}]"
+    columns = ", ".join(rule.columns) or "no column"
+    lines = [
+        "import math",
+        "",
+        "",
+        f"def {name}(row):",
+        f"    {_literal(f'Return the dose of a row, a dict with {columns}.')}",
+        "    def missing(value):",
+        "        return value is None or value != value",
+        "",
+        f"    return {value}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def to_excel(policy: Policy, *, recipe: Recipe | None = None, row: int = 2) -> str:
+    """Return the policy as a spreadsheet formula a dose, of cells A2, B2, … (or another ``row``).
+
+    The first line says which column stands where.
+
+    >>> from titrant import Linear
+    >>> print(to_excel(Linear(coef=[0.5], intercept=2.0, features=["age"])))
+    A2: age
+    =IF(ISBLANK(A2),NA(),(0.5*A2+2.0))
+    """
+    rule = Rule.of(policy, recipe)
+    cells = {column: f"{_letters(i)}{row}" for i, column in enumerate(rule.columns)}
+    where = "; ".join(f"{cell}: {column}" for column, cell in cells.items())
+    doses = [f"={rule.written(dose, Excel(cells))}" for dose in rule.doses]
+    too_long = max(map(len, doses))
+    if too_long > LONGEST_CELL:
+        raise InvalidArgument(
+            f"A spreadsheet's formula has at most {LONGEST_CELL:,} characters; this rule takes "
+            f"{too_long:,}. Export it as SQL or Python, or learn a simpler rule."
+        )
+    return "\n".join([*([where] if where else []), *doses])
+
+
+LONGEST_CELL = 8192
+
+
+# What the columns are, and where a row has no dose.
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The doses as formulas of columns, and the columns without which there is none."""
+
+    doses: tuple[Formula, ...]
+    columns: tuple[str, ...]
+    needed: tuple[IsMissing, ...]
+    """What must not be: a column without a value, where nothing stands for one."""
+
+    @classmethod
+    def of(cls, policy: Policy, recipe: Recipe | None) -> Rule:
+        """Return the rule of a policy whose contexts are made by the recipe."""
+        if policy.features is None:
+            raise InvalidArgument(
+                f"The contexts of `{type(policy).__name__}` have no names that a formula could "
+                "call them by. Give the policy its `features`."
+            )
+        made = [_Made.of(feature, recipe or Recipe()) for feature in policy.features]
+        doses = policy.formulas(tuple(one.formula for one in made))
+        used = {column for dose in doses for column in _columns(dose)}
+        there = [one for one in made if one.column in used]
+        columns = tuple(dict.fromkeys(one.column for one in there))
+        needed = tuple(dict.fromkeys(one.needed for one in there if one.needed is not None))
+        return cls(doses, columns, needed)
+
+    def written(self, dose: Formula, language: Language) -> str:
+        """Return one dose in a language."""
+        return language.guarded([language.test(one) for one in self.needed], language.write(dose))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A context as a formula of the column that it is made of."""
+
+    formula: Formula
+    column: str
+    needed: IsMissing | None
+    """That the column has no value; None if the context knows what to do then."""
+
+    @classmethod
+    def of(cls, feature: str, recipe: Recipe) -> _Made:
+        from titrant.data.features import PARTS, split  # noqa: PLC0415
+
+        source, level = split(feature, recipe.levels)
+        if feature in recipe.codes or source != feature:
+            return cls._of_texts(feature, source, level, recipe)
+        fill = recipe.fills.get(feature)
+        base = feature.removesuffix(IS_MISSING)
+        if base != feature and base in recipe.fills:
+            return cls(_indicator(IsMissing(Column(base))), base, None)
+        base, _, part = feature.rpartition(".")
+        dated = bool(base) and part in PARTS
+        column = Column(base if dated else feature)
+        value: Formula = DatePart(column, part) if dated else column
+        if fill is None:
+            return cls(value, column.name, IsMissing(column))
+        return cls(Choice(IsMissing(column), Number(fill), value), column.name, None)
+
+    @classmethod
+    def _of_texts(cls, feature: str, source: str, level: str, recipe: Recipe) -> _Made:
+        from titrant.data.features import MARKS, MISSING  # noqa: PLC0415
+
+        column, levels = Column(source), recipe.levels[source]
+        gap = IsMissing(column, MARKS) if MISSING in levels else None
+        needed = IsMissing(column, ()) if gap is None else None
+        if feature not in recipe.codes:
+            if level == MISSING and gap is not None:
+                return cls(_indicator(gap), source, None)
+            return cls(_indicator(Reads(column, level)), source, needed)
+        # The place of the text in the list, its end if it is new.
+        code: Formula = Number(float(len(levels)))
+        for place, text in reversed(list(enumerate(levels))):
+            test = gap if text == MISSING and gap is not None else Reads(column, text)
+            code = Choice(test, Number(float(place)), code)
+        return cls(code, source, needed)
+
+
+def _indicator(test: AtMost | Reads | IsMissing) -> Formula:
+    return Choice(test, Number(1.0), Number(0.0))
+
+
+def _columns(part: object) -> set[str]:
+    """Return the names of the columns in a formula, or in anything that it is made of."""
+    if isinstance(part, Column):
+        return {part.name}
+    if isinstance(part, tuple):
+        return set().union(*map(_columns, part))
+    inside = fields(part) if is_dataclass(part) else ()
+    return _columns(tuple(getattr(part, one.name) for one in inside))
+
+
+# The languages.
+
+
+class Language(ABC):
+    """How formulas are written."""
+
+    times, over, plus = " * ", " / ", " + "
+    nothing: str
+    """What stands for no dose."""
+
+    def write(self, formula: Formula) -> str:
+        """Return a formula, in brackets where it needs them."""
+        match formula:
+            case Sum(parts):
+                found = f"({self.plus.join(map(self.write, parts))})"
+            case Product(parts):
+                found = self.times.join(map(self.write, parts))
+            case Ratio(of, by):
+                found = f"({self.write(of)}{self.over}{self.number(by)})"
+            case Exponential(of):
+                found = self.exponential(self.write(of))
+            case Floor(of):
+                found = self.floor(self.write(of))
+            case Within(of, low, high):
+                found = self.within(self.write(of), low, high)
+            case Choice(test, then, otherwise):
+                found = self.choice(self.test(test), self.write(then), self.write(otherwise))
+            case Number() | Column() | DatePart():
+                found = self.leaf(formula)
+        return found
+
+    def leaf(self, formula: Number | Column | DatePart) -> str:
+        """Return what is made of nothing else."""
+        if isinstance(formula, Number):
+            return self.number(formula.value)
+        if isinstance(formula, Column):
+            return self.column(formula.name)
+        return self.date_part(self.column(formula.column.name), formula.part)
+
+    def number(self, value: float) -> str:
+        """Return a number with all its digits; a negative one in brackets."""
+        return f"({value!r})" if value < 0.0 else repr(value)
+
+    def test(self, test: AtMost | Reads | IsMissing) -> str:
+        """Return a test."""
+        match test:
+            case AtMost(of, limit):
+                return f"{self.write(of)} <= {self.number(limit)}"
+            case Reads(column, text):
+                return self.reads(self.write(column), text)
+            case IsMissing(column, marks):
+                return self.missing(self.write(column), marks)
+
+    def guarded(self, tests: Sequence[str], dose: str) -> str:
+        """Return no dose where one of the tests holds."""
+        return self.choice(self.either(tests), self.nothing, dose) if tests else dose
+
+    @abstractmethod
+    def column(self, name: str) -> str:
+        """Return the value of a column."""
+
+    @abstractmethod
+    def date_part(self, column: str, part: str) -> str:
+        """Return a part of a date."""
+
+    @abstractmethod
+    def exponential(self, of: str) -> str:
+        """Return e to a power."""
+
+    @abstractmethod
+    def floor(self, of: str) -> str:
+        """Return the whole number below."""
+
+    @abstractmethod
+    def within(self, of: str, low: float, high: float) -> str:
+        """Return something held within two numbers."""
+
+    @abstractmethod
+    def choice(self, test: str, then: str, otherwise: str) -> str:
+        """Return one or the other."""
+
+    @abstractmethod
+    def either(self, tests: Sequence[str]) -> str:
+        """Return whether one of the tests holds."""
+
+    @abstractmethod
+    def reads(self, column: str, text: str) -> str:
+        """Return whether a column holds this text."""
+
+    @abstractmethod
+    def missing(self, column: str, marks: Sequence[str] | None) -> str:
+        """Return whether a column has no value; ``marks`` stand for none among texts."""
+
+
+class Sql(Language):
+    """SQL as most databases read it."""
+
+    nothing = "NULL"
+
+    def column(self, name: str) -> str:
+        """Return a quoted name."""
+        return _quoted(name)
+
+    def date_part(self, column: str, part: str) -> str:
+        """Return EXTRACT(…)."""
+        return f"EXTRACT({'ISODOW' if part == 'weekday' else part.upper()} FROM {column})"
+
+    def exponential(self, of: str) -> str:
+        """Return EXP(…)."""
+        return f"EXP({of})"
+
+    def floor(self, of: str) -> str:
+        """Return FLOOR(…)."""
+        return f"FLOOR({of})"
+
+    def within(self, of: str, low: float, high: float) -> str:
+        """Return a CASE: not every database has LEAST and GREATEST."""
+        ends = ((low, "<"), (high, ">"))
+        cases = [
+            f" WHEN {of} {sign} {self.number(end)} THEN {self.number(end)}"
+            for end, sign in ends
+            if np.isfinite(end)
+        ]
+        return f"CASE{''.join(cases)} ELSE {of} END" if cases else of
+
+    def choice(self, test: str, then: str, otherwise: str) -> str:
+        """Return a CASE."""
+        return f"CASE WHEN {test} THEN {then} ELSE {otherwise} END"
+
+    def either(self, tests: Sequence[str]) -> str:
+        """Return … OR …."""
+        return " OR ".join(tests)
+
+    def reads(self, column: str, text: str) -> str:
+        """Return whether a column holds this text."""
+        return f"CAST({column} AS VARCHAR) = {_sql_text(text)}"
+
+    def missing(self, column: str, marks: Sequence[str] | None) -> str:
+        """Return whether a column is NULL, or a text that stands for it."""
+        if marks is None:
+            return f"{column} IS NULL"
+        texts = ", ".join(map(_sql_text, ("", *marks)))
+        return f"{column} IS NULL OR TRIM(CAST({column} AS VARCHAR)) IN ({texts})"
+
+
+class Python(Language):
+    """A Python expression of a dict called row."""
+
+    nothing = "None"
+
+    def column(self, name: str) -> str:
+        """Return an entry of the row."""
+        return f"row[{_literal(name)}]"
+
+    def date_part(self, column: str, part: str) -> str:
+        """Return an attribute of a date."""
+        return f"{column}.{'isoweekday()' if part == 'weekday' else part}"
+
+    def exponential(self, of: str) -> str:
+        """Return math.exp(…)."""
+        return f"math.exp({of})"
+
+    def floor(self, of: str) -> str:
+        """Return math.floor(…)."""
+        return f"math.floor({of})"
+
+    def within(self, of: str, low: float, high: float) -> str:
+        """Return min(max(…))."""
+        if np.isfinite(low):
+            of = f"max({of}, {self.number(low)})"
+        return f"min({of}, {self.number(high)})" if np.isfinite(high) else of
+
+    def choice(self, test: str, then: str, otherwise: str) -> str:
+        """Return … if … else …."""
+        return f"({then} if {test} else {otherwise})"
+
+    def either(self, tests: Sequence[str]) -> str:
+        """Return … or …."""
+        return " or ".join(tests)
+
+    def reads(self, column: str, text: str) -> str:
+        """Return whether a column holds this text."""
+        return f"str({column}) == {_literal(text)}"
+
+    def missing(self, column: str, marks: Sequence[str] | None) -> str:
+        """Return whether a value is None or nan, or a text that stands for it."""
+        if marks is None:
+            return f"missing({column})"
+        texts = ", ".join(map(_literal, ("", *marks)))
+        return f"(missing({column}) or str({column}).strip() in ({texts},))"
+
+
+@dataclass(frozen=True)
+class Excel(Language):
+    """A formula as spreadsheets with English function names read it."""
+
+    cells: Mapping[str, str] = field(default_factory=dict)
+    """Where each column stands."""
+
+    nothing = "NA()"
+    times, over, plus = "*", "/", "+"
+
+    def column(self, name: str) -> str:
+        """Return the cell of a column."""
+        return self.cells[name]
+
+    def date_part(self, column: str, part: str) -> str:
+        """Return MONTH(…) or the like."""
+        return f"WEEKDAY({column},2)" if part == "weekday" else f"{part.upper()}({column})"
+
+    def exponential(self, of: str) -> str:
+        """Return EXP(…)."""
+        return f"EXP({of})"
+
+    def floor(self, of: str) -> str:
+        """Return INT(…), which rounds down."""
+        return f"INT({of})"
+
+    def within(self, of: str, low: float, high: float) -> str:
+        """Return MIN(MAX(…))."""
+        if np.isfinite(low):
+            of = f"MAX({of},{self.number(low)})"
+        return f"MIN({of},{self.number(high)})" if np.isfinite(high) else of
+
+    def choice(self, test: str, then: str, otherwise: str) -> str:
+        """Return IF(…)."""
+        return f"IF({test},{then},{otherwise})"
+
+    def either(self, tests: Sequence[str]) -> str:
+        """Return OR(…)."""
+        return tests[0] if len(tests) == 1 else f"OR({','.join(tests)})"
+
+    def reads(self, column: str, text: str) -> str:
+        """Return whether a cell holds this text: `=` would not mind capitals."""
+        return f'EXACT({column}&"",{_excel_text(text)})'
+
+    def missing(self, column: str, marks: Sequence[str] | None) -> str:
+        """Return whether a cell is blank, or a text that stands for it."""
+        if marks is None:
+            return f"ISBLANK({column})"
+        texts = (f'EXACT(TRIM({column}&""),{_excel_text(mark)})' for mark in ("", *marks))
+        return f"OR({','.join(texts)})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _excel_text(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    """Return a text as Python reads it, on one line and in ASCII: nothing in it can run."""
+    return ascii(text)
+
+
+def _letters(i: int) -> str:
+    """Return the letters of a spreadsheet's column number i."""
+    return (_letters(i // 26 - 1) if i >= 26 else "") + chr(ord("A") + i % 26)  # noqa: PLR2004
+
+
+def _numbered(name: str, doses: int) -> list[str]:
+    return [name] if doses == 1 else [f"{name}_{j}" for j in range(doses)]

@@ -1,0 +1,134 @@
+"""A rule as a formula of the columns of a table: what other languages can be given of a policy.
+
+Each policy with a formula says it in `Policy.formulas`; `titrant.policies.exporting` writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from titrant._types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value of a column of the table."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """The year, month, weekday (Monday is 1) or hour of the date in a column."""
+
+    column: Column
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of its parts."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The product of its parts."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A formula divided by a number."""
+
+    of: Formula
+    by: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """e to the power of a formula."""
+
+    of: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The largest whole number that a formula is not below."""
+
+    of: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A formula held within two numbers, either of which may be infinite."""
+
+    of: Formula
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """Whether a formula is at most a number."""
+
+    of: Formula
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Whether a column holds this text."""
+
+    column: Column
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsMissing:
+    """Whether a column has no value; of texts, whether it is blank or one of some marks."""
+
+    column: Column
+    marks: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One formula where a test holds, another where it does not."""
+
+    test: AtMost | Reads | IsMissing
+    then: Formula
+    otherwise: Formula
+
+
+Formula = Number | Column | DatePart | Sum | Product | Ratio | Exponential | Floor | Within | Choice
+
+
+def linear(intercept: float, slopes: Array, parts: tuple[Formula, ...]) -> Formula:
+    """Return intercept + Σ slope·part, without the parts whose slope is 0."""
+    terms = [
+        Product((Number(float(slope)), part))
+        for slope, part in zip(slopes, parts, strict=True)
+        if slope
+    ]
+    return Sum((*terms, Number(float(intercept)))) if terms else Number(float(intercept))
+
+
+def each_dose(value: float | Array, doses: int) -> Iterator[float]:
+    """Return one number for each of d doses from a number or a vector (d,)."""
+    return iter(np.broadcast_to(np.atleast_1d(value), (doses,)).tolist())

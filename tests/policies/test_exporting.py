@@ -1,0 +1,193 @@
+"""A policy written in another language gives the same doses, run there."""
+
+import math
+import re
+import sqlite3
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from policies.examples import EXAMPLES, FEATURES, NAMED, contexts
+from titrant.data.columns import Recipe
+from titrant.errors import InvalidArgument
+from titrant.policies import POLICIES, Linear, StatusQuo, to_excel, to_python, to_sql
+from titrant.policies.calling import recommended
+from titrant.policies.exporting import LONGEST_CELL
+
+CLOSE = 1e-9  # a spreadsheet keeps 15 digits; sums run in another order
+WITH_FORMULA = {name: policy for name, policy in NAMED.items() if "function" not in name}
+
+
+def by_database(connect, text, table):
+    database = connect(":memory:")
+    kinds = {name.replace('"', '""'): kind for name, kind in _types(table).items()}
+    names = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
+    database.execute(f"CREATE TABLE people ({names})")
+    marks = ", ".join("?" * table.num_columns)
+    database.executemany(f"INSERT INTO people VALUES ({marks})", _rows(table))  # noqa: S608
+    return database.execute(f"SELECT {text} FROM people").fetchall()  # noqa: S608
+
+
+def _types(table):
+    texts = {name: pa.types.is_string(table[name].type) for name in table.column_names}
+    return {name: "VARCHAR" if text else "DOUBLE" for name, text in texts.items()}
+
+
+def _rows(table):
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def by_sqlite(policy, table, recipe):
+    return by_database(sqlite3.connect, to_sql(policy, recipe=recipe), table)
+
+
+def by_duckdb(policy, table, recipe):
+    return by_database(duckdb.connect, to_sql(policy, recipe=recipe), table)
+
+
+def by_python(policy, table, recipe):
+    made = {}
+    exec(to_python(policy, recipe=recipe), made)  # noqa: S102
+    return [made["dose"](row) for row in table.to_pylist()]
+
+
+BLANK = float("nan")
+SPREADSHEET = {
+    "IF": lambda test, then, otherwise: then if test else otherwise,
+    "MIN": min,
+    "MAX": max,
+    "INT": lambda number: number if math.isnan(number) else math.floor(number),
+    "EXP": math.exp,
+    "OR": lambda *tests: any(tests),
+    "ISBLANK": lambda cell: isinstance(cell, float) and math.isnan(cell),
+    "EXACT": lambda left, right: left == right,
+    "TRIM": str.strip,
+    "NA": lambda: None,
+    "TEXT": lambda cell: "" if isinstance(cell, float) and math.isnan(cell) else str(cell),
+}
+
+
+def by_excel(policy, table, recipe):
+    """What a spreadsheet does, as far as the formulas go: blanks are nan, texts joined by &."""
+    where, *formulas = to_excel(policy, recipe=recipe).splitlines()
+    if where.startswith("="):
+        where, formulas = "", [where, *formulas]
+    cells = dict(part.split(": ", 1) for part in where.split("; ") if part)
+    compiled = []
+    for formula in formulas:
+        text = re.sub(r'([A-Z]+2)&""', r"TEXT(\1)", formula.removeprefix("="))
+        compiled.append(re.sub(r'"((?:[^"]|"")*)"', lambda m: repr(m[1].replace('""', '"')), text))
+    found = []
+    for row in table.to_pylist():
+        values = {cell: BLANK if row[name] is None else row[name] for cell, name in cells.items()}
+        found.append([eval(text, {**SPREADSHEET, **values}) for text in compiled])  # noqa: S307
+    return found
+
+
+WAYS = {"sqlite": by_sqlite, "duckdb": by_duckdb, "python": by_python, "excel": by_excel}
+
+
+def as_doses(found, doses):
+    """Return doses (n, d), nan where a row has none."""
+    rows = [list(np.atleast_1d(row)) for row in found]
+    filled = [[None] * doses if None in row else row for row in rows]
+    return np.array(filled, dtype=float)
+
+
+# law: every policy of the room's list gives the same doses in every language.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", WITH_FORMULA)
+def test_doses_are_those_of_the_policy(name, way):
+    policy, x = WITH_FORMULA[name], 3.0 * contexts(60)
+    table = pa.table(dict(zip(FEATURES, x.T, strict=True)))
+    expected = policy(x).reshape(len(x), -1)
+    found = as_doses(WAYS[way](policy, table, None), expected.shape[1])
+    np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE)
+
+
+def test_the_list_of_policies_is_covered():
+    assert {type(policy) for policy in WITH_FORMULA.values()} == set(POLICIES)
+
+
+RECIPE = Recipe(
+    levels={"sex": ("female", 'it\'s "x"', "missing"), "state": ("OH", "NY", "missing")},
+    fills={"age": 41.5},
+    codes=("state",),
+)
+PEOPLE = pa.table(
+    {
+        "age": pa.array([30.0, None, 50.0, 61.25, None], pa.float64()),
+        "sex": ["female", 'it\'s "x"', None, "NA", "other"],
+        "state": ["NY", "OH", "TX", None, " "],
+        'we"ight': [70.0, 80.5, -3.0, 1e-9, 12.0],
+    }
+)
+MIXED = Linear(
+    [0.5, 2.0, -1.5, 0.75, 0.1, 1.0],
+    3.0,
+    features=["age", "age is missing", 'sex=it\'s "x"', "sex=missing", "state", 'we"ight'],
+)
+
+
+# Row 2: age filled 41.5, is missing 1, sex it's "x", state OH (place 0), weight 80.5:
+# 20.75 + 2 − 1.5 + 0 + 0 + 80.5 + 3 = 104.75
+@pytest.mark.parametrize("way", WAYS)
+def test_texts_gaps_and_codes_are_read_as_in_the_training(way):
+    found = as_doses(WAYS[way](MIXED, PEOPLE, RECIPE), 1)[:, 0]
+    expected = recommended(MIXED, PEOPLE, recipe=RECIPE)
+    assert expected[1] == pytest.approx(104.75)
+    np.testing.assert_allclose(found, expected, rtol=CLOSE)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_row_without_a_needed_value_has_no_dose(way):
+    policy = Linear([1.0, 0.0], features=["age", "unused"])
+    table = pa.table({"age": pa.array([1.0, None]), "unused": pa.array([None, 2.0], pa.float64())})
+    found = as_doses(WAYS[way](policy, table, None), 1)[:, 0]
+    assert found[0] == 1.0  # a column of slope 0 is not asked for
+    assert np.isnan(found[1])
+
+
+def test_dates_are_taken_apart():
+    policy = Linear([1.0, 10.0, 100.0], features=["visit.month", "visit.weekday", "visit.hour"])
+    table = pa.table({"visit": pa.array(np.array(["2024-12-31T23:59:00"], "datetime64[s]"))})
+    expected = recommended(policy, table)  # 12 + 10·2 (a Tuesday) + 100·23
+    assert expected.tolist() == [2332.0]
+    assert by_python(policy, table, None) == expected.tolist()
+    text = to_sql(policy)
+    database = duckdb.connect(":memory:")
+    database.execute("CREATE TABLE people (visit TIMESTAMP)")
+    database.execute("INSERT INTO people VALUES ('2024-12-31 23:59:00')")
+    assert database.execute(f"SELECT {text} FROM people").fetchall() == [(2332.0,)]  # noqa: S608
+    assert "WEEKDAY(A2,2)" in to_excel(policy)
+
+
+def test_what_has_no_formula_is_refused():
+    for name, why in (("function", "no formula"), ("clipped function", "no formula")):
+        with pytest.raises(InvalidArgument, match=why):
+            to_sql(NAMED[name])
+    with pytest.raises(InvalidArgument, match=r"no formula|no names"):
+        to_sql(StatusQuo())
+    with pytest.raises(InvalidArgument, match="have no names"):
+        to_python(EXAMPLES["rbf"])
+    with pytest.raises(InvalidArgument, match="identifier"):
+        to_python(NAMED["linear"], name="my dose")
+
+
+def test_a_formula_too_long_for_a_cell_is_refused():
+    bumps = NAMED["rbf"]
+    many = replace(bumps, centers=np.tile(bumps.centers, (60, 1)), coef=np.ones(120))
+    with pytest.raises(InvalidArgument, match=f"{LONGEST_CELL:,} characters"):
+        to_excel(many)
+
+
+# Hostile names cannot leave their quotes.
+@pytest.mark.parametrize("name", ['x"; DROP TABLE people; --', "x'] or __import__('os') #", "a\nb"])
+def test_hostile_names_stay_names(name):
+    policy = Linear([2.0], features=[name])
+    table = pa.table({name: [1.5]})
+    for way in ("python", "duckdb", "sqlite"):
+        assert as_doses(WAYS[way](policy, table, None), 1) == 3.0
