@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,27 @@ def coded(rng: np.random.Generator, column: Array, code: float) -> Array:
     return np.where(rng.random(len(column)) < 0.1, code, column)
 
 
+@dataclass(frozen=True)
+class Known:
+    """What a context explains of the outcome and was there before the dose, which may follow it."""
+
+    r2: float
+    """Of the outcome by the context."""
+    followed: float = 0.0
+    """The correlation of dose and context."""
+    without_effect: bool = False
+    """The dose itself does nothing: outcomes are those of other rows."""
+
+    def __call__(self, rng: np.random.Generator, log: tt.LoggedData) -> tt.LoggedData:
+        """Return a log with such a context more, and in its outcomes."""
+        t = log.doses[:, 0]
+        y = rng.permutation(log.outcome) if self.without_effect else log.outcome
+        chance = np.sqrt(1.0 - self.followed**2) * rng.normal(size=len(log))
+        known = self.followed * (t - t.mean()) / t.std() + chance
+        before = y.std() * np.sqrt(self.r2 / (1.0 - self.r2)) * known
+        return with_column(log.with_outcome(y + before), before)
+
+
 SPOILED: dict[str, Spoil] = {
     "outcome plus a context": lambda _, log: log.outcome + first(log),
     "outcome less the dose": lambda _, log: log.outcome - log.doses[:, 0],
@@ -75,12 +97,21 @@ SPOILED: dict[str, Spoil] = {
     "pressures with 999": lambda rng, log: coded(rng, rng.normal(120, 20, len(log)), 999.0),
     "one value": lambda _, log: np.ones(len(log)),
     "a context in other units": lambda _, log: 2.2 * first(log) + 5.0,
+    "later outcome, R² .90": lambda rng, log: noisy(rng, log.outcome, 0.90),
+    "later outcome, R² .95": lambda rng, log: noisy(rng, log.outcome, 0.95),
+    "later outcome, R² .98": lambda rng, log: noisy(rng, log.outcome, 0.98),
     "row numbers": lambda _, log: np.arange(1.0, len(log) + 1.0),
     "shuffled keys": lambda rng, log: 1000.0 + rng.permutation(3 * len(log))[: len(log)],
 }
-HONEST: dict[str, Spoil] = {
-    "earlier outcome, R² .90": lambda rng, log: noisy(rng, log.outcome, 0.90),
-    "earlier outcome, R² .95": lambda rng, log: noisy(rng, log.outcome, 0.95),
+HONEST: dict[str, Spoil | Known] = {
+    "earlier outcome, R² .90": Known(0.90),
+    "earlier outcome, R² .95": Known(0.95),
+    "earlier outcome, R² .98": Known(0.98),
+    "earlier outcome, R² .95, correlated .5 with the dose": Known(0.95, 0.5),
+    "earlier outcome, R² .95, correlated .8 with the dose": Known(0.95, 0.8),
+    "earlier outcome, R² .95, correlated .5 with a dose without effect": Known(
+        0.95, 0.5, without_effect=True
+    ),
     "cause of the dose, R² .95": lambda rng, log: noisy(rng, log.doses[:, 0], 0.95),
     "ages": lambda rng, log: rng.integers(18, 90, len(log)),
     "incomes in full": lambda rng, log: np.round(rng.lognormal(10.5, 0.8, len(log))),
@@ -121,7 +152,7 @@ def count(logs: int) -> dict[str, Any]:
     return {"logs": logs, "clean": clean, **added}
 
 
-def _named(spoil: Spoil, logs: int) -> list[bool]:
+def _named(spoil: Spoil | Known, logs: int) -> list[bool]:
     """Return whether the added column is named, in logs of the designs in turn.
 
     Designs with yes/no outcomes are left out: what explains nine tenths of one knows it.
@@ -131,7 +162,8 @@ def _named(spoil: Spoil, logs: int) -> list[bool]:
     for k in range(logs):
         rows = ROWS[k % len(ROWS)]
         log = designs[k % len(designs)].draw(rows, [8, rows, k])
-        more = with_column(log, spoil(np.random.default_rng([9, k]), log))
+        more = spoil(np.random.default_rng([9, k]), log)
+        more = more if isinstance(more, tt.LoggedData) else with_column(log, more)
         found.append(any(repr(ADDED) in message for message in doubted(more).values()))
     return found
 

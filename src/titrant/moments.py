@@ -19,23 +19,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """n rows of k terms: mean (k,) and comoment C = Σᵢ(zᵢ − z̄)(zᵢ − z̄)ᵀ (k, k)."""
+    """n rows of k terms: mean (k,) and comoment C = Σᵢ(zᵢ − z̄)(zᵢ − z̄)ᵀ (k, k).
 
-    n: int
+    Of rows with weights ω, n is Σω and the mean and sums are weighted.
+    """
+
+    n: float
     mean: Array
     comoment: Array
 
     @classmethod
-    def of(cls, terms: Array) -> Moments:
-        """Return the moments of terms (n, k)."""
+    def of(cls, terms: Array, weights: Array | None = None) -> Moments:
+        """Return the moments of terms (n, k), of rows that count alike or by weights (n,)."""
         if not len(terms):
             return cls.empty(terms.shape[1])
         # Measured from the first row: summing a million outcomes near 1e8 as they are would
         # round their mean by as much as its standard error.
         centered = terms - terms[0]
-        shift = centered.mean(axis=0)
+        if weights is None:
+            shift = centered.mean(axis=0)
+            centered -= shift
+            return cls(len(terms), terms[0] + shift, centered.T @ centered)
+        n = float(weights.sum())
+        shift = weights @ centered / n
         centered -= shift
-        return cls(len(terms), terms[0] + shift, centered.T @ centered)
+        return cls(n, terms[0] + shift, (centered.T * weights) @ centered)
 
     @classmethod
     def empty(cls, k: int) -> Moments:
@@ -56,6 +64,11 @@ class Moments:
         mean = self.mean + delta * (other.n / n)
         shift = np.outer(delta, delta) * (self.n * (other.n / n))
         return Moments(n, mean, self.comoment + other.comoment + shift)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, of moments without weights."""
+        return int(self.n)
 
     @property
     def covariance(self) -> Array:

@@ -264,3 +264,11 @@ def test_patients_as_the_consortium_has_them(call):
     assert "`Gender=missing`" in said.err
     for note in data["columns"]:
         assert note["note"] in said.err
+
+
+def test_an_id_that_has_no_part_in_the_log_is_pointed_out(call, messy_csv):
+    options = "--context", "age", "--missing-treatment", "drop", "--missing-outcome", "drop"
+    said = call("evaluate", messy_csv, *COLUMNS, *FAST, *POLICY, *options)
+    assert "groups='patient'" in said.err
+    said = call("evaluate", messy_csv, *COLUMNS, *FAST, *POLICY, *options, "--groups", "patient")
+    assert "groups='patient'" not in said.err

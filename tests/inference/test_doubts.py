@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from titrant.data.gaps import Difference, differences
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import doubts
@@ -82,6 +83,7 @@ EXAMPLES = {
     "coded_outcomes": [coded_outcome],
     "stray_doses": [far_doses],
     "stray_outcomes": [far_outcomes],
+    "dropped_rows": [],
     "coded_contexts": [
         lambda d: coded(d.rng, d.rng.integers(18, 90, len(d.t)), -99.0),
         lambda d: coded(d.rng, d.rng.integers(18, 90, len(d.t)), -9.0),
@@ -109,6 +111,10 @@ EXAMPLES = {
         lambda d: 1.0 * (d.y > 1.0),
         lambda d: np.digitize(d.y, [-1.0, 1.0, 3.0]),
     ],
+    "late_outcomes": [
+        lambda d: d.y + 0.4 * d.rng.normal(size=len(d.t)),
+        lambda d: 9.0 - 3.0 * (d.y + 0.5 * d.rng.normal(size=len(d.t))),
+    ],
     "leaked_outcomes": [
         lambda d: d.y + d.x[:, 1],
         lambda d: d.y - d.t,
@@ -123,9 +129,11 @@ EXAMPLES = {
         lambda d: np.round(d.t, 1),
         lambda d: d.t + d.x[:, 1],
     ],
+    "acting_gaps": [],
+    "deciding_contexts": [],
     "held_values": [far_value],
 }
-"""For each doubt, columns that must raise it."""
+"""For each doubt, columns that must raise it; those about rows and gaps have tests of their own."""
 CASES = [(name, spoil) for name, spoils in EXAMPLES.items() for spoil in spoils]
 RAISED = [(name, spoil) for name, spoil in CASES if name != "held_values"]
 BESIDE = {"coded_outcomes": {"stray_outcomes"}}
@@ -220,18 +228,24 @@ def noisy(rng, column, r2):
     return column + column.std() * np.sqrt(1.0 / r2 - 1.0) * rng.normal(size=len(column))
 
 
+def earlier(d, r2):
+    """What explains so much of the outcome, and was there before the dose."""
+    before = d.y.std() * np.sqrt(r2 / (1.0 - r2)) * d.rng.normal(size=len(d.y))
+    d.y[:] += before
+    return before
+
+
 @pytest.mark.parametrize("r2", [0.8, 0.9, 0.95])
 @pytest.mark.parametrize("n", [100, N, 3000])
 def test_a_good_predictor_is_no_leak(r2, n):
     # The same quantity at an earlier visit, and what doses are chosen by.
     for seed in range(3):
-        before = with_column(lambda d: noisy(d.rng, d.y, r2), seed, n)
-        assert not checks_of(before)
+        assert not checks_of(with_column(lambda d: earlier(d, r2), seed, n))
         assert not checks_of(with_column(lambda d: noisy(d.rng, d.t, r2), seed, n))
 
 
 def test_a_context_that_explains_most_of_the_outcome_gets_a_note():
-    log = with_column(lambda d: noisy(d.rng, d.y, 0.95))
+    log = with_column(lambda d: earlier(d, 0.95))
     notes = [one for one in found_in(log) if isinstance(one, str)]
     assert len(notes) == 1
     assert "'odd' alone explains 9" in notes[0]
@@ -413,3 +427,143 @@ def test_a_level_that_one_half_lacks_is_no_constant_column():
     learner.set_params(grade=tt.SelfNormalized()).fit(tt.LoggedData(x, t, y))
     for half in learner.estimate_.halves:
         assert "constant_contexts" not in half["learned"].diagnostics.names
+
+
+# ── copies of the outcome that were measured later ───────────────────────────────────────────────
+
+
+def with_earlier(followed, effect, seed=0, n=N):
+    """A log with an earlier measurement of the outcome, which the dose may follow."""
+    rng = np.random.default_rng(seed)
+    x, before = rng.normal(size=(2, n))
+    t = followed * before + np.sqrt(1 - followed**2) * rng.normal(size=n)
+    y = 4.0 * before + effect * t + 0.5 * x + 0.5 * rng.normal(size=n)
+    return tt.LoggedData(np.column_stack([x, before]), t, y, names=["x", "before"])
+
+
+@pytest.mark.parametrize("followed", [0.0, 0.5])
+def test_an_earlier_outcome_is_no_late_one(followed):
+    for seed in range(5):
+        assert not checks_of(with_earlier(followed, 0.8, seed))
+
+
+def test_a_confounder_of_a_dose_without_effect_looks_like_a_late_outcome():
+    # What cannot be told apart: x → t and x → y without t → y, from t → y → x with little noise.
+    assert list(checks_of(with_earlier(0.7, 0.0))) == ["late_outcomes"]
+
+
+def test_without_an_effect_to_hold_no_context_is_late():
+    assert not checks_of(with_earlier(0.0, 0.0))
+
+
+# ── rows that were left out ──────────────────────────────────────────────────────────────────────
+
+
+def with_gaps(gone, **more):
+    """A table whose outcome is missing where `gone` (n,) says."""
+    _, x, t, y = drawn()
+    table = {"age": x[:, 0], "town": np.where(x[:, 2] > 0, "a", "b"), "t": t}
+    table["y"] = np.where(gone(x, t), np.nan, y)
+    names = ["age", "town", *more]
+    return tt.LoggedData.from_frame(
+        {**table, **more}, treatment="t", outcome="y", context=names, missing_outcome="drop"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gone", "named"),
+    [
+        (lambda x, t: x[:, 0] + t > 1.0, "'age'"),
+        (lambda x, t: t > 0.8, "'t'"),  # noqa: ARG005
+        (lambda x, t: (x[:, 2] > 0) & (t > -1.0), "'town=a'"),
+    ],
+)
+def test_rows_left_out_that_are_not_like_the_others_are_told(gone, named):
+    found = checks_of(with_gaps(gone))
+    assert list(found) == ["dropped_rows"]
+    assert named in found["dropped_rows"]
+
+
+def test_rows_left_out_by_chance_are_no_doubt():
+    doubted = 0
+    for seed in range(40):
+        chance = np.random.default_rng([9, seed]).random(N) < 0.2
+        doubted += bool(checks_of(with_gaps(lambda *_, chance=chance: chance)))
+    assert doubted <= 2  # one in a hundred logs
+
+
+def test_the_difference_of_five_rows():
+    """0, 0, 0, 0, 1 kept beside five of 10: a difference of 9.8 in sds of all ten, 4.909."""
+    values = np.array([0.0, 0.0, 0.0, 0.0, 1.0, *[10.0] * 5])
+    found = differences(np.arange(10) < 5, {"x": values})
+    assert found == (Difference("x", pytest.approx(9.8 / values.std())),)
+    assert differences(None, {"x": values}) == ()
+    assert differences(np.arange(10) < 6, {"x": values}) == ()  # four rows tell nothing
+
+
+def test_arrays_are_compared_as_tables_are():
+    _, x, t, y = drawn()
+    log = tt.LoggedData(x, t, np.where(t > 0.8, np.nan, y), missing_outcome="drop")
+    assert "'treatment'" in checks_of(log)["dropped_rows"]
+
+
+# ── what says that an outcome is missing ─────────────────────────────────────────────────────────
+
+
+def test_a_context_that_says_which_outcomes_are_missing_is_named():
+    rng, x, t, y = drawn()
+    gone = rng.random(N) < 0.3
+    odd = np.where(gone, 1.0, 0.0)
+    log = tt.LoggedData(
+        np.column_stack([x, odd]),
+        t,
+        np.where(gone, np.nan, y),
+        names=[*NAMES, "odd"],
+        missing_outcome="weight",
+    )
+    assert "'odd'" in checks_of(log)["deciding_contexts"]
+    named = tt.LoggedData(
+        np.column_stack([x, rng.random(N) < 0.5]), t, y, names=[*NAMES, "censored"]
+    )
+    assert "'censored'" in checks_of(named)["deciding_contexts"]
+
+
+def test_a_context_on_which_missing_outcomes_depend_is_no_doubt():
+    rng, x, t, y = drawn()
+    gone = rng.random(N) < 1 / (1 + np.exp(1 - 2 * x[:, 0]))
+    log = tt.LoggedData(x, t, np.where(gone, np.nan, y), names=NAMES, missing_outcome="weight")
+    assert not checks_of(log)
+
+
+# ── gaps that act ────────────────────────────────────────────────────────────────────────────────
+
+
+def with_missing(slope, *, seen, share=0.3, seed=0, n=1000):
+    """A log of doses that follow a context, where it is missing too if it was seen."""
+    rng = np.random.default_rng(seed)
+    a, v = rng.normal(size=(2, n))
+    gap = rng.random(n) < share
+    t = 0.5 * a + slope * np.where(gap & (not seen), 0.0, v) + rng.normal(size=n)
+    y = (t - 0.3) ** 2 + a + v + 0.5 * rng.normal(size=n)
+    table = {"a": a, "v": np.where(gap, np.nan, v), "t": t, "y": y}
+    return tt.LoggedData.from_frame(table, treatment="t", outcome="y", context=["a", "v"])
+
+
+def test_gaps_that_whoever_gave_the_dose_did_not_have_are_told():
+    for seed in range(5):
+        found = checks_of(with_missing(1.0, seen=True, seed=seed))
+        assert list(found) == ["acting_gaps"]
+        assert "'v' (" in found["acting_gaps"]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        with_missing(0.8, seen=False),  # missing for whoever gave the dose as well
+        with_missing(0.1, seen=True),  # next to no part in the dose
+        with_missing(0.8, seen=True, share=0.04),  # hardly ever missing
+    ],
+    ids=["unseen", "weak", "rare"],
+)
+def test_other_gaps_are_no_doubt(log):
+    assert not checks_of(log)

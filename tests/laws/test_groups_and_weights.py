@@ -5,12 +5,14 @@ from functools import reduce
 from operator import add
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 import titrant as tt
+from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
 from titrant.estimators import Observed, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
@@ -379,6 +381,65 @@ def test_copies_and_ids_are_seen_where_no_groups_are_given():
     log = tt.LoggedData(x, t, y, stats.norm.pdf(t), names=["age", "patient"])
     found = tt.evaluate(log, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
     assert "`patient`" in found["repeated_rows"].message
+
+
+def visits(shared=2.0, n=1000):
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(n // 10), 10)
+    t = rng.normal(size=n)
+    y = t**2 + shared * rng.normal(size=n // 10)[who] + 0.3 * rng.normal(size=n)
+    return {
+        "age": rng.normal(size=n),
+        "patient": [f"P-{k}" for k in who],
+        "t": t,
+        "y": y,
+        "q": stats.norm.pdf(t),
+    }
+
+
+def of_table(table, **more):
+    roles = {"treatment": "t", "outcome": "y", "propensity": "q", "context": ["age"]}
+    return tt.LoggedData.from_frame(table, **roles | more)
+
+
+@pytest.mark.parametrize("made", [dict, pl.DataFrame, pa.table], ids=["dict", "polars", "arrow"])
+def test_ids_are_seen_that_have_no_part_in_the_log(made):
+    log = of_table(made(visits()))
+    assert list(log.ids) == ["patient"]
+    found = tt.evaluate(log, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
+    assert "`patient`" in found["repeated_rows"].message
+    assert found.verdict.value == "warn"
+    # As large as the design effect of the same column among the contexts.
+    with_it = of_table(visits() | {"patient": np.repeat(np.arange(100.0), 10)}, context=["patient"])
+    other = tt.evaluate(with_it, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
+    assert found["repeated_rows"].value == pytest.approx(other["repeated_rows"].value)
+    assert of_table(made(visits()), groups="patient").ids == {}
+    assert log.rows(slice(0, 500)).ids == {}
+
+
+def test_ids_of_independent_rows_are_pointed_out_and_no_more():
+    log = of_table(visits(shared=0.0))
+    found = tt.evaluate(log, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
+    assert "repeated_rows" not in found.names
+    assert any("groups='patient'" in note for note in found.notes)
+    called = {**visits(shared=0.0), "batch": visits()["patient"]}
+    del called["patient"]
+    log = of_table(called)
+    found = tt.evaluate(log, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
+    assert not any("batch" in note for note in found.notes)
+
+
+def test_columns_that_do_not_repeat_as_ids_do_are_none():
+    n, rng = 300, np.random.default_rng(0)
+    columns = {
+        "measured": rng.normal(size=n),
+        "key": np.arange(n),
+        "sex": np.where(rng.random(n) < 0.5, "f", "m"),
+        "gaps": np.where(rng.random(n) < 0.1, np.nan, np.arange(n) // 3),
+        "lists": np.array([[k] for k in range(n)] + [None], dtype=object)[:n],
+    }
+    assert repeating(columns) == {}
+    assert list(repeating({**columns, "who": np.arange(n) // 3})) == ["who"]
 
 
 @pytest.mark.parametrize("groups", [1, 3, 4])

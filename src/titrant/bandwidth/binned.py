@@ -49,7 +49,7 @@ class PathMoments:
         """Return those of b, w₁e, w₁, …, w_m e, w_m side by side."""
         mean, c = moments.mean, moments.covariance
         return cls(
-            n=moments.n,
+            n=moments.rows,
             b=float(mean[0]),
             e=mean[1::2],
             w=mean[2::2],
@@ -219,7 +219,7 @@ def _baseline(b: Array, n: int) -> Moments:
 def _moments(sums: Binned) -> PathMoments:
     from titrant.compiled.path import chained, products  # noqa: PLC0415  (numba)
 
-    grid, n, m = sums.grid, sums.baseline.n, len(sums.grid.h)
+    grid, n, m = sums.grid, sums.baseline.rows, len(sums.grid.h)
     p, near = len(grid.kappa) - 1, sums.first.T
     once, with_b, twice = (
         chained(np.ascontiguousarray(part).reshape(m, -1, size), grid.h, grid.gamma)

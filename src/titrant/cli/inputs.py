@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor
 
+    import pyarrow as pa
+
     from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions
-    from titrant.data.columns import ColumnNote
+    from titrant.data.columns import ColumnNote, Roles
     from titrant.data.source import Source
     from titrant.policies import Policy
 
@@ -39,15 +41,12 @@ _SAMPLE = 10_000
 def _in_memory(options: LogOptions) -> Opened:
     """Return the log that the options describe, and say what was done to it."""
     from titrant.data.columns import context_roles  # noqa: PLC0415
-    from titrant.data.files import read_table  # noqa: PLC0415
 
     chosen = columns(options.context) if options.context else None
     after = columns(options.after)
     roles = _roles(options, after if chosen is None else [*dict.fromkeys([*chosen, *after])])
     limits = bounds(options.bounds, len(roles.doses))  # before anything is read
-    # Without a choice of columns, contexts are found in the whole table.
-    read = (*roles.roles, *context_roles(after))
-    table = read_table(options.log, read, others=chosen is None)
+    table = _table(options, (*roles.roles, *context_roles(after)), chosen is None)
     log = tt.LoggedData.from_frame(
         table,
         treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
@@ -69,6 +68,18 @@ def _in_memory(options: LogOptions) -> Opened:
     for name, column in zip(roles.doses, log.doses.T, strict=True):
         _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
     return Opened(log)
+
+
+def _table(options: LogOptions, roles: Roles, found: bool) -> pa.Table:  # noqa: FBT001
+    """Return the table, as a whole where contexts are to be ``found`` in it, or ids may be."""
+    from titrant.data.files import STDIN, read_table  # noqa: PLC0415
+
+    if not found and options.groups is None and options.log != STDIN:
+        try:
+            return read_table(options.log, roles)
+        except tt.DataError:  # nothing that is not asked for keeps the rest from being read
+            pass
+    return read_table(options.log, roles, others=found)
 
 
 def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data.frames import NamedTable
+    from titrant.data.gaps import Difference
 
 # Which column of a table plays which role.
 
@@ -252,6 +253,10 @@ def places(features: Sequence[str], names: Sequence[str], owner: str) -> tuple[i
 # ── How contexts are made of the columns of a table, as far as their names do not say it ──────────
 
 
+IS_MISSING = " is missing"
+"""After the name of a column, the 0/1 context that says where it was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What the names of contexts do not say of how they are made."""
@@ -302,6 +307,8 @@ class Flow:
     """On each column that was not taken as it is."""
     recipe: Recipe | None = None
     """How the contexts are made of the columns of a table; None if they are its columns."""
+    differing: tuple[Difference, ...] = ()
+    """Columns by which the rows left out differ from those used."""
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data.columns import Recipe, Texts
+from titrant.data.columns import IS_MISSING, Recipe, Texts
 from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
@@ -32,7 +32,6 @@ MISSING = "missing"
 """The level of a text that is not there. It comes last, so that it is never the reference."""
 MARKS = ("#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
 """Texts that stand for a value that is not there, as they do among the numbers of a CSV."""
-IS_MISSING = " is missing"
 PARTS = ("year", "month", "weekday", "hour")
 
 

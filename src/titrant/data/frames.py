@@ -7,7 +7,7 @@ stream, a sparse or mixed column) comes column by column through numpy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
@@ -262,6 +262,21 @@ def as_arrow(frame: object, roles: Roles) -> ArrowColumns:
     }
     validate.check_lengths({label[n]: len(column) for n, column in {**columns, **ids}.items()})
     return ArrowColumns(pa.table(columns), ids)
+
+
+def unused(frame: object, taken: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns (n,) of a table that are not taken; none of a stream, read only once."""
+    if isinstance(frame, Mapping):
+        names = [name for name in frame if isinstance(name, str)]
+        return {name: _ids(frame[name]) for name in names if name not in taken}
+    if isinstance(frame, pa.Table):
+        return {n: frame[n].to_numpy() for n in frame.column_names if n not in taken}
+    if _names_itself(frame) and not all(isinstance(n, str) for n in cast("Any", frame).columns):
+        return {}
+    known = nw.from_native(frame, pass_through=True)
+    if not isinstance(known, nw.DataFrame):
+        return {}
+    return {name: known[name].to_numpy() for name in known.columns if name not in taken}
 
 
 def _ids(value: Any) -> NDArray[Any]:  # noqa: ANN401

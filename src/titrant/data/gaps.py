@@ -13,7 +13,7 @@ from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,6 +21,47 @@ if TYPE_CHECKING:
 
 REFUSE, DROP, WEIGHT = "refuse", "drop", "weight"
 _FEWEST_KNOWN = 2
+APART = 0.1
+"""Difference of means, in sds, from which on rows left out differ from the others,"""
+BY_CHANCE = 0.01
+"""if chance makes one of all columns differ so much no more often than this."""
+FEWEST = 5
+"""Rows on either side without which nothing is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A column whose mean differs between rows left out and rows kept, by so many sds."""
+
+    column: str
+    sds: float
+
+
+def differences(
+    kept: NDArray[np.bool_] | None, columns: Mapping[str, Array]
+) -> tuple[Difference, ...]:
+    """Return by which columns (n,) the rows left out differ from those kept, the most first.
+
+    d = (m₁ − m₀)/s with s the sd of all; it counts where |d| > .1 and Welch's |m₁ − m₀|/SE is
+    beyond the normal quantile of .01, divided by the number of columns. NaN are passed over.
+    """
+    if kept is None or not columns:
+        return ()
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    limit = -float(ndtri(BY_CHANCE / 2.0 / len(columns)))
+    found = []
+    for name, column in columns.items():
+        known = np.isfinite(column)
+        gone, stays = column[known & ~kept], column[known & kept]
+        if min(len(gone), len(stays)) < FEWEST:
+            continue
+        apart = float(gone.mean() - stays.mean())
+        se = float(np.sqrt(gone.var(ddof=1) / len(gone) + stays.var(ddof=1) / len(stays)))
+        sd = float(column[known].std())
+        if abs(apart) > APART * sd and abs(apart) > limit * se:
+            found.append(Difference(name, apart / sd))
+    return tuple(sorted(found, key=lambda one: -abs(one.sds)))
 
 
 @dataclass(frozen=True, slots=True)

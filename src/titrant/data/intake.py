@@ -17,6 +17,7 @@ from titrant.data import frames
 from titrant.data.columns import (
     ENCODED,
     FILLED,
+    IS_MISSING,
     LEFT_OUT,
     ColumnNote,
     Flow,
@@ -26,7 +27,6 @@ from titrant.data.columns import (
     duplicate_names,
 )
 from titrant.data.features import (
-    IS_MISSING,
     MISSING,
     as_text,
     date_part,
@@ -38,7 +38,8 @@ from titrant.data.features import (
     texts,
     with_features,
 )
-from titrant.data.keys import group_keys
+from titrant.data.gaps import differences
+from titrant.data.keys import group_keys, repeating
 from titrant.data.validate import Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
 
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from titrant.data.columns import Columns
     from titrant.data.gaps import MissingRule
 
+MOST_COMPARED = 20
+"""Levels of a text, the most frequent ones, by which rows left out are compared with the others."""
 MOST_LEVELS = 50
 """Levels of a text column up to which each has an indicator; of more, it is one column of codes.
 Of 49 levels that confound, on 2,000 rows, indicators leave nothing that knowing the effects would
@@ -340,8 +343,11 @@ def taken_in(
         label[columns.outcome],
         column=columns.outcome,
     )
+    apart = differences(settled.kept, _compared(held.table, taken))
+    unused = frames.unused(frame, {name for _, name in roles})
     if settled.kept is not None:
         held = held.rows(settled.kept)
+        unused = {name: column[settled.kept] for name, column in unused.items()}
     encoded = encode(held.table, None if all_others else columns.features, taken)
     keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
     numbers = {name: floats(name) for name in taken if name not in keys}
@@ -352,5 +358,26 @@ def taken_in(
     }
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
     notes = (*settled.notes, *encoded.notes)
-    flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe)
-    return Intake(parts.marked(settled.observed), labels, encoded.names, settled.kept, flow)
+    flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
+    left_out = [note.column for note in encoded.notes if note.done == LEFT_OUT]
+    unused |= {name: held.table[name].to_numpy() for name in left_out}
+    ids = repeating(unused)
+    made = parts.marked(settled.observed)
+    return Intake(made, labels, encoded.names, settled.kept, flow, ids)
+
+
+def _compared(table: pa.Table, taken: Sequence[str]) -> dict[str, Array]:
+    """Return what rows are compared by (n,): numbers as they are, gaps NaN, and common texts."""
+    found: dict[str, Array] = {}
+    for name in table.column_names:
+        column = table[name]
+        if is_number(column.type) or name in taken:
+            found[name] = frames.from_arrow(column, name)
+        elif is_text(column.type):
+            values = as_text(column)
+            counts = pc.value_counts(values).sort(order="descending", by="counts").to_pylist()
+            for level in (one["values"] for one in counts[:MOST_COMPARED]):
+                if level is not None:
+                    same = pc.fill_null(pc.equal(values, level), fill_value=False)
+                    found[f"{name}={level}"] = np.asarray(same.to_numpy(), dtype=np.float64)
+    return found

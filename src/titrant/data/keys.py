@@ -11,7 +11,7 @@ from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -49,6 +49,38 @@ def group_keys(ids: ArrayLike, label: str = "groups") -> Keys:
     known = {item: k for k, item in enumerate(dict.fromkeys(items))}
     place = np.fromiter((known[item] for item in items), dtype=np.intp, count=len(items))
     return _hashes(known, label)[place]
+
+
+FEWEST_IDS = 20
+"""Values without which a column is no id of many."""
+ROWS_OF_ID = (1.5, 100.0)
+"""Rows of an id, on average: below, hardly any repeats; above, it is a level."""
+
+
+def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
+    """Return the keys (n,) of columns (n,) that may be ids of those who have several rows.
+
+    These are texts and whole numbers with many values, each of which comes again.
+    """
+    found = {}
+    least, most = ROWS_OF_ID
+    for name, column in columns.items():
+        if column.ndim != 1 or not len(column) or not _may_be_ids(column):
+            continue
+        try:
+            keys = group_keys(column, name)
+        except (DataError, TypeError):  # ids are known in every row, and can be compared
+            continue
+        values = len(np.unique(keys))
+        if values >= FEWEST_IDS and least <= len(keys) / values <= most:
+            found[name] = keys
+    return found
+
+
+def _may_be_ids(column: NDArray[Any]) -> bool:
+    if column.dtype.kind == "f":
+        return bool(np.all(column == np.round(column)))
+    return column.dtype.kind in "iuUSO"
 
 
 def _hashes(values: Iterable[object], label: str) -> Keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,19 +10,20 @@ import numpy as np
 from titrant import _check
 from titrant.data import validate
 from titrant.data.columns import Columns, Flow, named_columns
-from titrant.data.gaps import REFUSE, MissingRule
+from titrant.data.gaps import REFUSE, MissingRule, differences
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
 from titrant.data.validate import Intake, Parts, frozen
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.data.columns import Texts
+    from titrant.data.keys import Keys
     from titrant.data.masses import Atoms
     from titrant.data.validate import Bounds, Labels
 
@@ -40,6 +41,9 @@ class Beside:
     atoms: tuple[float, ...] | None = None
     after: tuple[str, ...] = ()
     flow: Flow | None = None
+    ids: Mapping[str, Keys] = field(default_factory=dict)
+    """Columns of the table with no part in the log, of texts or whole numbers that repeat: keys of
+    their values (n,). Known of a whole log in memory alone."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -97,6 +101,7 @@ class LoggedData:
     atoms: tuple[float, ...] | None
     after: tuple[str, ...]
     flow: Flow | None
+    ids: Mapping[str, Keys]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -130,9 +135,13 @@ class LoggedData:
         validate.check_lengths(parts.lengths)
         n = len(parts.outcome)
         settled = missing.settle(np.empty((n, 0)), parts.outcome, (), labels.outcome)
+        named = {"treatment": parts.doses[:, 0]} if parts.doses.shape[1] == 1 else {}
+        named |= dict(zip(columns, parts.context.T, strict=True))
+        apart = differences(settled.kept, named)
         if settled.kept is not None:
             parts = parts.each(lambda part: part[settled.kept])
-        flow = Flow(n, len(parts.outcome), settled.steps, settled.notes)
+        steps = settled.steps
+        flow = Flow(n, len(parts.outcome), steps, settled.notes, differing=apart)
         intake = Intake(
             parts.marked(settled.observed),
             labels,
@@ -316,6 +325,15 @@ class LoggedData:
         names = tuple(self.names[j] for j in kept)
         return _assembled(parts, names, self._limits, self.first_row, self._beside)
 
+    def with_weights(self, weights: ArrayLike | None) -> LoggedData:
+        """Return the same rows with other weights (n,), or with none."""
+        w = None if weights is None else validate.vector(weights, "weights")
+        if w is not None:
+            validate.check_lengths({"outcome": len(self), "weights": len(w)})
+            validate.check_finite({"weights": w})
+            validate.check_weights(w, "weights")
+        return self._with(parts=replace(self._parts, weights=w))
+
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
         limits = validate.bound_arrays(bounds, len(self), self.dimension)
@@ -489,7 +507,7 @@ def _fill_checked(
         raise DataError(f"{left}: {error}") from None
     own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
     check_given(own, intake.parts.doses)
-    beside = Beside(atoms=own, after=after, flow=intake.flow)
+    beside = Beside(atoms=own, after=after, flow=intake.flow, ids=intake.ids)
     _fill(log, intake.parts, intake.names, limits, 0, beside)
 
 

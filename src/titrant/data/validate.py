@@ -6,7 +6,7 @@ import difflib
 import numbers
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -17,7 +17,7 @@ from titrant import _check
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -200,6 +200,8 @@ class Intake:
     kept: NDArray[np.bool_] | None
     """Which rows of the table these are; None for all."""
     flow: Flow | None
+    ids: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Columns with no part in the log that may be ids, as keys (n,)."""
 
 
 def array_labels(parts: Parts, names: Iterable[str]) -> Labels:

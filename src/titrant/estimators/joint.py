@@ -304,7 +304,7 @@ class Joint:
     @property
     def rows(self) -> int:
         """The number of rows n, of one group or several."""
-        return self.moments.n if self.row_count is None else self.row_count
+        return self.moments.rows if self.row_count is None else self.row_count
 
     def with_models(self, share: Array, degrees: float) -> Joint:
         """Return the same estimates with the models' share (m, m) in their covariance."""
@@ -410,7 +410,7 @@ def joint_estimates(questions: Sequence[Question], statistics: AnyStatistics) ->
     joint = Joint(tuple(questions), values, covariance, moments, tally)
     if settled.by_row is None:
         return joint
-    n = settled.by_row.n
+    n = settled.by_row.rows
     alone = np.einsum("ij,jk,ik->i", g, settled.by_row.covariance, g) / n
     effect = _ratio(np.diagonal(covariance).copy(), alone)
     return replace(joint, row_count=n, design_effect=effect)

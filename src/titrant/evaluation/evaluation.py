@@ -425,6 +425,7 @@ class Evaluation:
         models = self._second_opinions(point, familiar).findings()
         for one, i in zip(models, bandwidths, strict=True):
             one.extend(self._mass_findings(i))
+            one.extend(self.nuisances.weight_notes)
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         if self.held and self.nuisances.keys is None:

@@ -72,12 +72,17 @@ def fitted_density(seen: FoldedRows, x: Array, masses: PointMasses | None) -> Cr
     """
     from titrant.propensity import CrossPropensity, smooth_members  # noqa: PLC0415
 
-    forests, t = seen.forests, seen.log.treatment
+    forests, t, weights = seen.forests, seen.log.treatment, seen.log.weights
     folds, seed = forests.folds, forests.seed
     members = CrossPropensity(smooth_members(forests.extra_, seed=seed), folds=folds, seed=seed)
     if masses is None or masses.levels:
         return members.fit(
-            x, t, numbers=seen.numbers, extended=seen.extended, held_out=seen.held_out
+            x,
+            t,
+            numbers=seen.numbers,
+            extended=seen.extended,
+            held_out=seen.held_out,
+            sample_weight=weights,
         )
     other = masses.index(t) < 0
     return members.fit(
@@ -86,6 +91,7 @@ def fitted_density(seen: FoldedRows, x: Array, masses: PointMasses | None) -> Cr
         numbers=seen.numbers[other],
         extended=[part[other[seen.fold != k]] for k, part in enumerate(seen.extended)],
         held_out=seen.held_out[other],
+        sample_weight=None if weights is None else weights[other],
     )
 
 
@@ -109,6 +115,7 @@ def fitted_probabilities(
         held_out=seen.held_out,
         fold=seen.fold,
         latent=latent,
+        sample_weight=log.weights,
     )
 
 

@@ -213,9 +213,12 @@ class SecondOpinions:
             return None
         if given.masses is not None:  # plain models know none
             return None
-        seen = self._few.seen
+        from titrant.outcome.base import weighed  # noqa: PLC0415
+
+        seen = self._few.seen.counting
         log, numbers = seen.log, folding_numbers(seen.log, seen.numbers, given.keys)
-        model = unfitted_propensity(None, log.dimension).fit(contexts(log), log.treatment)
+        model = unfitted_propensity(None, log.dimension)
+        model = weighed(model.fit, contexts(log), log.treatment, weights=log.weights)
         outcome = fitted_outcome(log, DoublyRobust(folds=given.outcome.folds), numbers)
         plain = replace(given, propensity=model, outcome=outcome, forests=None)
         return self._answers(plain, plain.prepare(self._few.log, self._few.numbers))

@@ -279,6 +279,24 @@ class Nuisances:
         return float(np.prod(self.spread))
 
     @property
+    def weight_notes(self) -> tuple[str, ...]:
+        """Which models learned from weighted rows as if they counted alike, in sentences."""
+        if self.mean_weight is None:
+            return ()
+        from titrant.outcome import OfRegressor  # noqa: PLC0415
+        from titrant.outcome.base import takes_weights  # noqa: PLC0415
+
+        given: list[Any] = [] if self.outcome is None else [self.outcome.model]
+        given += [] if self.known or self.crossed else [self.propensity]
+        bare = [m.regressor if isinstance(m, OfRegressor) else m for m in given]
+        return tuple(
+            f"`{type(model).__name__}` learned from the rows as if they counted alike: its `fit` "
+            "takes no `sample_weight`. The means around it are weighted."
+            for model in bare
+            if not takes_weights(model.fit)
+        )
+
+    @property
     def _follows(self) -> bool:
         """Whether the outcome model is the default one, which sees extended contexts."""
         return self.outcome is not None and self.outcome.extended_
@@ -443,6 +461,7 @@ class Seen:
         numbers = folding_numbers(log, sample.numbers_if_some, keys)
         place: dict[str, Any] = {"first_row": log.first_row, "numbers": numbers}
         observed = np.ones(len(log)) if log.observed is None else log.observed
+        place["sample_weight"] = log.weights
         fitted = replace(self, model=self.model.fit(self._contexts(log), observed, **place))
         if self.by_dose is None:
             return fitted
@@ -467,7 +486,7 @@ def seen_model(survey: Survey, estimator: Estimator, *, known: bool) -> Seen | N
     folds, seed = folds_of(estimator)
     apart = None if known else SeenModel(folds=folds, seed=seed)
     unfitted = Seen(SeenModel(folds=folds, seed=seed), with_dose=known, by_dose=apart)
-    return unfitted.fitted(survey.sample.thinned(MOST_TO_FIT), survey.keys)
+    return unfitted.fitted(survey.sample.counting.thinned(MOST_TO_FIT), survey.keys)
 
 
 def over(q: Array, factor: Array) -> Array:
@@ -596,6 +615,7 @@ def fitted_models(
     Default models follow contexts that act nonlinearly. They share folds, and one forest a fold
     that extends the contexts by its predictions of outcome and dose; each row is judged by models
     that have not seen its fold. Logs of few rows take plain models: there is nothing to bend.
+    Rows count by their weights, in all models that take any; rows without weight are left out.
 
     Of a dose with point masses the density is that of the other rows, and their probabilities are
     a model of their own; of a dose with levels the density, fitted to all rows, tells about these
@@ -603,7 +623,7 @@ def fitted_models(
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
-    sample, keys = survey.sample.seen, survey.keys
+    sample, keys = survey.sample.seen.counting, survey.keys
     apart = masses is not None and learns_masses(log, estimator, propensity, masses)
     if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
@@ -623,6 +643,7 @@ def fitted_models(
     forests = FoldForests(folds=folds, seed=seed)
     # Rows of one group are not told apart in folds within folds.
     units = None if keys is None else numbers
+    place["sample_weight"] = rows.weights
     extended = forests.fit_extend(x, t, y, units=units, **place)
     outcome: CrossFit | None
     if default_r:
@@ -631,7 +652,7 @@ def fitted_models(
         crossfit = CrossFit(stack, folds=folds, seed=seed)
         outcome = crossfit.fit(x, t, y, extended=extended, units=units, **place)
     else:
-        whole = survey.sample.seen
+        whole = survey.sample.seen.counting
         by = folding_numbers(whole.log, whole.numbers_if_some, keys)
         outcome = fitted_outcome(whole.log, estimator, by)
     if not (default_q or apart):
@@ -697,8 +718,8 @@ def fitted_propensity(
     """Return a fitted copy of the user's model, of the default one, or None for the column.
 
     On a log that is read part by part, a linear-Gaussian model is fitted by sums over all rows,
-    unless values of contexts are held; then, and any other model, on the sample of rows. Beside
-    ``masses`` it is fitted to the other rows.
+    unless values of contexts are held or rows have weights; then, and any other model, on the
+    sample of rows. Beside ``masses`` it is fitted to the other rows.
     """
     if not estimator.uses_propensity or (propensity is None and log.has_propensity):
         return None
@@ -706,17 +727,20 @@ def fitted_propensity(
     from titrant.propensity import LinearGaussian, MultivariateGaussian  # noqa: PLC0415
 
     by_sums = type(model) in (LinearGaussian, MultivariateGaussian)
-    all_rows = survey.sample.log.observed is None and masses is None
+    whole = survey.sample.log
+    all_rows = whole.observed is None and whole.weights is None and masses is None
     if by_sums and all_rows and survey.as_they_are and not survey.sample.whole:
         from titrant.propensity.gaussian import linear_gaussian, multivariate_gaussian  # noqa: PLC0415
 
         sums = linear_sums(survey.sums, log.dimension)
         scalar = type(model) is LinearGaussian
         return linear_gaussian(sums) if scalar else multivariate_gaussian(sums)
-    rows = survey.sample.seen.log
+    rows = survey.sample.seen.counting.log
     if masses is not None and not masses.levels:
         rows = rows.rows(masses.index(rows.treatment) < 0)
-    return model.fit(contexts(rows), rows.treatment)
+    from titrant.outcome.base import weighed  # noqa: PLC0415
+
+    return weighed(model.fit, contexts(rows), rows.treatment, weights=rows.weights)
 
 
 def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> PropensityModel:
@@ -792,7 +816,8 @@ def fitted_outcome(
         model = Stack(ridge_pair(), seed=settings.seed)
     crossfit = CrossFit(model, folds=settings.folds, seed=settings.seed)
     x, t, y = log.context, log.treatment, log.outcome
-    return crossfit.fit(x, t, y, first_row=log.first_row, numbers=numbers)
+    place: dict[str, Any] = {"first_row": log.first_row, "numbers": numbers}
+    return crossfit.fit(x, t, y, sample_weight=log.weights, **place)
 
 
 def check_density(q: object, n: int, model: object) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant._hash import splitmix64
+from titrant.data.keys import FEWEST_IDS, ROWS_OF_ID
 from titrant.inference import rules
 from titrant.inference.rbc import parts
 
@@ -35,13 +36,9 @@ BY_CHANCE = 1e-3
 """Copies of a row expected by chance, above which equal rows are no wonder."""
 TELLING = 3
 """Columns, those with most values, by which chance is judged: others may be made of these."""
-FEWEST_IDS = 20
-"""Values without which a column is no id of many."""
-ROWS_OF_ID = (1.5, 12.0)
-"""Rows of an id, on average: below, hardly any repeats; above, a column may as well be a code, such
-as a clinic's, that models follow and whose residuals are alike for that reason."""
-MOST_ROWS = 100.0
-"""The same of a column that is called as ids are."""
+USUAL_ROWS = 12.0
+"""Rows of an id, on average, at most: above, a column may as well be a code, such as a clinic's,
+that models follow and whose residuals are alike for that reason; unless it is called as ids are."""
 CALLED_ID = re.compile(
     r"(^|[_.\W])(id|ids|pid|uid|key|patient|subject|person|people|customer|client|user|account|"
     r"household|family|member|participant|respondent|device)([_.\W]|$)|id$",
@@ -57,9 +54,11 @@ def repeated_findings(
     known = [
         *(("copies", keys) for keys in copies(log)),
         *((f"column `{name}`", keys) for name, keys in ids(log)),
+        *((f"column `{name}`", keys) for name, keys in ids_beside(log)),
     ]
     if not known:
         return found
+    called = {f"column `{name}`": name for name in log.ids if CALLED_ID.search(name)}
     for i, question in enumerate(point.questions):
         own = residuals(question, point.mean(i), point.rows, blocks)
         for what, keys in known:
@@ -70,6 +69,13 @@ def repeated_findings(
             if effect > rules.DESIGN_EFFECT or copied:
                 share = float(rows[rows > 1].sum() / len(keys))
                 found[i].append(rules.repeated_rows(effect, what, len(values), share))
+            elif what in called:
+                found[i].append(
+                    f"The {what} repeats each of {len(values):,} values, {rows.mean():.1f} rows on "
+                    f"average, and has no part in the log. If rows of one belong together, say "
+                    f"`groups={called[what]!r}` (`--groups`); the variance of this estimate would "
+                    f"be {effect:.2f} times as large."
+                )
     return found
 
 
@@ -112,11 +118,19 @@ def _collision(column: Array) -> float:
 
 def ids(log: LoggedData) -> Iterator[tuple[str, Keys]]:
     """Yield the contexts of whole numbers that may be ids of those who have several rows."""
-    least, usual = ROWS_OF_ID
+    least, most = ROWS_OF_ID
     for name, column in zip(log.names, log.context.T, strict=True):
         if np.any(column != np.round(column)):
             continue
-        values = np.unique(column)
-        most = MOST_ROWS if CALLED_ID.search(name) else usual
-        if len(values) >= FEWEST_IDS and least <= len(log) / len(values) <= most:
+        rows = len(log) / len(np.unique(column))
+        many = len(log) >= FEWEST_IDS * rows
+        if many and least <= rows <= (most if CALLED_ID.search(name) else USUAL_ROWS):
             yield name, column.astype(np.int64)
+
+
+def ids_beside(log: LoggedData) -> Iterator[tuple[str, Keys]]:
+    """Yield the columns with no part in the log that may be ids of those who have several rows."""
+    for name, keys in log.ids.items():
+        rows = len(keys) / len(np.unique(keys))
+        if len(keys) == len(log) and (rows <= USUAL_ROWS or CALLED_ID.search(name)):
+            yield name, keys

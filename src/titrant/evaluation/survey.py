@@ -73,6 +73,14 @@ class Sample:
         return replace(self, log=self.log.rows(seen), numbers=self.numbers[seen])
 
     @property
+    def counting(self) -> Sample:
+        """The rows that have any weight: the others are as if they were not there."""
+        if self.log.weights is None or (self.log.weights > 0.0).all():
+            return self
+        kept = np.flatnonzero(self.log.weights)
+        return replace(self, log=self.log.rows(kept), numbers=self.numbers[kept])
+
+    @property
     def once(self) -> Sample:
         """The rows without copies in the same group, of which no model learns anything but trust.
 
@@ -81,10 +89,14 @@ class Sample:
         log = self.log
         held = np.column_stack([log.outcome, log.doses, log.context])
         named = held if log.groups is None else np.column_stack([held, log.groups])
-        first = np.sort(np.unique(named, axis=0, return_index=True)[1])
+        _, first, place = np.unique(named, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)
         if len(first) == len(log):
             return self
-        return replace(self, log=log.rows(first), numbers=self.numbers[first])
+        kept = log.rows(first[order])
+        if log.weights is not None:  # one row counts as much as its copies do together
+            kept = kept.with_weights(np.bincount(place.ravel(), weights=log.weights)[order])
+        return replace(self, log=kept, numbers=self.numbers[first[order]])
 
     def thinned(self, most: int) -> Sample:
         """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""
@@ -151,7 +163,7 @@ class Survey:
     @property
     def n(self) -> int:
         """The number of rows."""
-        return self.sums.moments.n
+        return self.sums.moments.rows
 
     @property
     def mean_weight(self) -> float | None:
@@ -328,10 +340,10 @@ def survey_of(log: Source, engine: Engine) -> Survey:
     check_texts(sums.texts, log.names)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
-            raise validate.constant_treatment("treatment", float(sums.low[j]), sums.moments.n)
+            raise validate.constant_treatment("treatment", float(sums.low[j]), sums.moments.rows)
     for label, j in [*(("treatment", j) for j in range(log.dimension)), ("outcome", log.dimension)]:
         validate.check_scale(label, float(sums.low[j]), float(sums.high[j]))
-    sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.n)
+    sample = Sample(joined(sums.logs), np.concatenate(sums.numbers), sums.moments.rows)
     return Survey(log.names, log.dimension, sums, sample, log.atoms, _after(log))
 
 

@@ -37,7 +37,7 @@ class EmpiricalBernstein(IntervalMethod):
 
     def search(self, point: Joint) -> Search[BernsteinInference]:
         """Return the influence functions' spread and range, in one pass over the rows."""
-        m, n = len(point.questions), point.moments.n
+        m, n = len(point.questions), point.moments.rows
         means = [point.mean(i) for i in range(m)]
         pairs = yield Ask(partial(influence_ranges, point.questions, means, n))
         return BernsteinInference(n, point.values, point.covariance, pairs.high - pairs.low)

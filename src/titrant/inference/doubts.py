@@ -6,9 +6,15 @@ earlier visit explains 90 or 95 % of it. A column that was computed from the out
 open but rounding. So a context is called a leak if it puts the rows in the order of the outcome
 (rank correlation beyond .99), if it parts the outcomes into ranges that do not overlap, or if the
 outcome is a sum, difference, product or ratio of it and other columns up to a thousandth of its
-variance. A context that explains nine tenths by itself gets a note, no more: only who made the log
-knows when it was measured. The same holds of doses: one that a context predicts well is confounded,
-one that a context knows exactly leaves nothing to compare.
+variance.
+
+A noisy copy of the outcome, such as one measured at a later visit, is not exact. What gives it away
+is the dose: without the context the dose explains some of the outcome, beside it next to nothing,
+since the copy holds the effect already. Beside a predictor that was known before, a dose with an
+effect explains *more* of what is left. Only a strong confounder of a dose without effect looks like
+a late copy too, and where the dose explains nothing at all the two cannot be told apart: then a
+context that explains nine tenths by itself gets a note, no more. The same holds of doses: one that
+a context predicts well is confounded, one that a context knows exactly leaves nothing to compare.
 
 A doubt is a function of a `LogColumns` that yields checks and notes, and an entry in `DOUBTS`.
 """
@@ -22,14 +28,18 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from titrant.data.columns import IS_MISSING
 from titrant.inference.diagnostics import Check, Verdict
 from titrant.scaling import Held, robust_sd, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.gaps import Difference
 
 FAR = 5.0
 """Robust sds from the median beyond which a value is one of the few that may dominate."""
@@ -46,9 +56,19 @@ SAME_DOSE = 0.995
 """A rank correlation with the dose beyond which hardly any dose is left to chance: R² of .99."""
 STRONG = 0.9
 """Squared rank correlation with the outcome that is worth a word."""
+LEFT_BY_LATE = 0.5
+"""A late copy of the outcome leaves less than this share of what all other columns leave,"""
+DOSE_TELLS, DOSE_ROWS = 0.02, 20.0
+"""and while the dose explains this share of what others leave, and so many rows' worth,"""
+DOSE_HIDDEN, DOSE_LEFT = 0.2, 0.1
+"""beside it the dose explains less than these: of that share, and of what is left."""
+MOST_BESIDE = 15
+"""Other contexts that are looked at beside it."""
 PARTED = 0.999
 """Share of the greatest variance of ranks between levels: .999 is no overlap but by a slip."""
 FEW_LEVELS = 12
+EMPTY = 0.99
+"""Share of missing outcomes from which on a level of a context has none."""
 EXACT = 0.999
 """R² beyond which only rounding is left: a column rounded to a tenth of its sd keeps .9992."""
 SOLVED = 10_000
@@ -61,9 +81,22 @@ REPEATS = 10.0
 """So many repeated values are expected among measured whole numbers, and none is a key."""
 MOST_WHOLE = 2.0**53
 """Above, every float is a whole number."""
+GAPS = 0.05
+"""Share of missing values from which on gaps are looked at,"""
+ROWS_A_CONTEXT = 20
+"""with so many rows, on either side, for each context beside it,"""
+ACTING = 0.08
+"""and the share of the dose's variance, given other contexts, from which on a context acts: knowing
+it changes the odds of a dose by a factor of 1.2 in a usual row."""
 COINCIDENCE = 5
 """Rows apart from the usual value that two columns may share by chance."""
 _RIDGE = 1e-10
+_CENSORED = re.compile(
+    r"(^|[_. ])(censor(ed|ing)?|lost[_ ]to[_ ]follow[_ ]?up|ltfu|attrition|withdr(ew|awn|awal)|"
+    r"outcome[_ ](observed|seen|missing))$",
+    re.IGNORECASE,
+)
+"""Names of columns that say what became of a row."""
 _NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", re.IGNORECASE)
 
 
@@ -84,12 +117,26 @@ class LogColumns:
     """The least and the greatest value of each context (p,), of all rows where these are some."""
     rows: int
     """Rows by which codes were counted, also those whose outcome is missing."""
+    differing: tuple[Difference, ...] = ()
+    """By which columns the rows that were left out differ from these."""
+    unseen: tuple[Array, Array] | None = None
+    """The contexts (m, p) of all rows, and 1 where the outcome is missing (m,), if some are."""
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
         """Return the columns of a log, of the rows whose outcome is known."""
         known = log if log.observed is None else log.rows(log.observed > 0.0)
-        return cls(log.names, known.context, known.doses, known.outcome, held, ends, len(log))
+        return cls(
+            log.names,
+            known.context,
+            known.doses,
+            known.outcome,
+            held,
+            ends,
+            len(log),
+            () if log.flow is None else log.flow.differing,
+            None if log.observed is None else (log.context, 1.0 - log.observed),
+        )
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -114,6 +161,34 @@ class LogColumns:
     def varying(self) -> list[int]:
         """The contexts that say something."""
         return [j for j in range(len(self.names)) if self.spread[j]]
+
+    @property
+    def gaps(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Yield the contexts that were filled, each with the rows in which it was missing (n,)."""
+        place = {name: j for j, name in enumerate(self.names)}
+        for name, j in place.items():
+            base = place.get(name.removesuffix(IS_MISSING))
+            if name.endswith(IS_MISSING) and base is not None:
+                yield base, self.context[:, j] > 0.0
+
+    @cached_property
+    def order(self) -> dict[int, float]:
+        """The rank correlation of each varying context with the outcome."""
+        return {j: rank_correlation(self.seen[:, j], self.outcome) for j in self.varying}
+
+    @cached_property
+    def copies(self) -> list[int]:
+        """The contexts that have the order of the outcome."""
+        y = self.outcome
+        return [
+            j for j, r in self.order.items() if abs(r) > SAME_ORDER or parts(self.seen[:, j], y)
+        ]
+
+    @cached_property
+    def late(self) -> list[int]:
+        """The contexts that hold what the dose does to the outcome."""
+        strong = (j for j, r in self.order.items() if r**2 > STRONG and j not in self.copies)
+        return [j for j in strong if hides_dose(self, j)]
 
     @cached_property
     def some(self) -> slice:
@@ -178,6 +253,21 @@ def stray_outcomes(log: LogColumns) -> Iterator[Check]:
         )
 
 
+def dropped_rows(log: LogColumns) -> Iterator[Check]:
+    """Yield by which columns the rows that were left out differ from the others."""
+    if log.differing:
+        most = log.differing[:MOST_FOUND]
+        said = ", ".join(f"{one.column!r} by {one.sds:+.2f} sd" for one in most)
+        yield _doubt(
+            "dropped_rows",
+            abs(most[0].sds),
+            f"Rows were left out since something is missing in them, and they are not like the "
+            f"others: they differ in {said}. What is left stands for another population.",
+            'Keep rows without an outcome (`missing_outcome="weight"`), or say for whom the '
+            "estimate is meant.",
+        )
+
+
 # Of single contexts.
 
 
@@ -231,6 +321,32 @@ def key_contexts(log: LogColumns) -> Iterator[Check]:
         )
 
 
+def deciding_contexts(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts that decide, or by their name say, whether the outcome is missing."""
+    found = [j for j, name in enumerate(log.names) if _CENSORED.search(name) and log.spread[j]]
+    if log.unseen is not None:
+        x, missing = log.unseen
+        rest = (j for j in range(len(log.names)) if j not in found)
+        found += [j for j in rest if decides(x[:, j], missing)]
+    if found:
+        yield _doubt(
+            "deciding_contexts",
+            len(found),
+            f"By {log.named(found)}, a row's outcome is known or missing: it seems to say what "
+            "became of a row, not what was known before the dose.",
+            "Name it in `after` if so; else no outcome stands for the rows that lack it.",
+        )
+
+
+def decides(x: Array, missing: Array) -> bool:
+    """Whether a context (n,) says what is missing (n,), or has a level in which all is."""
+    level, place, rows = np.unique(x, return_inverse=True, return_counts=True)
+    if len(level) > FEW_LEVELS:
+        return parts(x, missing)
+    share = np.bincount(place, weights=missing) / rows
+    return bool(np.any((share > EMPTY) & (rows >= FEWEST)))
+
+
 def held_values(log: LogColumns) -> Iterator[str]:
     """Yield a note for each context with values that are held, codes aside."""
     strays = log.held.strays(log.context)
@@ -270,10 +386,7 @@ def repeated_contexts(log: LogColumns) -> Iterator[Check]:
 
 def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
     """Yield contexts that have the order of the outcome, and note those that come near it."""
-    order = {j: rank_correlation(log.seen[:, j], log.outcome) for j in log.varying}
-    found = [
-        j for j, r in order.items() if abs(r) > SAME_ORDER or parts(log.seen[:, j], log.outcome)
-    ]
+    order, found = log.order, log.copies
     if found:
         yield _doubt(
             "copied_outcomes",
@@ -283,7 +396,7 @@ def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
             "Leave it out of the contexts, unless it was known before the dose was given.",
         )
     for j, r in order.items():
-        if r**2 > STRONG and j not in found:
+        if r**2 > STRONG and j not in found and j not in log.late:
             yield (
                 f"The context {log.names[j]!r} alone explains {r**2:.0%} of the outcome's order. "
                 "That is sound if it was known before the dose was given, such as the same "
@@ -291,9 +404,70 @@ def copied_outcomes(log: LogColumns) -> Iterator[Check | str]:
             )
 
 
+def late_outcomes(log: LogColumns) -> Iterator[Check]:
+    """Yield noisy copies of the outcome: contexts beside which the dose explains nothing more."""
+    if log.late:
+        most = max(log.order[j] ** 2 for j in log.late)
+        yield _doubt(
+            "late_outcomes",
+            most,
+            f"Beside {log.named(log.late)}, which explains {most:.0%} of the outcome's order, the "
+            "dose explains next to nothing, and without it a lot: so a context looks that was "
+            "measured after the dose and holds its effect.",
+            "Name it in `after` if it was; it is sound if it was known before, and the dose has "
+            "little effect of its own.",
+        )
+
+
+def hides_dose(log: LogColumns, j: int) -> bool:
+    """Whether a context holds what the dose does to the outcome, as a late copy of it would.
+
+    With e the share that the dose explains of what other contexts leave of the outcome, by a
+    cross-fitted R², e beside context j is below .1 and below a fifth of e without it.
+    """
+    rows = log.some
+    y, t, z = log.outcome[rows], standardized(log.doses[rows]), log.seen[rows, j]
+    others = [k for k in log.varying if k != j]
+    if len(others) > MOST_BESIDE:
+        tells = [abs(rank_correlation(log.seen[:, k], log.outcome)) for k in others]
+        others = [others[i] for i in np.argsort(tells)[::-1][:MOST_BESIDE]]
+    x = standardized(log.seen[rows][:, others])
+    crossed = (t[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    dose = np.hstack([*(bent(own) for own in t.T), crossed])
+    late = bent(z)
+    late = np.hstack([late, late[:, :1] * x])
+    beside = np.hstack([x, x**2])
+
+    def r2(*columns: Array) -> float:
+        return max(cross_fitted_r2(standardized(np.hstack(columns)), y), 0.0)
+
+    others_and_dose = r2(beside, dose)
+    without = _share(r2(beside), others_and_dose)
+    clear = without > max(DOSE_TELLS, DOSE_ROWS / len(y))
+    if not clear or 1.0 - r2(bent(z)) > LEFT_BY_LATE * (1.0 - others_and_dose):
+        return False
+    left = _share(r2(beside, late), r2(beside, late, dose))
+    return left < min(DOSE_HIDDEN * without, DOSE_LEFT)
+
+
+def _share(without: float, with_it: float) -> float:
+    """Return how much of what is left is explained by a column more, from R² without and with."""
+    return (with_it - without) / max(1.0 - without, np.finfo(float).tiny)
+
+
+def bent(column: Array) -> Array:
+    """Return a column (n,) in its sds, and its hinges at the quartiles (n, ≤ 4)."""
+    z = standardized(column[:, None])[:, 0]
+    return np.column_stack([z, *(np.maximum(z - k, 0.0) for k in np.unique(_quartiles(z)))])
+
+
+def _quartiles(z: Array) -> Array:
+    return np.asarray(np.quantile(z, [0.25, 0.5, 0.75]))
+
+
 def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield contexts of which, with other columns, the outcome is a sum, product or ratio."""
-    copies = {j for j in log.varying if _same_order(log.seen[:, j], log.outcome)}
+    copies = {j for j, r in log.order.items() if abs(r) > SAME_ORDER}
     rest = [j for j in log.varying if j not in copies]
     x, t, y = log.seen[log.some][:, rest], log.doses[log.some], log.outcome[log.some]
     how, found = "sum or difference", determined(y, t, x)
@@ -312,6 +486,66 @@ def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
             "dose given: such a context knows the outcome and hides what the dose does.",
             "Leave it out of the contexts.",
         )
+
+
+def acting_gaps(log: LogColumns) -> Iterator[Check]:
+    """Yield contexts with gaps whose values those who gave the doses seem to have known.
+
+    Where a value is known, the dose's variance given other contexts falls from s₀² to s₁² as the
+    value is taken into account. Where it is missing in the table and was so for whoever gave the
+    dose, that variance is s₁²; where they had the value, it is s₀².
+    """
+    found: list[tuple[int, float]] = []
+    for j, gap in log.gaps:
+        share, moved = float(gap.mean()), gap_effect(log, j, gap)
+        if share > GAPS and moved is not None:
+            found.append((j, share))
+    if found:
+        said = " and ".join(f"{log.names[j]!r} ({share:.0%} missing)" for j, share in found)
+        yield _doubt(
+            "acting_gaps",
+            max(share for _, share in found),
+            f"Doses follow {said}, and vary as much where the value is missing as if it had been "
+            "known there: what the table lacks, those who gave the doses seem to have seen.",
+            "Find the values; else this is hidden confounding, which no adjustment removes.",
+        )
+
+
+def gap_effect(log: LogColumns, j: int, gap: NDArray[np.bool_]) -> float | None:
+    """Return R² of the dose by context j given the others, if missing rows vary as if it acted.
+
+    None if that is at most `ACTING`, or if the rows in which it is missing (`gap`, n) vary less
+    than midway between the variances s₀² and s₁², each as rows with their other contexts have it.
+    """
+    known = ~gap
+    most = min(int(known.sum()), int(gap.sum())) // ROWS_A_CONTEXT
+    others = [k for k in log.varying if k != j and not log.names[k].endswith(IS_MISSING)]
+    if not most:
+        return None
+    x = standardized(log.seen[:, others[: min(most, MOST_BESIDE)]])
+    x = np.column_stack([np.ones(len(x)), x])
+    own = bent(log.seen[:, j])
+    for t in standardized(log.doses).T:
+        without = left_squares(x[known], t[known])
+        beside = left_squares(np.hstack([x, own])[known], t[known])
+        share = 1.0 - float(beside.mean() / max(without.mean(), np.finfo(float).tiny))
+        s0, s1 = (expected(x[known], e, x[gap]) for e in (without, beside))
+        s = float(left_squares(x[gap], t[gap]).mean())
+        if share > ACTING and s > np.sqrt(s0 * s1):
+            return share
+    return None
+
+
+def left_squares(x: Array, t: Array) -> Array:
+    """Return e²·n/(n − k) (n,), e what least squares on x (n, k) leaves of t (n,)."""
+    e = t - x @ np.linalg.lstsq(x, t, rcond=None)[0]
+    return np.asarray(e**2 * (len(t) / max(len(t) - x.shape[1], 1)))
+
+
+def expected(x: Array, squares: Array, at: Array) -> float:
+    """Return the mean at rows (m, k) of what least squares on x (n, k) says of squares (n,)."""
+    found = float((at @ np.linalg.lstsq(x, squares, rcond=None)[0]).mean())
+    return max(found, 0.1 * float(squares.mean()))
 
 
 def copied_treatments(log: LogColumns) -> Iterator[Check]:
@@ -352,6 +586,7 @@ OUTCOME_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     coded_outcomes,
     stray_doses,
     stray_outcomes,
+    dropped_rows,
 )
 """Doubts about doses and outcomes, for every estimate."""
 CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
@@ -361,8 +596,11 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     key_contexts,
     repeated_contexts,
     copied_outcomes,
+    late_outcomes,
     leaked_outcomes,
     copied_treatments,
+    acting_gaps,
+    deciding_contexts,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""

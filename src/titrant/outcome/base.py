@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from inspect import signature
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -23,8 +24,77 @@ if TYPE_CHECKING:
     Curves = Callable[[Array], Array]
     """Outcomes of n rows as a function of their doses: from (n,) or (n, d) to (n,)."""
 
+    Selection = slice | NDArray[np.bool_] | NDArray[np.intp]
+T = TypeVar("T")
+
 BLOCK = 65_536
 """Predictions that are computed at a time, so that memory stays flat."""
+
+
+# Rows that do not count alike.
+
+
+def row_weights(sample_weight: ArrayLike | None, n: int, owner: str) -> Array | None:
+    """Return the weights ω (n,) of rows to learn from, None if all count alike.
+
+    They are scaled to Σω = (Σω)²/Σω², the number of equal rows that are worth as much, so that a
+    formula for n rows holds with Σω in the place of n: generalized cross-validation, the Bayesian
+    information criterion, degrees of freedom.
+    """
+    if sample_weight is None:
+        return None
+    w = np.asarray(sample_weight, dtype=np.float64)
+    if w.ndim == 0:  # scikit-learn's manners: one number is that of every row
+        w = np.full(n, float(w))
+    if w.shape != (n,):
+        raise DataError(
+            f"`{owner}` needs one weight per row, shape ({n},); got shape {w.shape}. Sample "
+            "weights must be 1D and as long as the rows."
+        )
+    bad = int(np.count_nonzero(~(np.isfinite(w) & (w >= 0.0))))
+    if bad:
+        raise DataError(
+            f"`{owner}` needs weights that are finite and ≥ 0; {bad:,} of {n:,} are not."
+        )
+    if not w.any():
+        raise DataError(
+            f"`{owner}` has nothing to learn from: the weight of all {n:,} rows is zero."
+        )
+    if w.min() == w.max():
+        return None
+    # To 40 bits: the same weights in other units are the same numbers, so trees take equal turns.
+    mantissa, exponent = np.frexp(w / w.max())
+    w = np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent)
+    return np.asarray(w * (w.sum() / (w @ w)))
+
+
+def worth(weights: Array | None, n: int) -> float:
+    """Return how many equal rows n rows with these weights are worth: Σω, or n."""
+    return n if weights is None else float(weights.sum())
+
+
+def mean_of(values: Array, weights: Array | None) -> Array:
+    """Return the mean of values (n,) or (n, k), weighted if rows have weights (n,)."""
+    if weights is None:
+        return np.asarray(values.mean(axis=0))
+    return np.asarray(weights @ values / weights.sum())
+
+
+def some(weights: Array | None, rows: Selection) -> Array | None:
+    """Return the weights of some of the rows, if they have any."""
+    return None if weights is None else weights[rows]
+
+
+def takes_weights(method: Callable[..., object]) -> bool:
+    """Return whether a method of a model, which may be a user's own, takes `sample_weight`."""
+    return "sample_weight" in signature(method).parameters
+
+
+def weighed(method: Callable[..., T], *rows: object, weights: Array | None) -> T:
+    """Return what a method makes of rows, told their weights (n,) if it takes any."""
+    if weights is None or not takes_weights(method):
+        return method(*rows)
+    return method(*rows, sample_weight=weights)
 
 
 def written_anew(model: object, methods: Sequence[str], *, since: str) -> bool:
@@ -58,7 +128,10 @@ def curve_of(model: OutcomeModel, X: Array, doses: Array) -> Array:
 
 
 class OutcomeModel(BaseEstimator, ABC):
-    """An estimator with `fit(X, t, y)` and `predict(X, t)`; t is (n,), or (n, d) for d doses."""
+    """An estimator with `fit(X, t, y)` and `predict(X, t)`; t is (n,), or (n, d) for d doses.
+
+    A `fit(X, t, y, sample_weight=None)` is told the weights of rows that have any.
+    """
 
     @abstractmethod
     def fit(self, X: Array, t: Array, y: Array) -> Self:
@@ -72,15 +145,25 @@ class OutcomeModel(BaseEstimator, ABC):
         """Return t ↦ r̂(tᵢ, xᵢ) (n,), what depends on contexts X (n, p) alone computed once."""
         return partial(_predicted, self, X)
 
-    def fit_units(self, X: Array, t: Array, y: Array, units: NDArray[np.int64] | None) -> Self:
+    def fit_units(
+        self,
+        X: Array,
+        t: Array,
+        y: Array,
+        units: NDArray[np.int64] | None,
+        *,
+        sample_weight: Array | None = None,
+    ) -> Self:
         """Learn as `fit` does from rows of which some belong together: those of equal units (n,).
 
         A model that has folds of its own keeps them in one.
         """
         del units
-        return self.fit(X, t, y)
+        return weighed(self.fit, X, t, y, weights=sample_weight)
 
-    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Return the prediction of each row by a model that saw no outcome of the row's fold (n,).
 
         A model for which linear algebra gives these without refitting does better than this loop.
@@ -88,14 +171,17 @@ class OutcomeModel(BaseEstimator, ABC):
         prediction = np.empty(len(y))
         for k in np.unique(fold):
             held = fold == k
-            model = clone(self).fit(X[~held], t[~held], y[~held])
+            fit, own = clone(self).fit, some(sample_weight, ~held)
+            model = weighed(fit, X[~held], t[~held], y[~held], weights=own)
             prediction[held] = model.predict(X[held], t[held])
         return prediction
 
-    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def fit_out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Fit, and return what `out_of_fold` does; a model may compute once what both need."""
-        self.fit(X, t, y)
-        return self.out_of_fold(X, t, y, fold)
+        weighed(self.fit, X, t, y, weights=sample_weight)
+        return weighed(self.out_of_fold, X, t, y, fold, weights=sample_weight)
 
     def curve(self, X: Array, doses: Array) -> Array:
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
@@ -170,11 +256,12 @@ class OfRegressor(OutcomeModel):
     def __init__(self, regressor: Regressor) -> None:
         self.regressor = regressor
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
-        """Fit a clone of the regressor on the columns [x, t]."""
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
+        """Fit a clone of the regressor on the columns [x, t], told of weights if it takes any."""
         x, doses, outcome = training(X, t, y, "OfRegressor")
+        weights = row_weights(sample_weight, len(x), "OfRegressor")
         self.regressor_ = clone(self.regressor)
-        self.regressor_.fit(np.hstack([x, doses]), outcome)
+        weighed(self.regressor_.fit, np.hstack([x, doses]), outcome, weights=weights)
         return self
 
     def predict(self, X: Array, t: Array) -> Array:
@@ -258,9 +345,9 @@ class Bounded(OutcomeModel):
         self.share = share
         self.margin = margin
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
-        self.model_ = clone(self.model).fit(X, t, y)
+        self.model_ = weighed(clone(self.model).fit, X, t, y, weights=sample_weight)
         self.limits_ = self._limits(y)
         return self
 
@@ -277,14 +364,20 @@ class Bounded(OutcomeModel):
 
         return held
 
-    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold, also in their limits."""
-        return self._cut(self.model.out_of_fold(X, t, y, fold), y, fold)
+        free = weighed(self.model.out_of_fold, X, t, y, fold, weights=sample_weight)
+        return self._cut(free, y, fold)
 
-    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def fit_out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Fit, and return what `out_of_fold` does."""
         self.model_, self.limits_ = clone(self.model), self._limits(y)
-        return self._cut(self.model_.fit_out_of_fold(X, t, y, fold), y, fold)
+        free = weighed(self.model_.fit_out_of_fold, X, t, y, fold, weights=sample_weight)
+        return self._cut(free, y, fold)
 
     def _cut(self, prediction: Array, y: Array, fold: Folds) -> Array:
         for k in np.unique(fold):

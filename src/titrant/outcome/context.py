@@ -13,7 +13,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome.base import OutcomeModel, curve_of, given_of, inputs, training
+from titrant.outcome.base import (
+    OutcomeModel,
+    curve_of,
+    given_of,
+    inputs,
+    mean_of,
+    some,
+    training,
+    weighed,
+    worth,
+)
 from titrant.outcome.crossfit import inner_folds
 from titrant.outcome.ridge import Basis, Features, bends, heights, quantile_knots, unexplained
 from titrant.scaling import Standard
@@ -381,9 +391,14 @@ class RepeatedValues:
 
     @classmethod
     def fit_out_of_fold(
-        cls, x: Array, left: Array, seed: int, units: NDArray[np.int64] | None = None
+        cls,
+        x: Array,
+        left: Array,
+        seed: int,
+        units: NDArray[np.int64] | None = None,
+        weights: Array | None = None,
     ) -> tuple[Self, Array]:
-        """Learn from contexts x (n, p) and what is left of targets (n, m).
+        """Learn from contexts x (n, p) and what is left of targets (n, m), rows by weights (n,).
 
         Returns the effects too, in each row without the rows of its fold (n, m).
         """
@@ -394,13 +409,14 @@ class RepeatedValues:
             if not FEWEST_VALUES <= len(values) <= len(x) / ROWS_A_VALUE:
                 continue
             rest = left - total
-            shrinkage = Shrinkage.of(codes, rest)
+            shrinkage = Shrinkage.of(codes, rest, weights)
             if not shrinkage.between.any():
                 continue
-            parts.append(Repeated(j, period, values, shrinkage.effects(codes, rest)))
+            effects = shrinkage.effects(codes, rest, weights)
+            parts.append(Repeated(j, period, values, effects))
             for k in np.unique(fold):
                 own = fold == k
-                outside = shrinkage.effects(codes[~own], rest[~own])
+                outside = shrinkage.effects(codes[~own], rest[~own], some(weights, ~own))
                 total[own] += outside[codes[own]]
         return cls(tuple(parts)), total
 
@@ -441,26 +457,37 @@ class Shrinkage:
     """τ² (m,); 0 where the values do not differ clearly."""
 
     @classmethod
-    def of(cls, codes: Codes, left: Array) -> Self:
+    def of(cls, codes: Codes, left: Array, weights: Array | None = None) -> Self:
         """Return σ² and τ² from values numbered in codes (n,), by the analysis of variance."""
-        n, size = len(codes), int(codes.max()) + 1
-        rows = np.bincount(codes, minlength=size).astype(np.float64)
-        sums = _sums(codes, left, size)
-        centered = sums / rows[:, None] - left.mean(axis=0)
+        n, size = worth(weights, len(codes)), int(codes.max()) + 1
+        rows = _counts(codes, size, weights)
+        sums = _sums(codes, _by(left, weights), size)
+        centered = sums / rows[:, None] - mean_of(left, weights)
         between = (rows[:, None] * centered**2).sum(axis=0) / (size - 1)
         means = (sums / rows[:, None])[codes]
-        within = np.maximum(((left - means) ** 2).sum(axis=0) / max(n - size, 1), 1e-12)
+        squares = _by((left - means) ** 2, weights).sum(axis=0)
+        within = np.maximum(squares / max(n - size, 1), 1e-12)
         usual = (n - (rows**2).sum() / n) / (size - 1)
         chance = np.sqrt(2.0 / (size - 1) + 2.0 / max(n - size, 1))
         clear = between / within - 1.0 > CLEAR * chance
         variance = np.maximum(between - within, 0.0) / usual
         return cls(size, within, np.where(clear, variance, 0.0))
 
-    def effects(self, codes: Codes, left: Array) -> Array:
+    def effects(self, codes: Codes, left: Array, weights: Array | None = None) -> Array:
         """Return the shrunk means of what is left (n, m) over the rows of each value (L, m)."""
-        rows = np.bincount(codes, minlength=self.size).astype(np.float64)[:, None]
-        sums = _sums(codes, left, self.size)
+        rows = _counts(codes, self.size, weights)[:, None]
+        sums = _sums(codes, _by(left, weights), self.size)
         return sums * self.between / (rows * self.between + self.within)
+
+
+def _counts(codes: Codes, size: int, weights: Array | None) -> Array:
+    """Return how many rows have each code (size,), or their weights added up."""
+    return np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
+
+
+def _by(columns: Array, weights: Array | None) -> Array:
+    """Return columns (n, m) times the weights of the rows, if they have any."""
+    return columns if weights is None else columns * weights[:, None]
 
 
 def _sums(codes: Codes, columns: Array, size: int) -> Array:
@@ -485,10 +512,11 @@ class ContextsOnly(OutcomeModel):
         self.model = model
         self.extra = extra
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p + extra), doses t (n,) or (n, d) and outcomes y (n,)."""
         x, doses, outcome = training(X, t, y, "ContextsOnly")
-        self.model_ = clone(self.model).fit(self._seen(x), doses, outcome)
+        fit = clone(self.model).fit
+        self.model_ = weighed(fit, self._seen(x), doses, outcome, weights=sample_weight)
         return self
 
     def predict(self, X: Array, t: Array) -> Array:
@@ -501,16 +529,22 @@ class ContextsOnly(OutcomeModel):
         curves: Curves = given_of(self.model_, self._seen(X))
         return curves
 
-    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Return predictions (n,) that saw no outcome of the row's fold."""
         x, doses, outcome = training(X, t, y, "ContextsOnly")
-        return self.model.out_of_fold(self._seen(x), doses, outcome, fold)
+        rows = self._seen(x), doses, outcome, fold
+        return weighed(self.model.out_of_fold, *rows, weights=sample_weight)
 
-    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def fit_out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Fit, and return what `out_of_fold` does."""
         x, doses, outcome = training(X, t, y, "ContextsOnly")
         self.model_ = clone(self.model)
-        prediction: Array = self.model_.fit_out_of_fold(self._seen(x), doses, outcome, fold)
+        rows = self._seen(x), doses, outcome, fold
+        prediction: Array = weighed(self.model_.fit_out_of_fold, *rows, weights=sample_weight)
         return prediction
 
     def curve(self, X: Array, doses: Array) -> Array:

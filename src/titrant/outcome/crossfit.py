@@ -11,7 +11,15 @@ from sklearn.base import BaseEstimator, clone
 from titrant import _check
 from titrant._hash import GOLDEN, splitmix64
 from titrant.errors import DataError
-from titrant.outcome.base import as_outcome_model, curve_of, given_of, training
+from titrant.outcome.base import (
+    as_outcome_model,
+    curve_of,
+    given_of,
+    row_weights,
+    some,
+    training,
+    weighed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +123,7 @@ class CrossFit(Folded, BaseEstimator):
         numbers: NDArray[np.int64] | None = None,
         extended: Sequence[Array] | None = None,
         units: NDArray[np.int64] | None = None,
+        sample_weight: Array | None = None,
     ) -> Self:
         """Fit on contexts X (n, p), doses t (n,) or (n, d), outcomes y (n,).
 
@@ -122,21 +131,25 @@ class CrossFit(Folded, BaseEstimator):
         numbers of all of them, if they are not consecutive. `extended` are the contexts of the
         rows outside each fold that its model learns from instead of X (`FoldForests.fit_extend`);
         predictions then take contexts that were extended likewise (`FoldForests.extend`). `units`
-        (n,) are equal in rows that belong together: see `OutcomeModel.fit_units`.
+        (n,) are equal in rows that belong together: see `OutcomeModel.fit_units`. `sample_weight`
+        (n,) goes to models whose `fit` takes it.
         """
         _check.count(self.folds, "folds", "CrossFit")
         _check.count(self.seed, "seed", "CrossFit", at_least=0)
         x, doses, outcome = training(X, t, y, "CrossFit")
         need_rows(len(x), self.folds, "CrossFit")
+        weights = row_weights(sample_weight, len(x), "CrossFit")
         fold = self.fold(first_row, len(x), numbers)
         self.extended_ = extended is not None
         model = as_outcome_model(self.model)
         self.models_: tuple[OutcomeModel, ...] = tuple(
-            clone(model).fit_units(
+            weighed(
+                clone(model).fit_units,
                 x[rows] if extended is None else extended[k],
                 doses[rows],
                 outcome[rows],
                 None if units is None else units[rows],
+                weights=some(weights, rows),
             )
             for k, rows in enumerate(self._training_rows(fold))
         )

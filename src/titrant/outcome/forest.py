@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import asked_about, learned_from, training
+from titrant.outcome.base import asked_about, learned_from, row_weights, some, training
 from titrant.outcome.context import RepeatedValues
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.outcome.landmarks import Landmarks
@@ -54,20 +54,27 @@ class Forest(BaseEstimator):
         self.rows = rows
         self.seed = seed
 
-    def fit(self, X: ArrayLike, targets: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, targets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn targets (n,) or (n, m) from contexts X (n, p)."""
-        self.fit_out_of_bag(X, targets)
+        self.fit_out_of_bag(X, targets, sample_weight=sample_weight)
         return self
 
     def fit_out_of_bag(
-        self, X: ArrayLike, targets: ArrayLike, *, units: NDArray[np.int64] | None = None
+        self,
+        X: ArrayLike,
+        targets: ArrayLike,
+        *,
+        units: NDArray[np.int64] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Array:
         """Learn as `fit` does; return for each row what the trees grown without it say (n, m).
 
         Rows with equal `units` (n,) belong together: a tree is grown with all of them or none.
+        Weights do not change which rows a tree is grown with, but how much each of them counts.
         """
         self._check()
         contexts, aims = learned_from(X, targets, "Forest")
+        weights = row_weights(sample_weight, len(contexts), "Forest")
         self.n_features_in_, self.n_targets_ = contexts.shape[1], aims.shape[1]
         self.context_ = Standard.of_contexts(contexts)
         x, u = self._columns(contexts), grained(Standard.of(aims)(aims))
@@ -82,7 +89,8 @@ class Forest(BaseEstimator):
         with config_context(assume_finite=True, skip_parameter_validation=True):
             for k in range(self.trees):
                 drawn = _drawn(rng, len(u), size, whole)
-                tree = self._grown(x, u, drawn, int(rng.integers(2**31)))
+                counts = drawn if weights is None else drawn * weights
+                tree = self._grown(x, u, counts, int(rng.integers(2**31)))
                 out = np.flatnonzero(drawn == 0)[k % stride :: stride]
                 total[out] += _values(tree, x[out])
                 voters[out] += 1.0
@@ -91,7 +99,9 @@ class Forest(BaseEstimator):
         # A row that every tree has seen (there are very few rows) gets the mean, which is 0.
         out_of_bag = total / np.maximum(voters, 1.0)[:, None]
         left = u - out_of_bag
-        self.repeated_, effects = RepeatedValues.fit_out_of_fold(contexts, left, self.seed, units)
+        self.repeated_, effects = RepeatedValues.fit_out_of_fold(
+            contexts, left, self.seed, units, weights
+        )
         return np.asarray(out_of_bag + effects)
 
     def predict(self, X: ArrayLike) -> Array:
@@ -118,16 +128,16 @@ class Forest(BaseEstimator):
         return np.ascontiguousarray(z, dtype=np.float32)
 
     def _grown(
-        self, x: NDArray[np.float32], u: Array, drawn: NDArray[np.intp], seed: int
+        self, x: NDArray[np.float32], u: Array, counts: Array | NDArray[np.intp], seed: int
     ) -> DecisionTreeRegressor:
         p = x.shape[1]
-        rows = np.flatnonzero(drawn)
+        rows = np.flatnonzero(counts)
         tree = DecisionTreeRegressor(
             min_samples_leaf=self.leaf,
             max_features=p if p <= FEW else max(2, p // 3),
             random_state=seed,
         )
-        return tree.fit(x[rows], u[rows], drawn[rows].astype(np.float64), check_input=False)
+        return tree.fit(x[rows], u[rows], counts[rows].astype(np.float64), check_input=False)
 
 
 def _drawn(
@@ -166,9 +176,11 @@ class FoldForests(Folded, BaseEstimator):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: ArrayLike, t: ArrayLike, y: ArrayLike) -> Self:
+    def fit(
+        self, X: ArrayLike, t: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit on X (n, p), doses t (n,) or (n, d), outcomes y (n,) of the first rows of a log."""
-        self.fit_extend(X, t, y)
+        self.fit_extend(X, t, y, sample_weight=sample_weight)
         return self
 
     def fit_extend(
@@ -180,6 +192,7 @@ class FoldForests(Folded, BaseEstimator):
         first_row: int = 0,
         numbers: NDArray[np.int64] | None = None,
         units: NDArray[np.int64] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> list[Array]:
         """Fit on X (n, p), doses t (n,) or (n, d), outcomes y (n,); extend the training contexts.
 
@@ -190,6 +203,7 @@ class FoldForests(Folded, BaseEstimator):
         _check.count(self.seed, "seed", "FoldForests", at_least=0)
         x, doses, outcome = training(X, t, y, "FoldForests")
         need_rows(len(x), self.folds, "FoldForests")
+        weights = row_weights(sample_weight, len(x), "FoldForests")
         fold = self.fold(first_row, len(x), numbers)
         targets = np.column_stack([outcome, doses])
         self.extra_ = 2 * targets.shape[1]
@@ -201,8 +215,11 @@ class FoldForests(Folded, BaseEstimator):
             rows = fold != k
             own, aims = x[rows], targets[rows]
             alike = None if units is None else units[rows]
-            out_of_bag = trees.fit_out_of_bag(own, aims, units=alike)
-            smooth = near.fit_out_of_fold(own, aims, trees.importance_, units=alike)
+            w = some(weights, rows)
+            out_of_bag = trees.fit_out_of_bag(own, aims, units=alike, sample_weight=w)
+            smooth = near.fit_out_of_fold(
+                own, aims, trees.importance_, units=alike, sample_weight=w
+            )
             extended.append(np.hstack([own, out_of_bag, smooth]))
         return extended
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
-from titrant.outcome.base import asked_about, blocks, learned_from
+from titrant.outcome.base import asked_about, blocks, learned_from, row_weights, some, worth
 from titrant.outcome.crossfit import inner_folds
 from titrant.outcome.ridge import BLOCK
 from titrant.scaling import Standard, grained
@@ -130,13 +130,16 @@ class Chosen:
     penalty: float
 
     @classmethod
-    def of(cls, choices: Sequence[Bumps], z: Array, targets: Array) -> list[Self]:
-        """Return the choice for each of the targets (n, m) at z (n, k)."""
+    def of(
+        cls, choices: Sequence[Bumps], z: Array, targets: Array, weights: Array | None = None
+    ) -> list[Self]:
+        """Return the choice for each of the targets (n, m) at z (n, k), rows by weights (n,)."""
         best: list[Self | None] = [None] * targets.shape[1]
         for bumps in choices:
             f = bumps(z)
-            d, v = np.linalg.eigh(f.T @ f)
-            scores = _gcv(np.maximum(d, 0.0), v.T @ (f.T @ targets), targets)
+            g = f if weights is None else f * weights[:, None]
+            d, v = np.linalg.eigh(g.T @ f)
+            scores = _gcv(np.maximum(d, 0.0), v.T @ (g.T @ targets), targets, weights)
             for j, score in enumerate(scores.T):
                 known, i = best[j], int(np.argmin(score))
                 if known is None or score[i] < known.score:
@@ -144,12 +147,13 @@ class Chosen:
         return [choice for choice in best if choice is not None]
 
 
-def _gcv(d: Array, a: Array, targets: Array) -> Array:
+def _gcv(d: Array, a: Array, targets: Array, weights: Array | None = None) -> Array:
     """Return RSS/(1 − df/n)² for each penalty and target (L, m); see `ridge.ridge_gcv`."""
-    n, shifted = len(targets), d[:, None] + PENALTIES
+    n, shifted = worth(weights, len(targets)), d[:, None] + PENALTIES
     df = np.sum(d[:, None] / shifted, axis=0)
     explained = ((shifted + PENALTIES) / shifted**2).T @ a**2
-    rss = np.maximum(np.sum(targets**2, axis=0) - explained, 0.0)
+    squares = np.sum(targets**2, axis=0) if weights is None else weights @ targets**2
+    rss = np.maximum(squares - explained, 0.0)
     return np.asarray(rss / (1.0 - np.minimum(df / n, SATURATED))[:, None] ** 2)
 
 
@@ -171,9 +175,15 @@ class Landmarks(BaseEstimator):
         self.landmarks = landmarks
         self.seed = seed
 
-    def fit(self, X: ArrayLike, targets: ArrayLike, importance: Array | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        targets: ArrayLike,
+        importance: Array | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn targets (n,) or (n, m) from contexts X (n, p); importance as in the next."""
-        self.fit_out_of_fold(X, targets, importance)
+        self.fit_out_of_fold(X, targets, importance, sample_weight=sample_weight)
         return self
 
     def fit_out_of_fold(
@@ -183,6 +193,7 @@ class Landmarks(BaseEstimator):
         importance: Array | None = None,
         *,
         units: NDArray[np.int64] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Array:
         """Learn as `fit` does; return predictions (n, m) by coefficients without the row's fold.
 
@@ -193,6 +204,7 @@ class Landmarks(BaseEstimator):
         _check.count(self.landmarks, "landmarks", "Landmarks")
         _check.count(self.seed, "seed", "Landmarks", at_least=0)
         x, aims = learned_from(X, targets, "Landmarks")
+        w = row_weights(sample_weight, len(x), "Landmarks")
         self.n_features_in_, self.n_targets_ = x.shape[1], aims.shape[1]
         self.context_ = Standard.of_contexts(x)
         z, u = self._columns(x), grained(Standard.of(aims)(aims))
@@ -203,12 +215,15 @@ class Landmarks(BaseEstimator):
         landmarks = z[drawn[: min(self.landmarks, max(n // 2, 1))]]
         choices = [Bumps.around(landmarks, kernel) for kernel in kernels(v)]
         few = drawn[:CHOSEN_ON]
-        self.chosen_ = Chosen.of(choices, z[few], u[few])
+        self.chosen_ = Chosen.of(choices, z[few], u[few], some(w, few))
+        # Penalties were found on fewer rows, where sums of squares are as much smaller.
+        sizes = worth(w, n), worth(some(w, few), len(few))
         fold = inner_folds(n, min(_FOLDS, n), self.seed, units)
         out = np.empty_like(u)
         self.coef_ = np.empty((len(landmarks), u.shape[1]))
         for j, chosen in enumerate(self.chosen_):
-            self.coef_[:, j], out[:, j] = _ridge(chosen, z, u[:, j], fold)
+            penalty = chosen.penalty * sizes[0] / sizes[1]
+            self.coef_[:, j], out[:, j] = _ridge(chosen.bumps(z), u[:, j], penalty, fold, w)
         return out
 
     def predict(self, X: ArrayLike) -> Array:
@@ -231,13 +246,14 @@ class Landmarks(BaseEstimator):
         return self.context_.grained(x) if x.shape[1] else np.zeros((len(x), 1))
 
 
-def _ridge(chosen: Chosen, z: Array, u: Array, fold: Folds) -> tuple[Array, Array]:
-    """Return coefficients (m,) of all rows, and predictions (n,) without the row's fold."""
-    f, n = chosen.bumps(z), len(z)
-    # The penalty was found on fewer rows, where sums of squares are as much smaller.
-    penalty = chosen.penalty * n / min(n, CHOSEN_ON)
+def _ridge(
+    f: Array, u: Array, penalty: float, fold: Folds, weights: Array | None
+) -> tuple[Array, Array]:
+    """Return coefficients (m,) by rows f (n, m), and predictions (n,) without the row's fold."""
+    n = len(f)
     own = [(rows, f[rows]) for rows in (fold == k for k in np.unique(fold))]
-    parts = [(g.T @ g, g.T @ u[rows]) for rows, g in own]
+    each = [(g if weights is None else g * weights[rows, None], rows, g) for rows, g in own]
+    parts = [(weighted.T @ g, weighted.T @ u[rows]) for weighted, rows, g in each]
     gram, moment = (np.sum(each, axis=0) for each in zip(*parts, strict=True))
     out = np.empty(n)
     for (rows, g), (square, product) in zip(own, parts, strict=True):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from titrant import _check
 from titrant.data.masses import reach_of
 from titrant.moments import Moments
-from titrant.outcome.base import OutcomeModel, blocks, inputs, training
+from titrant.outcome.base import OutcomeModel, blocks, inputs, row_weights, some, training
 from titrant.scaling import ONE_VALUE, Standard
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ def ridge_gcv(moments: Moments) -> Ridge:
     return Ridge(intercept, coef, float(PENALTIES[best]), float(df[best]), float(score[best]))
 
 
-def _gcv(d: Array, a: Array, n: int) -> tuple[Array, Array]:
+def _gcv(d: Array, a: Array, n: float) -> tuple[Array, Array]:
     """Return df(λ) and GCV(λ)/Var(y) for all penalties (L,)."""
+    n = max(n, 2.0)  # weighted rows may be worth less than two
     shifted = d + PENALTIES[:, None]
     df = 1.0 + np.sum(d / shifted, axis=1)
     rss = 1.0 - np.sum(a**2 * (shifted + PENALTIES[:, None]) / shifted**2, axis=1)
@@ -107,11 +108,13 @@ def unexplained(moments: Moments, targets: int) -> Array:
     return np.asarray(sd[-targets:] * np.sqrt(shares), dtype=np.float64)
 
 
-def leverages(moments: Moments, ridge: Ridge, features: Array) -> Array:
+def leverages(
+    moments: Moments, ridge: Ridge, features: Array, weights: Array | None = None
+) -> Array:
     """Return hᵢᵢ = ∂ŷᵢ/∂yᵢ of training features (n, F), moments being those of [features, y] (n,).
 
-    With z the standardized features and R their correlation, hᵢᵢ = (1 + zᵢ'(R + λ)⁻¹zᵢ)/n. The
-    residual without row i, at the same λ and units, is eᵢ/(1 − hᵢᵢ).
+    With z the standardized features and R their correlation, hᵢᵢ = (1 + zᵢ'(R + λ)⁻¹zᵢ)/n, times ωᵢ
+    if rows have weights. The residual without row i, at the same λ and units, is eᵢ/(1 − hᵢᵢ).
     """
     sd = np.sqrt(np.diagonal(moments.covariance))[:-1]
     inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
@@ -119,7 +122,8 @@ def leverages(moments: Moments, ridge: Ridge, features: Array) -> Array:
     shrunk[np.diag_indices_from(shrunk)] += ridge.penalty
     z = (features - moments.mean[:-1]) * inverse
     half = solve_triangular(np.linalg.cholesky(shrunk), z.T, lower=True)
-    return np.asarray((1.0 + np.sum(half**2, axis=0)) / moments.n)
+    share = np.asarray((1.0 + np.sum(half**2, axis=0)) / moments.n)
+    return share if weights is None else share * weights
 
 
 # Outcome models that are linear in features of (x, t), fitted by ridge regression.
@@ -173,11 +177,12 @@ class RidgeModel(OutcomeModel):
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
         x, doses, outcome = training(X, t, y, "RidgeModel")
+        weights = row_weights(sample_weight, len(x), "RidgeModel")
         self.features_ = self.basis.on(x, doses)
-        self.ridge_ = ridge_gcv(_moments(self.features_, x, doses, outcome))
+        self.ridge_ = ridge_gcv(_moments(self.features_, x, doses, outcome, weights))
         return self
 
     def predict(self, X: Array, t: Array) -> Array:
@@ -207,21 +212,26 @@ class RidgeModel(OutcomeModel):
         level, heights = zip(*(parts or [self.features_.of_context(none, coef)]), strict=True)
         return np.concatenate(level) + self.ridge_.intercept, np.concatenate(heights)
 
-    def out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Return predictions (n,) by fits that saw no outcome of the row's fold.
 
         Features are laid out once, over all rows: they know no outcomes. Each fit is that of the
         summed moments of the other folds.
         """
         fresh: RidgeModel = clone(self)
-        return fresh.fit_out_of_fold(X, t, y, fold)
+        return fresh.fit_out_of_fold(X, t, y, fold, sample_weight=sample_weight)
 
-    def fit_out_of_fold(self, X: Array, t: Array, y: Array, fold: Folds) -> Array:
+    def fit_out_of_fold(
+        self, X: Array, t: Array, y: Array, fold: Folds, *, sample_weight: Array | None = None
+    ) -> Array:
         """Fit, and return what `out_of_fold` does: the moments of all folds add up to the fit."""
         x, doses, outcome = training(X, t, y, "RidgeModel")
+        weights = row_weights(sample_weight, len(x), "RidgeModel")
         self.features_ = self.basis.on(x, doses)
         table = FeatureTable.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
-        total, parts = folded_moments(table, outcome, fold)
+        total, parts = folded_moments(table, outcome, fold, weights)
         self.ridge_ = ridge_gcv(total)
         return predicted_by_others(table, parts, fold)
 
@@ -252,14 +262,15 @@ class FeatureTable:
 
 
 def folded_moments(
-    table: FeatureTable, y: Array, fold: Folds
+    table: FeatureTable, y: Array, fold: Folds, weights: Array | None = None
 ) -> tuple[Moments, dict[int, Moments]]:
     """Return the moments of [features, y] over all rows and over those of each fold."""
     parts: dict[int, Moments] = {}
     for rows, features in table:
         columns = np.column_stack([features, y[rows]])
         for k in np.unique(fold[rows]):
-            own = Moments.of(columns[fold[rows] == k])
+            held = fold[rows] == k
+            own = Moments.of(columns[held], some(some(weights, rows), held))
             parts[int(k)] = parts[int(k)] + own if int(k) in parts else own
     return _total(list(parts.values())), parts
 
@@ -275,11 +286,13 @@ def predicted_by_others(table: FeatureTable, parts: dict[int, Moments], fold: Fo
     return prediction
 
 
-def _moments(features: Features, x: Array, t: Array, y: Array) -> Moments:
+def _moments(
+    features: Features, x: Array, t: Array, y: Array, weights: Array | None = None
+) -> Moments:
     """Return the moments of the columns [features, y], in blocks so that memory stays flat."""
     return _total(
         [
-            Moments.of(np.column_stack([features(x[rows], t[rows]), y[rows]]))
+            Moments.of(np.column_stack([features(x[rows], t[rows]), y[rows]]), some(weights, rows))
             for rows in blocks(len(y), BLOCK)
         ]
     )

@@ -16,7 +16,11 @@ from titrant.outcome.base import (
     as_outcome_model,
     curve_of,
     given_of,
+    mean_of,
+    row_weights,
+    some,
     training,
+    weighed,
 )
 from titrant.outcome.context import ContextsOnly, SmoothContext
 from titrant.outcome.crossfit import inner_folds, need_rows
@@ -98,7 +102,15 @@ class Stack(OutcomeModel):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: Array, t: Array, y: Array, *, units: NDArray[np.int64] | None = None) -> Self:
+    def fit(
+        self,
+        X: Array,
+        t: Array,
+        y: Array,
+        sample_weight: Array | None = None,
+        *,
+        units: NDArray[np.int64] | None = None,
+    ) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,).
 
         Rows with equal `units` (n,) belong together, and are in one fold.
@@ -109,18 +121,40 @@ class Stack(OutcomeModel):
         need_rows(len(x), self.folds, "Stack")
         members = self._members(doses.shape[1])
         models = {name: clone(model) for name, model in members.items()}
+        w = row_weights(sample_weight, len(x), "Stack")
         fold = inner_folds(len(x), self.folds, self.seed, units)
-        mean = _mean_outside(outcome, fold, self.folds)
-        held_out = [model.fit_out_of_fold(x, doses, outcome, fold) for model in models.values()]
+        mean = _mean_outside(outcome, fold, self.folds, w)
+        held_out = [
+            weighed(model.fit_out_of_fold, x, doses, outcome, fold, weights=w)
+            for model in models.values()
+        ]
         self.names_ = tuple(models)
-        self.weights_ = bounded_nnls(np.column_stack(held_out) - mean[:, None], outcome - mean)
-        self.mean_ = float(outcome.mean())
+        apart, left = np.column_stack(held_out) - mean[:, None], outcome - mean
+        root = None if w is None else np.sqrt(w)
+        self.weights_ = (
+            bounded_nnls(apart, left)
+            if root is None
+            else bounded_nnls(apart * root[:, None], left * root)
+        )
+        self.mean_ = float(mean_of(outcome, w))
         self.models_ = {
             name: models[name]
             for name, weight in zip(self.names_, self.weights_, strict=True)
             if weight > 0.0
         }
         return self
+
+    def fit_units(
+        self,
+        X: Array,
+        t: Array,
+        y: Array,
+        units: NDArray[np.int64] | None,
+        *,
+        sample_weight: Array | None = None,
+    ) -> Self:
+        """Learn as `fit` does, rows with equal units (n,) in one fold."""
+        return self.fit(X, t, y, sample_weight, units=units)
 
     def predict(self, X: Array, t: Array) -> Array:
         """Return r̂(tᵢ, xᵢ) (n,)."""
@@ -157,9 +191,9 @@ class Stack(OutcomeModel):
         return total
 
 
-def _mean_outside(y: Array, fold: Folds, folds: int) -> Array:
+def _mean_outside(y: Array, fold: Folds, folds: int, weights: Array | None = None) -> Array:
     """Return for each row the mean outcome of the other folds (n,)."""
-    means = np.array([y[fold != k].mean() for k in range(folds)])
+    means = np.array([mean_of(y[fold != k], some(weights, fold != k)) for k in range(folds)])
     return means[fold]
 
 

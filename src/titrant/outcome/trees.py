@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.utils import check_array
 
 from titrant import _check
-from titrant.outcome.base import BLOCK, OutcomeModel, blocks, inputs, training
+from titrant.outcome.base import BLOCK, OutcomeModel, blocks, inputs, row_weights, training
 from titrant.scaling import Standard, residual_sd
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Trees(OutcomeModel):
         self.width = width
         self.seed = seed
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
         x, doses, outcome = training(X, t, y, "Trees")
         width = _check.nonnegative(self.width, "width", "Trees")
@@ -60,6 +60,7 @@ class Trees(OutcomeModel):
         self.forest_.fit(
             self._columns(x, doses),
             self.outcome_.grained(outcome[:, None])[:, 0],
+            row_weights(sample_weight, len(x), "Trees"),
         )
         return self
 

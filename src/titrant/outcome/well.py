@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, minimize
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import OutcomeModel, inputs, training
+from titrant.outcome.base import OutcomeModel, inputs, row_weights, training, worth
 from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
@@ -63,6 +63,17 @@ class WellFit:
     y: Array
     """Outcomes (n,)."""
     ridge: float
+    omega: Array | None = None
+    """Row weights (n,), as `row_weights` has them."""
+
+    @property
+    def n(self) -> float:
+        """How many equal rows these are worth."""
+        return worth(self.omega, len(self.y))
+
+    def by(self, values: Array) -> Array:
+        """Return values (n,) or (n, k) times the weights of the rows, if they have any."""
+        return values if self.omega is None else np.asarray((values.T * self.omega).T)
 
     @property
     def penalty(self) -> Array:
@@ -75,13 +86,14 @@ class WellFit:
         With u = s − g'z, w = √(u² + e), r = f − y: ∂f/∂a = z, ∂f/∂c = w, ∂f/∂g = −c(u/w)z,
         ∂f/∂(½log e) = c·e/w.
         """
-        shape, n, penalty = Shape.of(theta), len(self.y), self.penalty
+        shape, n, penalty = Shape.of(theta), self.n, self.penalty
         u = self.s - self.z @ shape.g
         w = np.sqrt(u**2 + shape.e)
-        r = (self.z @ shape.a + shape.c * w - self.y) / n
+        plain = (self.z @ shape.a + shape.c * w - self.y) / n
+        r = self.by(plain)
         pull = shape.c * r / w
         da, dg = self.z.T @ r + penalty * shape.a, penalty * shape.g - self.z.T @ (pull * u)
-        value = 0.5 * n * (r @ r) + 0.5 * (penalty @ (shape.a**2 + shape.g**2))
+        value = 0.5 * n * (plain @ r) + 0.5 * (penalty @ (shape.a**2 + shape.g**2))
         return float(value), np.concatenate([da, [r @ w], dg, [shape.e * pull.sum()]])
 
     def vertex(self) -> Array:
@@ -98,16 +110,16 @@ class WellFit:
 
     def adapted(self, theta: Array) -> WellFit:
         """Return the problem with the ridge σ²p/n, σ² the residual variance at θ."""
-        n, parameters = len(self.y), len(theta)
+        n, parameters = self.n, len(theta)
         spent = min(parameters, n // 2)
-        noise = np.sum((Shape.of(theta)(self.z, self.s) - self.y) ** 2) / (n - spent)
+        noise = np.sum(self.by((Shape.of(theta)(self.z, self.s) - self.y) ** 2)) / (n - spent)
         return replace(self, ridge=float(noise) * (self.z.shape[1] - 1) / n)
 
     def _fit(self, columns: Array) -> Array:
         """Return the least-squares fit of the outcomes, steadied by a small ridge."""
-        n = len(self.y)
-        normal = columns.T @ columns / n + PILOT * np.eye(columns.shape[1])
-        return np.asarray(np.linalg.solve(normal, columns.T @ self.y / n), dtype=np.float64)
+        n, own = self.n, self.by(columns)
+        normal = own.T @ columns / n + PILOT * np.eye(columns.shape[1])
+        return np.asarray(np.linalg.solve(normal, own.T @ self.y / n), dtype=np.float64)
 
 
 def search(problem: WellFit, lines: list[Array], *, adapt: bool) -> Shape:
@@ -160,7 +172,7 @@ class Well(OutcomeModel):
         self.starts = starts
         self.seed = seed
 
-    def fit(self, X: Array, t: Array, y: Array) -> Self:
+    def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p), doses t (n,) and outcomes y (n,)."""
         x, doses, outcome = training(X, t, y, "Well")
         if self.ridge is not None:
@@ -171,7 +183,9 @@ class Well(OutcomeModel):
         z = _design(self.context_.grained(x))
         self.dose_ = DoseUnits.of(z, _only_dose(doses))
         target = self.outcome_.grained(outcome[:, None])[:, 0]
-        problem = WellFit(z, grained(self.dose_(z, doses[:, 0])), target, self.ridge or PILOT)
+        omega = row_weights(sample_weight, len(x), "Well")
+        s = grained(self.dose_(z, doses[:, 0]))
+        problem = WellFit(z, s, target, self.ridge or PILOT, omega)
         random = np.random.default_rng(seed).normal(0.0, 0.5, (starts, z.shape[1]))
         lines = [self.dose_.logged, problem.vertex(), self.dose_.mean, *random][:starts]
         self.shape_ = search(problem, lines, adapt=self.ridge is None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.data.columns import Recipe
+from titrant.data.columns import IS_MISSING, Recipe
 from titrant.errors import InvalidArgument
 from titrant.policies.formulas import (
     AtMost,
@@ -154,7 +154,7 @@ class _Made:
 
     @classmethod
     def of(cls, feature: str, recipe: Recipe) -> _Made:
-        from titrant.data.features import IS_MISSING, PARTS, split  # noqa: PLC0415
+        from titrant.data.features import PARTS, split  # noqa: PLC0415
 
         source, level = split(feature, recipe.levels)
         if feature in recipe.codes or source != feature:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from titrant._check import count, invalid
 from titrant.errors import DataError
+from titrant.outcome.base import some, weighed
 from titrant.outcome.context import extra_columns
 from titrant.outcome.crossfit import need_rows
 from titrant.propensity.base import (
@@ -50,12 +51,14 @@ class ContextsOnly(SearchedModel):
         self.model = model
         self.extra = extra
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
+    ) -> Self:
         X, t = self._training_rows(X, y)
         extra_columns(self.extra, X, "ContextsOnly")
-        model, seen = clone(self.model), self._seen(X)
+        model, seen, w = clone(self.model), self._seen(X), sample_weight
         self.model_: SearchedModel = (
-            model.fit(seen, t) if near is None else model.fit_near(near.model_, seen, t)
+            model.fit(seen, t, w) if near is None else model.fit_near(near.model_, seen, t, w)
         )
         self.components_ = self.model_.components_
         return self
@@ -165,11 +168,12 @@ class DensityAverage(Propensity, PreciseTails):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
         folds = count(self.folds, "folds", "DensityAverage", at_least=2)
         count(self.seed, "seed", "DensityAverage", at_least=0)
         X, t = self._training_rows(X, y)
+        w = self._weights(sample_weight, len(t))
         need_rows(len(t), 2, "DensityAverage")
         members: Mapping[str, PropensityModel] = smooth_members(seed=self.seed)
         if self.members is not None:
@@ -179,14 +183,16 @@ class DensityAverage(Propensity, PreciseTails):
             raise invalid("members", "DensityAverage", rule, members)
         # Few rows: as many folds as there are pairs of them.
         parts = list(splits(len(t), max(2, min(folds, len(t) // 2)), self.seed))
-        whole = fitted_members(members, X, t)
-        fits = [fitted_members(members, X[train], t[train], whole) for train, _ in parts]
+        whole = fitted_members(members, X, t, weights=w)
+        fits = [
+            fitted_members(members, X[train], t[train], whole, some(w, train)) for train, _ in parts
+        ]
         self.refused_ = {k: v for fit in [whole, *fits] for k, v in fit.refused.items()}
         self.names_ = usable(members, [whole, *fits])
         logs = np.empty((len(t), len(self.names_)))
         for fit, (_, test) in zip(fits, parts, strict=True):
             logs[test] = fit.log_densities(self.names_, X[test], t[test])
-        self.weights_ = average_weights(logs, t, self.seed)
+        self.weights_ = average_weights(logs, t, self.seed, w)
         self.average_ = whole.average(self.names_, self.weights_)
         return self
 
@@ -231,18 +237,23 @@ class MemberFits:
 
 
 def fitted_members(
-    members: Mapping[str, PropensityModel], X: Array, t: Array, near: MemberFits | None = None
+    members: Mapping[str, PropensityModel],
+    X: Array,
+    t: Array,
+    near: MemberFits | None = None,
+    weights: Array | None = None,
 ) -> MemberFits:
     """Fit a clone of each member to contexts X (n, p) and treatments t; raise if none can be.
 
-    Searches begin where those of ``near`` ended, on rows most of which are the same.
+    Searches begin where those of ``near`` ended, on rows most of which are the same. Members that
+    take weights (n,) are told them.
     """
     models: dict[str, PropensityModel] = {}
     refused: dict[str, DataError] = {}
     before = {} if near is None else near.models
     for name, member in members.items():
         try:
-            models[name] = fitted(clone(member), X, t, before.get(name))
+            models[name] = fitted(clone(member), X, t, before.get(name), weights)
         except DataError as error:
             refused[name] = error
         except np.linalg.LinAlgError as error:  # contexts beyond what least squares can square
@@ -256,12 +267,16 @@ def fitted_members(
 
 
 def fitted(
-    model: PropensityModel, X: Array, t: Array, near: PropensityModel | None
+    model: PropensityModel,
+    X: Array,
+    t: Array,
+    near: PropensityModel | None,
+    weights: Array | None = None,
 ) -> PropensityModel:
     """Return the model fitted, from where ``near`` ended if there is one of its kind."""
     if isinstance(model, SearchedModel) and isinstance(near, type(model)):
-        return model.fit_near(near, X, t)
-    return model.fit(X, t)
+        return weighed(model.fit_near, near, X, t, weights=weights)
+    return weighed(model.fit, X, t, weights=weights)
 
 
 def usable(members: Mapping[str, PropensityModel], fits: Sequence[MemberFits]) -> tuple[str, ...]:
@@ -273,22 +288,26 @@ def usable(members: Mapping[str, PropensityModel], fits: Sequence[MemberFits]) -
     return names
 
 
-def average_weights(log_densities: Array, t: Array, seed: int) -> Array:
-    """Return the weights w (M,) that maximize Σᵢ log Σ_m w_m f_m(tᵢ|xᵢ) over the simplex, by EM.
+def average_weights(
+    log_densities: Array, t: Array, seed: int, weights: Array | None = None
+) -> Array:
+    """Return the weights w (M,) that maximize Σᵢ ωᵢ log Σ_m w_m f_m(tᵢ|xᵢ) over the simplex, by EM.
 
-    `log_densities` (n, M) are of rows held out; t is (n,) or (n, d). Weights below .01 become 0.
+    `log_densities` (n, M) are of rows held out; t is (n,) or (n, d); ω are the rows' `weights`, 1
+    without. Averaging weights below .01 become 0.
     """
     spread = np.prod(np.reshape(t, (len(t), -1)).std(axis=0))
     rows = few_rows(len(t), seed, _ROWS)
     told = np.nan_to_num(log_densities[rows], nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-    return likeliest(np.maximum(np.exp(told + np.log(spread)), FLOOR))
+    return likeliest(np.maximum(np.exp(told + np.log(spread)), FLOOR), some(weights, rows))
 
 
-def likeliest(f: Array) -> Array:
-    """Return the weights w (M,) that maximize Σᵢ log Σ_m w_m f_im of f (n, M), by EM."""
-    w = np.full(f.shape[1], 1.0 / f.shape[1])
+def likeliest(f: Array, weights: Array | None = None) -> Array:
+    """Return the weights w (M,) that maximize Σᵢ ωᵢ log Σ_m w_m f_im of f (n, M), by EM."""
+    w, omega = np.full(f.shape[1], 1.0 / f.shape[1]), 1.0 if weights is None else weights
+    total = len(f) if weights is None else float(weights.sum())
     for _ in range(_STEPS):
-        before, w = w, w * ((1.0 / (f @ w)) @ f) / len(f)
+        before, w = w, w * ((omega / (f @ w)) @ f) / total
         if np.abs(w - before).max() < _SETTLED:
             break
     kept = np.where(w >= LEAST, w, 0.0)

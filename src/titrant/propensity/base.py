@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from titrant.errors import DataError
+from titrant.outcome.base import row_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,8 +154,8 @@ class Propensity(BaseEstimator, ABC):
     """The manners common to all fitted models: density, score and scikit-learn's tags."""
 
     @abstractmethod
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn f(t|x) from contexts X (n, p) and treatments y."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn f(t|x) from contexts X (n, p) and treatments y, rows by weights (n,)."""
 
     @abstractmethod
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
@@ -176,6 +177,9 @@ class Propensity(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+    def _weights(self, sample_weight: ArrayLike | None, n: int) -> Array | None:
+        return row_weights(sample_weight, n, type(self).__name__)
 
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, *, vector: bool = False
@@ -267,16 +271,20 @@ class NormalModel(Propensity, PreciseTails):
 class SearchedModel(NormalModel):
     """A scalar model found by a search, which may begin where another one ended."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
-        return self._fit(X, y, None)
+        return self._fit(X, y, None, sample_weight)
 
-    def fit_near(self, other: Self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit_near(
+        self, other: Self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit as `fit` does, the search beginning where `other` ended, fitted to rows alike."""
-        return self._fit(X, y, other)
+        return self._fit(X, y, other, sample_weight)
 
     @abstractmethod
-    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
+    ) -> Self:
         """Fit, from where `near` ended if there is one."""
 
 

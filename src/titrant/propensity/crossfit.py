@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import training
+from titrant.outcome.base import row_weights, some, training
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.propensity.average import (
     Average,
@@ -71,13 +71,14 @@ class CrossPropensity(Folded, BaseEstimator):
         numbers: NDArray[np.int64] | None = None,
         extended: Sequence[Array] | None = None,
         held_out: Array | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit on contexts X (n, p) and doses t (n,) or (n, d).
 
         `first_row` and `numbers` say where the rows are in the whole log, as for `CrossFit`.
         `extended` are the contexts of the rows outside each fold that its members learn from
         instead of X (`FoldForests.fit_extend`); `held_out` (n, q) then are all rows as
-        `FoldForests.extend` gives them.
+        `FoldForests.extend` gives them. `sample_weight` (n,) goes to members whose `fit` takes it.
         """
         _check.count(self.folds, "folds", "CrossPropensity", at_least=2)
         _check.count(self.seed, "seed", "CrossPropensity", at_least=0)
@@ -85,6 +86,7 @@ class CrossPropensity(Folded, BaseEstimator):
         x, doses_ = np.asarray(X, dtype=np.float64), np.asarray(t, dtype=np.float64)
         training(x, doses_, np.zeros(len(x)), "CrossPropensity")  # refuses what is no table of rows
         need_rows(len(x), self.folds, "CrossPropensity")
+        w = row_weights(sample_weight, len(x), "CrossPropensity")
         fold = self.fold(first_row, len(x), numbers)
         members = dict(self.members)
         outside = [fold != k for k in range(self.folds)]
@@ -93,14 +95,15 @@ class CrossPropensity(Folded, BaseEstimator):
         for own, rows in zip(learned, outside, strict=True):
             few = few_rows(len(own), self.seed, most)
             near = fits[0] if fits else None
-            fits.append(fitted_members(members, own[few], doses_[rows][few], near))
+            w_own = some(some(w, rows), few)
+            fits.append(fitted_members(members, own[few], doses_[rows][few], near, w_own))
         self.refused_ = {name: why for fit in fits for name, why in fit.refused.items()}
         self.names_ = usable(members, fits)
         asked = x if held_out is None else held_out
         logs = np.empty((len(x), len(self.names_)))
         for fit, rows in zip(fits, outside, strict=True):
             logs[~rows] = fit.log_densities(self.names_, asked[~rows], doses_[~rows])
-        self.weights_ = average_weights(logs, doses_, self.seed)
+        self.weights_ = average_weights(logs, doses_, self.seed, w)
         self.averages_ = tuple(fit.average(self.names_, self.weights_) for fit in fits)
         return self
 

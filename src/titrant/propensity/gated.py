@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant._check import count
+from titrant.outcome.base import some, worth
 from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
 from titrant.propensity.gaussian import Whitened, degrees_of_freedom
 from titrant.propensity.mixture import (
     affordable,
     by_component,
+    counted,
     drawn_lines,
     members_of,
     ranked,
+    summed,
     weighted_sums,
 )
 from titrant.propensity.smooth import few_rows, units
@@ -58,9 +61,9 @@ class Experts:
         weights = (1.0 - _SHARE) * np.exp(logs) + _SHARE / len(self.sds)
         return NormalMixture(np.log(weights), by_component(Z, self.coef), self.sds[None, :])
 
-    def log_likelihood(self, Z: Array, u: Array) -> float:
-        """Return Σ_i log Σ_k w_k(z_i) φ((u_i − z_i·b_k)/s_k)/s_k."""
-        return float(np.sum(self.law(Z).log_density(u)))
+    def log_likelihood(self, Z: Array, u: Array, weights: Array | None = None) -> float:
+        """Return Σ_i ω_i log Σ_k w_k(z_i) φ((u_i − z_i·b_k)/s_k)/s_k."""
+        return summed(self.law(Z).log_density(u), weights)
 
 
 class GatedMixture(SearchedModel):
@@ -86,26 +89,30 @@ class GatedMixture(SearchedModel):
         self.starts = starts
         self.seed = seed
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
+    ) -> Self:
         most = count(self.components, "components", "GatedMixture", at_least=2)
         starts = count(self.starts, "starts", "GatedMixture")
         count(self.seed, "seed", "GatedMixture", at_least=0)
         X, t = self._training_rows(X, y)
         self.center_, self.sd_ = units(X, t)
         rows = few_rows(len(t), self.seed, MOST)
+        w = some(self._weights(sample_weight, len(t)), rows)
         u = (t[rows] - self.center_) / self.sd_
         self.design_ = Whitened.of(X[rows])
         Z = self.design_(X[rows])
-        degrees_of_freedom(len(u), 2 * self.design_.rank)
-        most = affordable(Z, most)
+        n = worth(w, len(u))
+        degrees_of_freedom(n, 2 * self.design_.rank)
+        most = affordable(Z, most, w)
         if near is None or near.components_ > most:
-            fitted, self.bic_ = select(Z, u, most, starts=starts, seed=self.seed)
+            fitted, self.bic_ = select(Z, u, most, starts=starts, seed=self.seed, weights=w)
         else:
-            first = split(Z, u, members_of(near.law(X[rows]), t[rows]))
-            fitted = climb(first, Z, u, _LONG)
-            self.bic_ = np.array([criterion(fitted, Z, u)])
+            first = split(Z, u, members_of(near.law(X[rows]), t[rows]), w)
+            fitted = climb(first, Z, u, _LONG, w)
+            self.bic_ = np.array([criterion(fitted, Z, u, w)])
         self.components_ = len(fitted.sds)
-        factor = np.sqrt(len(u) / degrees_of_freedom(len(u), fitted.coef.size))
+        factor = np.sqrt(n / degrees_of_freedom(n, fitted.coef.size))
         self.experts_ = Experts(fitted.gate, fitted.coef, fitted.sds * factor)
         return self
 
@@ -116,26 +123,30 @@ class GatedMixture(SearchedModel):
         )
 
 
-def select(Z: Array, u: Array, most: int, *, starts: int, seed: int) -> tuple[Experts, Array]:
+def select(
+    Z: Array, u: Array, most: int, *, starts: int, seed: int, weights: Array | None = None
+) -> tuple[Experts, Array]:
     """Return the experts of least BIC for Z (n, k) and u (n,), and the BIC of each number tried."""
-    best = best_of_starts(Z, u, 2, starts=starts, seed=seed)
-    path = [criterion(best, Z, u)]
+    best = best_of_starts(Z, u, 2, starts=starts, seed=seed, weights=weights)
+    path = [criterion(best, Z, u, weights)]
     for components in range(3, most + 1):
-        fit = best_of_starts(Z, u, components, starts=starts, seed=seed)
-        path.append(criterion(fit, Z, u))
+        fit = best_of_starts(Z, u, components, starts=starts, seed=seed, weights=weights)
+        path.append(criterion(fit, Z, u, weights))
         if path[-1] >= path[-2]:
             break
         best = fit
     return best, np.array(path)
 
 
-def best_of_starts(Z: Array, u: Array, components: int, *, starts: int, seed: int) -> Experts:
+def best_of_starts(
+    Z: Array, u: Array, components: int, *, starts: int, seed: int, weights: Array | None = None
+) -> Experts:
     """Return the fit of so many components that climbed highest from several first guesses."""
     # First guesses climb a few steps; only the best one climbs on.
     first = guesses(Z, u, components, number=starts, rng=np.random.default_rng([seed, components]))
-    short = [climb(split(Z, u, member), Z, u, _SHORT) for member in first]
-    best = max(short, key=lambda experts: experts.log_likelihood(Z, u))
-    return climb(best, Z, u, _LONG)
+    short = [climb(split(Z, u, member, weights), Z, u, _SHORT, weights) for member in first]
+    best = max(short, key=lambda experts: experts.log_likelihood(Z, u, weights))
+    return climb(best, Z, u, _LONG, weights)
 
 
 def guesses(
@@ -156,34 +167,37 @@ def guesses(
             yield drawn_lines(Z, u - line, components, rng)
 
 
-def criterion(fit: Experts, Z: Array, u: Array) -> float:
+def criterion(fit: Experts, Z: Array, u: Array, weights: Array | None = None) -> float:
     """Return BIC = −2ℓ + log(n)·(K(k + 1) + (K − 1)k): regressions, sds and the gate between."""
     components, coefficients = fit.coef.shape
     parameters = components * (coefficients + 1) + (components - 1) * coefficients
-    return float(-2.0 * fit.log_likelihood(Z, u) + parameters * np.log(len(u)))
+    likelihood = fit.log_likelihood(Z, u, weights)
+    return float(-2.0 * likelihood + parameters * np.log(worth(weights, len(u))))
 
 
-def climb(experts: Experts, Z: Array, u: Array, steps: int) -> Experts:
+def climb(
+    experts: Experts, Z: Array, u: Array, steps: int, weights: Array | None = None
+) -> Experts:
     """Return `experts` after so many steps of EM, fewer where they no longer gain noticeably."""
     before, logs = -np.inf, log_softmax(Z, experts.gate)
     for _ in range(steps):
         joint = experts.gated(Z, logs).log_joint(u)
         total = log_sum_exp(joint)
-        level = float(np.sum(total))
+        level = summed(total, weights)
         if level - before < _GAIN:
             break
         before = level
         member = np.exp(joint - total[:, None])
-        gate, logs = newton_step(experts.gate, logs, Z, member)
-        experts = Experts(gate, *weighted_lines(Z, u, member))
+        gate, logs = newton_step(experts.gate, logs, Z, member, weights)
+        experts = Experts(gate, *weighted_lines(Z, u, counted(member, weights)))
     return experts
 
 
-def split(Z: Array, u: Array, member: Array) -> Experts:
-    """Return experts for memberships (n, K) of rows Z (n, k), u (n,)."""
+def split(Z: Array, u: Array, member: Array, weights: Array | None = None) -> Experts:
+    """Return experts for memberships (n, K) of rows Z (n, k), u (n,), by their weights (n,)."""
     even = np.zeros((member.shape[1], Z.shape[1]))
-    gate, _ = newton_step(even, log_softmax(Z, even), Z, member)
-    return Experts(gate, *weighted_lines(Z, u, member))
+    gate, _ = newton_step(even, log_softmax(Z, even), Z, member, weights)
+    return Experts(gate, *weighted_lines(Z, u, counted(member, weights)))
 
 
 def weighted_lines(Z: Array, u: Array, member: Array) -> tuple[Array, Array]:
@@ -203,24 +217,27 @@ def log_softmax(Z: Array, gate: Array) -> Array:
     return np.asarray(scores - log_sum_exp(scores)[:, None])
 
 
-def newton_step(gate: Array, logs: Array, Z: Array, member: Array) -> tuple[Array, Array]:
+def newton_step(
+    gate: Array, logs: Array, Z: Array, member: Array, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Return the gate (K, k) after a Newton step toward memberships (n, K), short enough to climb.
 
-    It climbs on (1/n) Σ member·log softmax − ½·ridge·|gate|², which is concave; the ridge makes
+    It climbs on (1/n) Σ ω·member·log softmax − ½·ridge·|gate|², which is concave; the ridge makes
     the Hessian definite although weights that sum to 1 leave one direction open. Beside the gate
     come its log weights (n, K), as they came with the gate before: ``logs``.
     """
 
     def height(gate: Array, logs: Array) -> float:
-        return float(np.vdot(member.T, logs.T) / n - 0.5 * _RIDGE * np.vdot(gate, gate))
+        return float(np.vdot(aims.T, logs.T) / n - 0.5 * _RIDGE * np.vdot(gate, gate))
 
-    n, (size, k) = len(Z), gate.shape
-    w = np.exp(logs)
-    slope = (member - w).T @ Z / n - _RIDGE * gate
+    n, (size, k) = worth(weights, len(Z)), gate.shape
+    w, aims = np.exp(logs), counted(member, weights)
+    slope = counted(member - w, weights).T @ Z / n - _RIDGE * gate
+    v = w if weights is None else w * np.sqrt(weights)[:, None]
     hessian = _RIDGE * np.eye(size * k).reshape(size, k, size, k)
     for a in range(size):
         for b in range(a):
-            block = Z.T @ (Z * (w[:, a] * w[:, b] / n)[:, None])
+            block = Z.T @ (Z * (v[:, a] * v[:, b] / n)[:, None])
             # Weights sum to 1, so w_a(1 − w_a) is the sum of the w_a·w_b of all others.
             hessian[a, :, b, :] = hessian[b, :, a, :] = -block
             hessian[a, :, a, :] += block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self
 
 import numpy as np
@@ -11,10 +12,13 @@ from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 
 from titrant.errors import DataError, InvalidArgument
+from titrant.outcome.base import mean_of, worth
 from titrant.propensity.base import NormalMixture, NormalModel, Propensity
 from titrant.scaling import ROUNDING, Held, spread_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
 
@@ -74,10 +78,10 @@ class Affine:
     coef: Array
 
     @classmethod
-    def least_squares(cls, X: Array, t: Array) -> Self:
-        """Return the ordinary least squares fit of t (n,) or (n, d) on X (n, p)."""
-        design = Whitened.of(X)
-        return cls(design, weighted_least_squares(design(X), t, np.ones(len(X))))
+    def least_squares(cls, X: Array, t: Array, weights: Array | None = None) -> Self:
+        """Return the least squares fit of t (n,) or (n, d) on X (n, p), rows by weights (n,)."""
+        design, w = Whitened.of(X), np.ones(len(X)) if weights is None else weights
+        return cls(design, weighted_least_squares(design(X), t, w))
 
     def predict(self, X: Array) -> Array:
         """Return the function's values, (n,) or (n, d)."""
@@ -106,20 +110,26 @@ def weighted_least_squares(Z: Array, t: Array, w: Array) -> Array:
     return np.asarray(np.linalg.lstsq(A.T @ A, A.T @ target, rcond=None)[0])
 
 
-def degrees_of_freedom(n: int, coefficients: int) -> int:
+def degrees_of_freedom(n: float, coefficients: int) -> float:
     """Return n − coefficients, the rows left to estimate the spread of the treatment."""
     if n <= coefficients:
         raise DataError(
-            f"The {n:,} rows cannot determine {coefficients:,} coefficients and a spread of the "
+            f"The {n:,.6g} rows cannot determine {coefficients:,} coefficients and a spread of the "
             f"treatment. Use more than {coefficients:,} rows or fewer context columns."
         )
     return n - coefficients
 
 
-def residual_sd(residuals: Array, t: Array, coefficients: int) -> float:
-    """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines."""
-    n = len(t)
-    sd = float(np.sqrt(np.sum(residuals**2) / degrees_of_freedom(n, coefficients)))
+def residual_sd(
+    residuals: Array, t: Array, coefficients: int, weights: Array | None = None
+) -> float:
+    """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines.
+
+    With weights (n,), Σωe² and Σω as `row_weights` scales them.
+    """
+    n, squares = len(t), residuals**2
+    total = np.sum(squares) if weights is None else weights @ squares
+    sd = float(np.sqrt(total / degrees_of_freedom(worth(weights, n), coefficients)))
     if sd <= max(_ROUNDING * float(np.ptp(t)), ROUNDING * float(np.abs(t).max())):
         raise DataError(
             f"The treatment is constant or an exact linear function of the context in all {n:,} "
@@ -143,11 +153,12 @@ class LinearGaussian(NormalModel):
     Fitted: `mean_` (its `slopes` and `intercept` are b and a), `sd_`.
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
         X, t = self._training_rows(X, y)
-        self.mean_ = Affine.least_squares(X, t)
-        self.sd_ = residual_sd(t - self.mean_.predict(X), t, self.mean_.design.rank)
+        w = self._weights(sample_weight, len(t))
+        self.mean_ = Affine.least_squares(X, t, w)
+        self.sd_ = residual_sd(t - self.mean_.predict(X), t, self.mean_.design.rank, w)
         self.components_ = 1
         return self
 
@@ -213,7 +224,7 @@ def multivariate_gaussian(sums: LinearSums) -> MultivariateGaussian:
         mean = Affine(mean.design, mean.coef[:, None])
     model.mean_, model.covariance_ = mean, _covariance(sums, mean, squares)
     sds = np.sqrt(np.diagonal(model.covariance_))
-    model.cholesky_ = cholesky(model.covariance_, sds, sums.moments.n)
+    model.cholesky_ = cholesky(model.covariance_, sds, sums.moments.rows)
     model.n_features_in_ = len(sums.largest)
     return model
 
@@ -245,15 +256,16 @@ class MultivariateGaussian(Propensity):
     Fitted: `mean_` (affine, d outputs), `covariance_` (d, d).
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n, d)."""
         X, t = self._training_rows(X, y, vector=True)
-        t = t.reshape(len(X), -1)
-        self.mean_ = Affine.least_squares(X, t)
+        t, w = t.reshape(len(X), -1), self._weights(sample_weight, len(X))
+        self.mean_ = Affine.least_squares(X, t, w)
         e = t - self.mean_.predict(X)
         rank = self.mean_.design.rank
-        sds = [residual_sd(e[:, j], t[:, j], rank) for j in range(t.shape[1])]
-        self.covariance_ = e.T @ e / (len(t) - rank)
+        sds = [residual_sd(e[:, j], t[:, j], rank, w) for j in range(t.shape[1])]
+        counted = e if w is None else e * w[:, None]
+        self.covariance_ = counted.T @ e / (worth(w, len(t)) - rank)
         self.cholesky_ = cholesky(self.covariance_, np.array(sds), len(t))
         return self
 
@@ -332,14 +344,16 @@ class HeteroscedasticGaussian(NormalModel):
     Fitted: `mean_`, `log_sd_` (affine functions), `log_sd_range_`, `n_iter_`.
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to contexts X (n, p) and treatments y (n,)."""
         X, t = self._training_rows(X, y)
-        ols = Affine.least_squares(X, t)
+        w = self._weights(sample_weight, len(t))
+        ols = Affine.least_squares(X, t, w)
         design, residuals = ols.design, t - ols.predict(X)
-        sd = residual_sd(residuals, t, design.rank)
-        found = maximize_likelihood(design(X), residuals / sd)
-        factor = np.sqrt(len(t) / degrees_of_freedom(len(t), design.rank))
+        sd = residual_sd(residuals, t, design.rank, w)
+        found = maximize_likelihood(design(X), residuals / sd, w)
+        n = worth(w, len(t))
+        factor = np.sqrt(n / degrees_of_freedom(n, design.rank))
         level = np.zeros(design.rank)
         level[0] = np.log(sd * factor)
         self.mean_ = Affine(design, ols.coef + sd * found.mean)
@@ -365,16 +379,20 @@ class Scoring:
     iterations: int
 
 
-def maximize_likelihood(Z: Array, r: Array) -> Scoring:
+def maximize_likelihood(Z: Array, r: Array, weights: Array | None = None) -> Scoring:
     """Return the maximizer of ℓ(b, g) for the whitened design Z (n, k) and residuals r (n,)."""
-    b, g = np.zeros(Z.shape[1]), _start(Z, r)
+    omega = np.ones(len(r)) if weights is None else weights
+    b, g = np.zeros(Z.shape[1]), _start(Z, r, omega)
+    # The Fisher information of g: 2I without weights, since the design is whitened.
+    root = None if weights is None else np.linalg.inv(Z.T @ (Z * omega[:, None]) / omega.sum())
     for iteration in range(_ITERATIONS):
-        b = weighted_least_squares(Z, r, np.exp(-2.0 * (Z @ g)))
+        b = weighted_least_squares(Z, r, omega * np.exp(-2.0 * (Z @ g)))
         # With b optimal its gradient is 0, so the gradient in g decides.
-        slope = log_likelihood_gradient(Z, r, b, g)[1]
+        slope = log_likelihood_gradient(Z, r, b, g, weights)[1]
         if np.abs(slope).max() < _TOLERANCE:
             return Scoring(b, g, iteration)
-        g = _scoring_step(Z, r, b, g, slope)
+        step = 0.5 * (slope if root is None else root @ slope)
+        g = _climbed(g, step, partial(log_likelihood, Z, r, b, weights=weights))
     warnings.warn(
         f"HeteroscedasticGaussian took {_ITERATIONS} steps without settling (gradient "
         f"{np.abs(slope).max():.2g}); its densities are approximate. Drop rare context columns.",
@@ -384,36 +402,42 @@ def maximize_likelihood(Z: Array, r: Array) -> Scoring:
     return Scoring(b, g, _ITERATIONS)
 
 
-def log_likelihood(Z: Array, r: Array, b: Array, g: Array) -> float:
-    """Return ℓ(b, g) = −(1/n) Σ [z·g + ½((r − z·b)² + δ²) exp(−2 z·g)], δ the resolution."""
+def log_likelihood(Z: Array, r: Array, b: Array, g: Array, weights: Array | None = None) -> float:
+    """Return ℓ(b, g) = −(1/n) Σ [z·g + ½((r − z·b)² + δ²) exp(−2 z·g)], δ the resolution.
+
+    With weights, the mean is weighted.
+    """
     eta = Z @ g
     # `errstate`: too bold a step overflows to ℓ = −inf and is then halved.
     with np.errstate(over="ignore"):
-        return -float(np.mean(eta + 0.5 * _squares(Z, r, b) * np.exp(-2.0 * eta)))
+        return -float(mean_of(eta + 0.5 * _squares(Z, r, b) * np.exp(-2.0 * eta), weights))
 
 
-def log_likelihood_gradient(Z: Array, r: Array, b: Array, g: Array) -> tuple[Array, Array]:
+def log_likelihood_gradient(
+    Z: Array, r: Array, b: Array, g: Array, weights: Array | None = None
+) -> tuple[Array, Array]:
     """Return ∂ℓ/∂b = Zᵀ(w e)/n and ∂ℓ/∂g = Zᵀ(w(e² + δ²) − 1)/n, w = exp(−2 z·g), both (k,)."""
-    w = np.exp(-2.0 * (Z @ g))
-    mean = Z.T @ (w * (r - Z @ b)) / len(r)
-    log_sd = Z.T @ (w * _squares(Z, r, b) - 1.0) / len(r)
+    w, n = np.exp(-2.0 * (Z @ g)), worth(weights, len(r))
+    counted = Z if weights is None else Z * weights[:, None]
+    mean = counted.T @ (w * (r - Z @ b)) / n
+    log_sd = counted.T @ (w * _squares(Z, r, b) - 1.0) / n
     return np.asarray(mean), np.asarray(log_sd)
 
 
-def _scoring_step(Z: Array, r: Array, b: Array, g: Array, slope: Array) -> Array:
-    # The Fisher information of g is 2 ZᵀZ/n = 2I: the design is whitened.
-    before, step = log_likelihood(Z, r, b, g), 0.5 * slope
+def _climbed(g: Array, step: Array, height: Callable[[Array], float]) -> Array:
+    """Return g after a step that is halved until it leads no lower."""
+    before = height(g)
     for _ in range(60):
-        if log_likelihood(Z, r, b, g + step) >= before:
+        if height(g + step) >= before:
             break
         step = step / 2.0
     return g + step
 
 
-def _start(Z: Array, r: Array) -> Array:
+def _start(Z: Array, r: Array, omega: Array) -> Array:
     # log|residual| of a normal has mean log sd − 0.635.
     logs = 0.5 * np.log(_squares(Z, r, np.zeros(Z.shape[1]))) + 0.635
-    return weighted_least_squares(Z, logs, np.ones(len(r)))
+    return weighted_least_squares(Z, logs, omega)
 
 
 def _squares(Z: Array, r: Array, b: Array) -> Array:

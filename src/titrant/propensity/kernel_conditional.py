@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from titrant._check import finite_array, invalid, positive
+from titrant.outcome.base import mean_of, worth
 from titrant.propensity.base import NormalMixture, NormalModel, blocks, doses, log_sum_exp
 from titrant.propensity.gaussian import residual_sd
 from titrant.scaling import Held, spread_of
@@ -36,24 +37,27 @@ class KernelDensity:
     bandwidth: float
 
     @classmethod
-    def of(cls, values: Array) -> Self:
-        """Return the estimate from `values` (n,) with Silverman's bandwidth."""
-        bandwidth = silverman(values)
-        if len(values) <= _EXACT:
-            return cls(values, np.full(len(values), 1.0 / len(values)), bandwidth)
-        centers, weights = binned(values, bandwidth / _BINS_PER_BANDWIDTH)
-        return cls(centers, weights, bandwidth)
+    def of(cls, values: Array, weights: Array | None = None) -> Self:
+        """Return the estimate from `values` (n,), by weights, with Silverman's bandwidth."""
+        bandwidth, n = silverman(values, weights), len(values)
+        if n <= _EXACT:
+            shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+            return cls(values[shares > 0.0], shares[shares > 0.0], bandwidth)
+        return cls(*binned(values, bandwidth / _BINS_PER_BANDWIDTH, weights), bandwidth)
 
 
-def silverman(values: Array) -> float:
-    """Return 0.9·min(sd, IQR/1.349)·n^(−1/5); the sd alone where the IQR is 0."""
+def silverman(values: Array, weights: Array | None = None) -> float:
+    """Return 0.9·min(sd, IQR/1.349)·n^(−1/5); the sd alone where the IQR is 0.
+
+    The quartiles are those of the values as they are, weighted or not.
+    """
     sd = float(np.std(values, ddof=1))
     low, high = np.percentile(values, [25.0, 75.0])
     spread = min(sd, float(high - low) / 1.349) or sd
-    return float(0.9 * spread * len(values) ** -0.2)
+    return float(0.9 * spread * worth(weights, len(values)) ** -0.2)
 
 
-def binned(values: Array, width: float) -> tuple[Array, Array]:
+def binned(values: Array, width: float, weights: Array | None = None) -> tuple[Array, Array]:
     """Return the occupied grid points and their weights by linear binning, both (G,).
 
     A value between two grid points is shared in proportion to nearness, which keeps its mean.
@@ -62,9 +66,12 @@ def binned(values: Array, width: float) -> tuple[Array, Array]:
     left = np.floor(place)
     share = place - left
     points, index = np.unique(np.concatenate([left, left + 1.0]), return_inverse=True)
-    mass = np.bincount(index, weights=np.concatenate([1.0 - share, share]))
+    shares = np.concatenate([1.0 - share, share])
+    if weights is not None:
+        shares = shares * np.tile(weights, 2)
+    mass = np.bincount(index, weights=shares)
     occupied = mass > 0.0
-    return points[occupied] * width, mass[occupied] / len(values)
+    return points[occupied] * width, mass[occupied] / worth(weights, len(values))
 
 
 # The kernel conditional density propensity.
@@ -94,17 +101,22 @@ class KernelConditional(NormalModel):
         self.context_bandwidths = context_bandwidths
         self.treatment_bandwidth = treatment_bandwidth
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Keep contexts X (n, p) and treatments y (n,), and choose the bandwidths."""
         X, t = self._training_rows(X, y)
-        sd = residual_sd(t - t.mean(), t, 1)
+        w = self._weights(sample_weight, len(t))
+        if w is not None:  # a row without weight has no vote
+            X, t, w = X[w > 0.0], t[w > 0.0], w[w > 0.0]
+        self.log_votes_ = None if w is None else np.log(w)
+        sd = residual_sd(t - mean_of(t, w), t, 1, w)
         self.hold_ = Held.of(X)
         X = self.hold_.columns(X)
         spread = spread_of(X)
-        factor = 1.06 * float(len(t)) ** (-1.0 / (5 + np.count_nonzero(spread)))
+        n = worth(w, len(t))
+        factor = 1.06 * float(n) ** (-1.0 / (5 + np.count_nonzero(spread)))
         self.context_bandwidths_ = self._context_bandwidths(factor * spread)
         # `sd` divides by n − 1; the rule, as for the context, by n.
-        rule = factor * sd * np.sqrt((len(t) - 1) / len(t))
+        rule = factor * sd * np.sqrt((n - 1) / n)
         self.treatment_bandwidth_ = self._treatment_bandwidth(rule)
         self.context_, self.treatment_ = X / self.context_bandwidths_, t
         self.components_ = len(t)
@@ -134,6 +146,7 @@ class KernelConditional(NormalModel):
         return np.asarray(-0.5 * distance, dtype=np.float64)
 
     def _mixture(self, votes: Array) -> NormalMixture:
+        votes = votes if self.log_votes_ is None else votes + self.log_votes_
         log_weights = votes - log_sum_exp(votes)[:, None]
         sds = np.full((1, 1), self.treatment_bandwidth_)
         return NormalMixture(log_weights, self.treatment_[None, :], sds)

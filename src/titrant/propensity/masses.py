@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.data.masses import reach_of
+from titrant.outcome.base import row_weights, some
 from titrant.outcome.context import ContextMap
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.propensity.average import FLOOR, likeliest
@@ -196,6 +197,7 @@ class CrossMasses(Folded, BaseEstimator):
         held_out: Array,
         fold: Folds,
         latent: Array | None = None,
+        sample_weight: Array | None = None,
     ) -> Self:
         """Fit to which of `size` point masses each row has (n,), −1 for none.
 
@@ -203,15 +205,17 @@ class CrossMasses(Folded, BaseEstimator):
         rows as the fold's models see them; `latent` (n, K) probabilities to be averaged in.
         """
         need_rows(len(index), self.folds, "CrossMasses")
+        w = row_weights(sample_weight, len(index), "CrossMasses")
         self.size_ = size
         label = np.where(index < 0, size, index)
-        self.shares_ = np.bincount(label, minlength=size + 1) / len(label)
+        total = len(label) if w is None else float(w.sum())
+        self.shares_ = np.bincount(label, weights=w, minlength=size + 1) / total
         self.fits_ = tuple(
-            softmax_path(own, label[fold != k], self.extra, size + 1)
+            softmax_path(own, label[fold != k], self.extra, size + 1, some(w, fold != k))
             for k, own in enumerate(extended)
         )
         each = self._members(fold, held_out, latent)
-        self.weights_ = likeliest(np.maximum(each[np.arange(len(label)), :, label], FLOOR))
+        self.weights_ = likeliest(np.maximum(each[np.arange(len(label)), :, label], FLOOR), w)
         return self
 
     def probabilities(self, fold: Folds, X: Array, latent: Array | None = None) -> Array:
@@ -255,7 +259,9 @@ class SoftmaxPath:
         return np.asarray(top / top.sum(axis=2, keepdims=True))
 
 
-def softmax_path(x: Array, label: Index, extra: int, size: int) -> SoftmaxPath:
+def softmax_path(
+    x: Array, label: Index, extra: int, size: int, weights: Array | None = None
+) -> SoftmaxPath:
     """Return the regressions of labels 0 … size − 1 (n,) on contexts x (n, q)."""
     context = ContextMap.of(x, extra)
     phi = context(x)
@@ -269,7 +275,7 @@ def softmax_path(x: Array, label: Index, extra: int, size: int) -> SoftmaxPath:
         return SoftmaxPath(context, units, coef)
     model = LogisticRegression(max_iter=_STEPS, tol=_SETTLED, warm_start=True)
     for p, c in enumerate(PENALTIES):
-        model.set_params(C=c).fit(z, label)
+        model.set_params(C=c).fit(z, label, sample_weight=weights)
         slopes, level = model.coef_, model.intercept_
         if len(seen) == 2:  # noqa: PLR2004  (scikit-learn keeps the score of the second alone)
             slopes, level = np.vstack([0.0 * slopes, slopes]), np.append(0.0, level)

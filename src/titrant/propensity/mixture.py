@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant._check import count
+from titrant.outcome.base import some, worth
 from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
 from titrant.propensity.gaussian import (
     Affine,
@@ -45,9 +46,14 @@ class Regressions:
         """Return the law of the treatment at each row of the design Z (n, k)."""
         return NormalMixture(self.log_weights[None, :], by_component(Z, self.coef), self.sds[None])
 
-    def log_likelihood(self, Z: Array, r: Array) -> float:
-        """Return Σ_i log Σ_k w_k φ((r_i − z_i·b_k)/s_k)/s_k."""
-        return float(np.sum(self.law(Z).log_density(r)))
+    def log_likelihood(self, Z: Array, r: Array, weights: Array | None = None) -> float:
+        """Return Σ_i ω_i log Σ_k w_k φ((r_i − z_i·b_k)/s_k)/s_k."""
+        return summed(self.law(Z).log_density(r), weights)
+
+
+def summed(values: Array, weights: Array | None) -> float:
+    """Return Σ_i ω_i·values_i of values (n,), ω = 1 without weights."""
+    return float(np.sum(values) if weights is None else weights @ values)
 
 
 def by_component(Z: Array, coef: Array) -> Array:
@@ -76,17 +82,27 @@ def shortest(gram: Array, moment: Array) -> Array:
     return np.asarray((v @ lengths[:, :, None])[:, :, 0])
 
 
-def memberships(model: Regressions, Z: Array, r: Array) -> tuple[Array, float]:
-    """Return P(component k | row i), (n, K), and the mean log density (the E step)."""
+def memberships(
+    model: Regressions, Z: Array, r: Array, weights: Array | None = None
+) -> tuple[Array, float]:
+    """Return ω_i·P(component k | row i), (n, K), and the mean log density (the E step)."""
     joint = model.law(Z).log_joint(r)
     total = log_sum_exp(joint)
-    return np.exp(joint - total[:, None]), float(np.mean(total))
+    member = np.exp(joint - total[:, None])
+    if weights is None:
+        return member, float(np.mean(total))
+    return member * weights[:, None], float(weights @ total / weights.sum())
 
 
-def members_of(law: NormalMixture, t: Array) -> Array:
-    """Return P(component k | tᵢ) (n, K) of treatments (n,), even where no component is near."""
+def members_of(law: NormalMixture, t: Array, weights: Array | None = None) -> Array:
+    """Return ωᵢ·P(component k | tᵢ) (n, K) of doses (n,), even where no component is near."""
     joint = law.log_joint(t)
-    return np.exp(joint - log_sum_exp(joint)[:, None])
+    return counted(np.exp(joint - log_sum_exp(joint)[:, None]), weights)
+
+
+def counted(member: Array, weights: Array | None) -> Array:
+    """Return memberships (n, K) times the weights of the rows, if they have any."""
+    return member if weights is None else member * weights[:, None]
 
 
 def regressions(Z: Array, r: Array, member: Array, floor: float) -> Regressions:
@@ -98,13 +114,23 @@ def regressions(Z: Array, r: Array, member: Array, floor: float) -> Regressions:
     return Regressions(np.log(size / size.sum()), coef, sds)
 
 
-def step(model: Regressions, Z: Array, r: Array, floor: float) -> tuple[Regressions, float]:
+def step(
+    model: Regressions, Z: Array, r: Array, floor: float, weights: Array | None = None
+) -> tuple[Regressions, float]:
     """Return `model` after one EM step, and the log likelihood *before* it."""
-    member, level = memberships(model, Z, r)
-    return regressions(Z, r, member, floor), len(r) * level
+    member, level = memberships(model, Z, r, weights)
+    return regressions(Z, r, member, floor), worth(weights, len(r)) * level
 
 
-def climb(model: Regressions, Z: Array, r: Array, *, floor: float, strides: int) -> Regressions:
+def climb(
+    model: Regressions,
+    Z: Array,
+    r: Array,
+    *,
+    floor: float,
+    strides: int,
+    weights: Array | None = None,
+) -> Regressions:
     """Return `model` after strides of EM, as long as they raise the log likelihood noticeably.
 
     A stride is two steps and a leap along them (SQUAREM, Varadhan & Roland 2008), a step back
@@ -112,11 +138,12 @@ def climb(model: Regressions, Z: Array, r: Array, *, floor: float, strides: int)
     """
     before = -np.inf
     for _ in range(strides):
-        first, level = step(model, Z, r, floor)
+        first, level = step(model, Z, r, floor, weights)
         if level - before < _GAIN:
             break
-        second, reached = step(first, Z, r, floor)
-        leaped, landed = step(extrapolated(model, first, second, floor), Z, r, floor)
+        second, reached = step(first, Z, r, floor, weights)
+        leap = extrapolated(model, first, second, floor)
+        leaped, landed = step(leap, Z, r, floor, weights)
         model, before = (leaped if landed >= reached else second), level
     return model
 
@@ -143,7 +170,14 @@ def extrapolated(
 
 
 def guesses(
-    Z: Array, r: Array, components: int, *, number: int, floor: float, rng: np.random.Generator
+    Z: Array,
+    r: Array,
+    components: int,
+    *,
+    number: int,
+    floor: float,
+    rng: np.random.Generator,
+    weights: Array | None = None,
 ) -> Iterator[Regressions]:
     """Yield `number` first guesses: split by residual, by its size, then random regressions."""
     for k in range(number):
@@ -153,7 +187,7 @@ def guesses(
             member = ranked(np.abs(r), components)
         else:
             member = drawn_lines(Z, r, components, rng)
-        yield regressions(Z, r, member, floor)
+        yield regressions(Z, r, counted(member, weights), floor)
 
 
 def ranked(values: Array, components: int) -> Array:
@@ -201,25 +235,28 @@ class GaussianMixture(SearchedModel):
         self.starts = starts
         self.seed = seed
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
+    ) -> Self:
         most = count(self.components, "components", "GaussianMixture")
         count(self.starts, "starts", "GaussianMixture")
         X, t = self._training_rows(X, y)
-        ols = Affine.least_squares(X, t)
+        w = self._weights(sample_weight, len(t))
+        ols = Affine.least_squares(X, t, w)
         residuals = t - ols.predict(X)
-        sd = residual_sd(residuals, t, ols.design.rank)
+        sd = residual_sd(residuals, t, ols.design.rank, w)
         Z, r = ols.design(X), residuals / sd
-        most = affordable(Z, most)
+        most = affordable(Z, most, w)
         if near is None or near.components_ > most:
-            best, self.bic_ = select(Z, r, most, starts=self.starts, seed=self.seed)
+            best, self.bic_ = select(Z, r, most, starts=self.starts, seed=self.seed, weights=w)
         else:
-            member = members_of(near.law(X), t)
-            best = _climb(regressions(Z, r, member, _FLOOR), Z, r, _LONG)
-            self.bic_ = np.array([criterion(best, Z, r)])
-        self._keep(best, ols, sd, len(t))
+            member = members_of(near.law(X), t, w)
+            best = _climb(regressions(Z, r, member, _FLOOR), Z, r, _LONG, w)
+            self.bic_ = np.array([criterion(best, Z, r, w)])
+        self._keep(best, ols, sd, worth(w, len(t)))
         return self
 
-    def _keep(self, fit: Regressions, ols: Affine, sd: float, n: int) -> None:
+    def _keep(self, fit: Regressions, ols: Affine, sd: float, n: float) -> None:
         order = np.argsort(-fit.log_weights, kind="stable")
         self.components_ = len(order)
         coefficients = self.components_ * ols.design.rank
@@ -234,48 +271,56 @@ class GaussianMixture(SearchedModel):
         return NormalMixture(np.log(self.weights_)[None, :], means, self.sds_[None, :])
 
 
-def select(Z: Array, r: Array, most: int, *, starts: int, seed: int) -> tuple[Regressions, Array]:
+def select(
+    Z: Array, r: Array, most: int, *, starts: int, seed: int, weights: Array | None = None
+) -> tuple[Regressions, Array]:
     """Return the regressions of r (n,) on Z (n, k) of least BIC, and the BIC of each number tried.
 
     Components are added, up to `most`, as long as the criterion falls.
     """
-    best = best_of_starts(Z, r, 1, starts=starts, seed=seed)
-    path = [criterion(best, Z, r)]
+    best = best_of_starts(Z, r, 1, starts=starts, seed=seed, weights=weights)
+    path = [criterion(best, Z, r, weights)]
     for components in range(2, most + 1):
-        fit = best_of_starts(Z, r, components, starts=starts, seed=seed)
-        path.append(criterion(fit, Z, r))
+        fit = best_of_starts(Z, r, components, starts=starts, seed=seed, weights=weights)
+        path.append(criterion(fit, Z, r, weights))
         if path[-1] >= path[-2]:
             break
         best = fit
     return best, np.array(path)
 
 
-def best_of_starts(Z: Array, r: Array, components: int, *, starts: int, seed: int) -> Regressions:
+def best_of_starts(
+    Z: Array, r: Array, components: int, *, starts: int, seed: int, weights: Array | None = None
+) -> Regressions:
     """Return the fit of so many components that climbed highest from several first guesses."""
     rng = np.random.default_rng([seed, components])
     number = starts if components > 1 else 1
     few = rng.permutation(len(r))[:_SUBSAMPLE]
-    first = guesses(Z[few], r[few], components, number=number, floor=_FLOOR, rng=rng)
-    short = [_climb(model, Z[few], r[few], _SHORT) for model in first]
-    best = max(short, key=lambda model: model.log_likelihood(Z[few], r[few]))
-    return _climb(_climb(best, Z[few], r[few], _LONG), Z, r, _LONG)
+    part, own = (Z[few], r[few]), some(weights, few)
+    first = guesses(*part, components, number=number, floor=_FLOOR, rng=rng, weights=own)
+    short = [_climb(model, *part, _SHORT, own) for model in first]
+    best = max(short, key=lambda model: model.log_likelihood(*part, own))
+    return _climb(_climb(best, *part, _LONG, own), Z, r, _LONG, weights)
 
 
-def criterion(fit: Regressions, Z: Array, r: Array) -> float:
+def criterion(fit: Regressions, Z: Array, r: Array, weights: Array | None = None) -> float:
     """Return BIC = −2ℓ + log(n)·(K(k + 1) + K − 1), K regressions of k coefficients and an sd."""
     components, coefficients = fit.coef.shape
     parameters = components * (coefficients + 2) - 1
-    return float(-2.0 * fit.log_likelihood(Z, r) + parameters * np.log(len(r)))
+    likelihood = fit.log_likelihood(Z, r, weights)
+    return float(-2.0 * likelihood + parameters * np.log(worth(weights, len(r))))
 
 
-def _climb(model: Regressions, Z: Array, r: Array, strides: int) -> Regressions:
-    return climb(model, Z, r, floor=_FLOOR, strides=strides)
+def _climb(
+    model: Regressions, Z: Array, r: Array, strides: int, weights: Array | None = None
+) -> Regressions:
+    return climb(model, Z, r, floor=_FLOOR, strides=strides, weights=weights)
 
 
-def affordable(Z: Array, most: int) -> int:
+def affordable(Z: Array, most: int, weights: Array | None = None) -> int:
     """Return how many components, up to `most`, the rows of Z (n, k) can pay for.
 
     Each should have about twice as many rows as coefficients and an sd.
     """
-    n, coefficients = Z.shape
+    n, coefficients = worth(weights, len(Z)), Z.shape[1]
     return int(max(1, min(most, n // (2 * (coefficients + 1)))))

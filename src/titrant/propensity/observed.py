@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
+from titrant.outcome.base import mean_of, row_weights, some
 from titrant.outcome.context import ContextMap
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 
@@ -50,11 +51,13 @@ class SeenModel(Folded, BaseEstimator):
         *,
         first_row: int = 0,
         numbers: NDArray[np.int64] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit on contexts X (n, p) and Δ (n,), 0 or 1; the rest as in `CrossFit.fit`."""
         _check.count(self.folds, "folds", "SeenModel", at_least=2)
         x, delta = np.asarray(X, dtype=np.float64), np.asarray(seen, dtype=np.float64)
         need_rows(len(x), self.folds, "SeenModel")
+        w = row_weights(sample_weight, len(x), "SeenModel")
         fold = self.fold(first_row, len(x), numbers)
         self.map_ = ContextMap.of(x)
         phi = self.map_(x)
@@ -64,9 +67,11 @@ class SeenModel(Folded, BaseEstimator):
         best = -np.inf
         for penalty in PENALTIES:
             parts = [fold != k for k in range(self.folds)]
-            coef = np.array([_logistic(z[rows], delta[rows], penalty) for rows in parts])
+            coef = np.array(
+                [_logistic(z[rows], delta[rows], penalty, some(w, rows)) for rows in parts]
+            )
             p = np.clip(_probability(coef, fold, z), LEAST, 1.0 - 1e-9)
-            likelihood = float(np.mean(np.where(delta > 0.0, np.log(p), np.log1p(-p))))
+            likelihood = float(mean_of(np.where(delta > 0.0, np.log(p), np.log1p(-p)), w))
             if likelihood > best:
                 best, self.penalty_, self.coef_ = likelihood, penalty, coef
         return self
@@ -84,10 +89,10 @@ def _probability(coef: Array, fold: Folds, z: Array) -> Array:
     return np.asarray(expit(score))
 
 
-def _logistic(z: Array, delta: Array, penalty: float) -> Array:
+def _logistic(z: Array, delta: Array, penalty: float, weights: Array | None = None) -> Array:
     """Return intercept and coefficients (1 + F,) of P(Δ = 1) on features z (n, F)."""
     if delta.min(initial=1.0) == delta.max(initial=0.0):  # all seen, or none
         share = np.clip(delta.mean() if len(delta) else 1.0, LEAST, 1.0 - 1e-9)
         return np.append(np.log(share / (1.0 - share)), np.zeros(z.shape[1]))
-    fitted = LogisticRegression(C=1.0 / penalty, max_iter=500).fit(z, delta)
+    fitted = LogisticRegression(C=1.0 / penalty, max_iter=500).fit(z, delta, sample_weight=weights)
     return np.append(fitted.intercept_, fitted.coef_[0])

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import KFold
 
 from titrant._check import count
 from titrant.errors import DataError
-from titrant.outcome.base import blocks
+from titrant.outcome.base import blocks, mean_of, some, weighed
 from titrant.outcome.context import ContextMap, extra_columns
 from titrant.outcome.crossfit import fold_of
 from titrant.outcome.ridge import (
@@ -76,18 +76,20 @@ class Regressed:
     residual: Array
 
 
-def regressed(x: Array, target: Array, *, extra: int, seed: int) -> Regressed:
+def regressed(
+    x: Array, target: Array, *, extra: int, seed: int, weights: Array | None = None
+) -> Regressed:
     """Return the ridge regression of the target (n,) on φ of contexts x (n, p + extra)."""
     n = len(target)
     degrees_of_freedom(n, 2)
     context, folds = ContextMap.of(x, extra), min(_FOLDS, n)
     fold = fold_of(0, n, folds, seed)
     table = FeatureTable.of(n, lambda rows: context(x[rows]))
-    total, parts = folded_moments(table, target, fold)
+    total, parts = folded_moments(table, target, fold, weights)
     ridge = ridge_gcv(total)
     mean, residual = predicted_by_others(table, parts, fold), np.empty(n)
     for rows, features in table:
-        share = leverages(total, ridge, features)
+        share = leverages(total, ridge, features, some(weights, rows))
         residual[rows] = (target[rows] - ridge.predict(features)) / (1.0 - share)
     bad = int(np.count_nonzero(~np.isfinite(residual) | ~np.isfinite(mean)))
     if bad:
@@ -120,25 +122,28 @@ class SmoothLocation(SearchedModel):
         self.extra = extra
         self.seed = seed
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, near: Self | None) -> Self:
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
+    ) -> Self:
         X, t = self._training_rows(X, y)
+        w = self._weights(sample_weight, len(t))
         owner = type(self).__name__
         extra = extra_columns(self.extra, X, owner)
         seed = count(self.seed, "seed", owner, at_least=0)
         self.center_, self.sd_ = units(X, t)
-        found = regressed(X, (t - self.center_) / self.sd_, extra=extra, seed=seed)
+        found = regressed(X, (t - self.center_) / self.sd_, extra=extra, seed=seed, weights=w)
         self.mean_ = found.line
-        residual = found.residual / self._fit_scale(X, found)
+        residual = found.residual / self._fit_scale(X, found, w)
         few = few_rows(len(t), seed, SAMPLE)
         shape = GaussianMixture(self.components, starts=STARTS, seed=seed)
-        x, r = found.mean[few, None], residual[few]
+        x, r, own = found.mean[few, None], residual[few], some(w, few)
         self.residual_: GaussianMixture = (
-            shape.fit(x, r) if near is None else shape.fit_near(near.residual_, x, r)
+            shape.fit(x, r, own) if near is None else shape.fit_near(near.residual_, x, r, own)
         )
         self.components_ = self.residual_.components_
         return self
 
-    def _fit_scale(self, X: Array, found: Regressed) -> Array:  # noqa: ARG002
+    def _fit_scale(self, X: Array, found: Regressed, weights: Array | None) -> Array:  # noqa: ARG002
         """Return the spread of the residual at each training row (n,), in sds of T."""
         return np.ones(len(X))
 
@@ -166,10 +171,11 @@ class SmoothLocationScale(SmoothLocation):
     Fitted: `center_`, `sd_`, `mean_`, `log_scale_`, `log_scale_range_`, `residual_`.
     """
 
-    def _fit_scale(self, X: Array, found: Regressed) -> Array:
-        least = _RESOLUTION * float(np.sqrt(np.mean(found.residual**2)))
+    def _fit_scale(self, X: Array, found: Regressed, weights: Array | None) -> Array:
+        least = _RESOLUTION * float(np.sqrt(mean_of(found.residual**2, weights)))
         logs = np.log(np.maximum(np.abs(found.residual), least))
-        spread = regressed(self._beside_mean(X, found.mean), logs, extra=1, seed=self.seed)
+        beside = self._beside_mean(X, found.mean)
+        spread = regressed(beside, logs, extra=1, seed=self.seed, weights=weights)
         self.log_scale_ = spread.line
         # A fit without a fold may see nothing of a context that goes to 1e9 there.
         unit = np.log(least / _RESOLUTION)
@@ -229,42 +235,46 @@ class LocationScale(NormalModel):
         self.folds = folds
         self.seed = seed
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to contexts X (n, p) and treatments y (n,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to contexts X (n, p) and treatments y (n,); regressors are told weights they take."""
         count(self.folds, "folds", "LocationScale", at_least=2)
         X, t = self._training_rows(X, y)
-        residuals = self._fit_mean(X, t)
-        scales = self._fit_scale(X, residuals)
+        w = self._weights(sample_weight, len(t))
+        residuals = self._fit_mean(X, t, w)
+        scales = self._fit_scale(X, residuals, w)
         self.scale_range_ = float(scales.min()), float(scales.max())
-        self.residual_ = KernelDensity.of(residuals / scales)
+        self.residual_ = KernelDensity.of(residuals / scales, w)
         self.components_ = len(self.residual_.centers)
         return self
 
-    def _fit_mean(self, X: Array, t: Array) -> Array:
+    def _fit_mean(self, X: Array, t: Array, w: Array | None) -> Array:
         if self.mean is None:
-            line = Affine.least_squares(X, t)
+            line = Affine.least_squares(X, t, w)
             self.mean_: Regressor | Affine = line
             residuals = t - line.predict(X)
-            residual_sd(residuals, t, line.design.rank)
+            residual_sd(residuals, t, line.design.rank, w)
             return residuals
-        self.mean_ = clone(self.mean).fit(X, t)
-        residuals = t - self._out_of_fold(self.mean, X, t)
-        residual_sd(residuals, t, 1)
+        self.mean_ = weighed(clone(self.mean).fit, X, t, weights=w)
+        residuals = t - self._out_of_fold(self.mean, X, t, w)
+        residual_sd(residuals, t, 1, w)
         return residuals
 
-    def _fit_scale(self, X: Array, residuals: Array) -> Array:
-        sd = float(np.sqrt(np.mean(residuals**2)))
+    def _fit_scale(self, X: Array, residuals: Array, w: Array | None) -> Array:
+        sd = float(np.sqrt(mean_of(residuals**2, w)))
         if self.scale is None:
             self.scale_ = None
             return np.full(len(residuals), sd)
         logs = np.log(np.maximum(np.abs(residuals), _RESOLUTION * sd))
-        self.scale_ = clone(self.scale).fit(X, logs)
-        return np.exp(self._out_of_fold(self.scale, X, logs))
+        self.scale_ = weighed(clone(self.scale).fit, X, logs, weights=w)
+        return np.exp(self._out_of_fold(self.scale, X, logs, w))
 
-    def _out_of_fold(self, regressor: Regressor, X: Array, target: Array) -> Array:
+    def _out_of_fold(self, regressor: Regressor, X: Array, target: Array, w: Array | None) -> Array:
         folds = KFold(min(self.folds, len(X)), shuffle=True, random_state=self.seed)
-        predicted = cross_val_predict(clone(regressor), X, target, cv=folds)
-        return np.asarray(predicted, dtype=np.float64).reshape(len(X))
+        predicted = np.empty(len(X))
+        for train, test in folds.split(X):
+            model = weighed(clone(regressor).fit, X[train], target[train], weights=some(w, train))
+            predicted[test] = np.asarray(model.predict(X[test]), dtype=np.float64).ravel()
+        return predicted
 
     def _law(self, X: Array) -> NormalMixture:
         mean = np.asarray(self.mean_.predict(X), dtype=np.float64).reshape(len(X), 1)
