@@ -108,7 +108,7 @@ def evaluate(
     ------
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
-    name = _name(policy)
+    name = name_of(policy)
     evaluation = Evaluation.of(
         log, {name: policy}, estimator, propensity, executor, ignore_doubts=ignore_doubts
     )
@@ -692,5 +692,6 @@ def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Pol
     return tuple(rules.values())
 
 
-def _name(policy: object) -> str:
+def name_of(policy: object) -> str:
+    """Return what a policy is called that nobody named."""
     return policy.__name__ if isinstance(policy, FunctionType) else type(policy).__name__

@@ -89,16 +89,15 @@ def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
 
     nan where fewer than ``fewest`` rows have weight.
     """
-    estimator = question.estimator
-    terms = estimator.terms(rows, question.scale)
-    if np.count_nonzero(estimator.weights(terms)) < fewest:
+    terms = question.terms(rows)
+    if np.count_nonzero(question.weights(terms)) < fewest:
         return np.full(len(terms), np.nan)
     if rows.omega is None:
         mean = terms.mean(axis=0)
-        return np.asarray(estimator.value(mean) + (terms - mean) @ estimator.gradient(mean))
+        return np.asarray(question.value(mean) + (terms - mean) @ question.gradient(mean))
     mean = np.average(terms, axis=0, weights=rows.omega)
-    moved = rows.omega * ((terms - mean) @ estimator.gradient(mean))
-    return np.asarray(estimator.value(mean) + moved / rows.omega.mean())
+    moved = rows.omega * ((terms - mean) @ question.gradient(mean))
+    return np.asarray(question.value(mean) + moved / rows.omega.mean())
 
 
 def jackknife(influences: Array, n: int) -> Array:

@@ -79,6 +79,8 @@ class Prepared:
     """t ↦ r̂(t, x), by which r̂ at the doses of any policy is found."""
     law: ScalarLaws | None
     """The law of the dose in each row, where it is modeled."""
+    numbers: NDArray[np.int64] | None = None
+    """The numbers of the rows in the whole log (n,), if they are not consecutive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,7 @@ class Nuisances:
             seen=seen,
             outcome=outcome,
             law=law,
+            numbers=numbers,
         )
 
     def predicted(self, prepared: Prepared) -> Prepared:
@@ -221,6 +224,7 @@ class Nuisances:
             group=None if self.keys is None else log.groups,
             seen=prepared.factor,
             first_row=log.first_row,
+            numbers=prepared.numbers,
         )
         return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
 
