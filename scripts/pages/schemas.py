@@ -62,7 +62,8 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-PAIRS = listed({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
+PAIR: Schema = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+PAIRS = listed(PAIR)
 NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
 VERDICT = one_of(*(v.value for v in Verdict))
 DATA = nullable(ref("data"))
@@ -164,6 +165,40 @@ DEFINITIONS: dict[str, Schema] = {
         simultaneous_95=PAIRS,
         refused=named(TEXT),
     ),
+    "subgroups": closed(
+        policy=TEXT,
+        against=TEXT,
+        level=NUMBER,
+        whole=ref("comparison"),
+        parts=listed(
+            closed(
+                column=TEXT,
+                label=TEXT,
+                rows=COUNT,
+                share=NUMBER,
+                logged_dose=listed(NUMBER),
+                policy_dose=listed(NUMBER),
+                outcome=NUMBER,
+                value=nullable(NUMBER),
+                against=nullable(NUMBER),
+                difference=nullable(NUMBER),
+                se=nullable(NUMBER),
+                interval=nullable(ref("interval")),
+                simultaneous=nullable(PAIR),
+                effective_sample_size=NUMBER,
+                diagnostics=ref("diagnostics"),
+            )
+        ),
+        equality=listed(
+            closed(
+                column=TEXT,
+                statistic=NUMBER,
+                parts=COUNT,
+                degrees=nullable(NUMBER),
+                p_value=NUMBER,
+            )
+        ),
+    ),
     "honest": closed(
         value=NUMBER,
         se=NUMBER,
@@ -243,6 +278,7 @@ TITLES = {
     "diagnostics": "What `check(...).to_dict()` and `titrant check --json` give.",
     "description": "What `Description.to_dict()` and `titrant describe --json` give.",
     "curve": "What `Curve.to_dict()` gives.",
+    "subgroups": "What `Subgroups.to_dict()` and `titrant subgroups --json` give.",
     "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",
     "learning": "What `titrant learn --json` gives.",
     "policy": "What `policy.save(...)`, `PolicyLearner.save(...)` and `titrant learn -o` write.",

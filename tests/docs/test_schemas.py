@@ -71,6 +71,14 @@ def test_descriptions():
     holds("description", tt.describe(Quadratic(dimension=2).draw(400, 0)).to_dict())
 
 
+def test_subgroups():
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
+    found = tt.subgroups(LOG, RULE, by={"x0": 3}, **settings)
+    assert holds("subgroups", found.to_dict())["equality"][0]["parts"] == 3
+    few = np.where(np.arange(len(LOG)) < 9, "few", "rest")
+    holds("subgroups", tt.subgroups(LOG, RULE, by=few, **settings).to_dict())
+
+
 def test_curves():
     holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
 

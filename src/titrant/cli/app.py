@@ -30,6 +30,7 @@ COMMANDS = {
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",
+    "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
@@ -42,6 +43,7 @@ _HOME = {
     "check": "evaluate",
     "describe": "evaluate",
     "demo": "simulate",
+    "subgroups": "asking",
 }
 """The module of a command, where it has not the same name."""
 

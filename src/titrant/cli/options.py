@@ -94,6 +94,17 @@ def json_file() -> Any:  # noqa: ANN401
     return option("--json", metavar="FILE", help=text)
 
 
+def level() -> Any:  # noqa: ANN401
+    """Return the field of the level of intervals."""
+    return option(
+        "--level",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        metavar="P",
+        help="Of the confidence intervals.",
+    )
+
+
 def propensity_model() -> Any:  # noqa: ANN401
     """Return the field of the model of the propensities."""
     return choice(
@@ -380,13 +391,7 @@ class OutputOptions:
     """How the result is read and where it goes."""
 
     maximize: bool = flag("--maximize", "The outcome is a reward: higher is better.")
-    level: float = option(
-        "--level",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=0.95,
-        metavar="P",
-        help="Of the confidence intervals.",
-    )
+    level: float = level()
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
     json: str | None = json_file()
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
+    from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
@@ -86,6 +87,15 @@ def differences(
             *value_and_interval(contrast.difference, contrast.interval(level)),
             winner,
         )
+    return table
+
+
+def subgroups(found: Subgroups, level: float) -> Table:
+    """Return what a policy changes in all rows and in each part."""
+    headings = list(found.headings(level))
+    table = _table(headings)
+    for name, *cells in found.table(level):
+        _add(table, name, *cells)
     return table
 
 

@@ -29,7 +29,7 @@ def subgroups(
     if pair[0] == pair[1] or not cells:
         return ()
     bandwidths = {name: comparison[name].bandwidth for name in pair}
-    parts, _ = parts_on(whole, bandwidths, cells)
+    parts, *_ = parts_on(whole, bandwidths, cells)
     return tuple(_shown(part, level) for part in parts)
 
 

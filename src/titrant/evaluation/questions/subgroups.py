@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from titrant.evaluation.evaluation import Evaluation, name_of
 from titrant.evaluation.jackknife import filled, models_share
 from titrant.evaluation.questions.cells import Inside, cells_of
 from titrant.evaluation.schedule import served
-from titrant.inference import Diagnostics, RobustBiasCorrected, Verdict, rules
+from titrant.inference import Diagnostics, Normal, RobustBiasCorrected, Verdict, rules
 from titrant.inference.base import (
     StudentInference,
     difference,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from titrant.propensity import PropensityModel
 
 STATUS_QUO = "status quo"
+Found: TypeAlias = "tuple[tuple[Subgroup, ...], StudentInference, StudentInference]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +108,8 @@ class Subgroup:
 class Equality:
     """The test that a policy changes as much in all parts of a column: F ~ F(parts − 1, ν).
 
-    F = dᵀCᵀ(CΣCᵀ)⁻¹Cd/(parts − 1), d the differences with covariance Σ, C what parts differ by, ν
-    the least degrees of freedom of the parts (infinite: χ²).
+    F = dᵀCᵀ(CΣCᵀ)⁻¹Cd/(parts − 1), d the bias-corrected differences with covariance Σ, C what parts
+    differ by, ν the least degrees of freedom of the parts (infinite: χ²).
     """
 
     column: str
@@ -153,6 +154,8 @@ class Subgroups:
     """Of both policies on all rows; its verdict is that of the models all parts share."""
     inference: StudentInference
     """Of the differences in the parts that are answered, in their order."""
+    corrected: StudentInference
+    """The same around the bias-corrected fits: what the tests of equality rest on."""
 
     def __getitem__(self, label: str) -> Subgroup:
         """Return the part called `label`."""
@@ -185,7 +188,7 @@ class Subgroups:
         found = []
         for column in dict.fromkeys(columns):
             own = [i for i, name in enumerate(columns) if name == column]
-            test = Equality.of(column, self.inference.only(own))
+            test = Equality.of(column, self.corrected.only(own))
             found.extend([] if test is None else [test])
         return tuple(found)
 
@@ -217,8 +220,13 @@ class Subgroups:
             ],
         }
 
+    def headings(self, level: float = 0.95) -> list[str]:
+        """Return what the columns of `table` are called."""
+        numbers = ["rows", "value", self.against, "difference", f"{100 * level:g}% CI"]
+        return ["who", *numbers, "all at once", "ESS", "verdict"]
+
     def table(self, level: float = 0.95) -> list[list[str]]:
-        """Return a row of texts for the whole log and for each part: see `HEADINGS`."""
+        """Return a row of texts for the whole log and for each part."""
         own, at_once = self.whole.contrast(self.policy, self.against), self.simultaneous(level)
         estimate, base = self.whole[self.policy], self.whole[self.against]
         low, high = own.interval(level)
@@ -239,8 +247,8 @@ class Subgroups:
         ]
 
     def __str__(self) -> str:
-        rows = [HEADINGS, *self.table()]
-        widths = [max(len(row[j]) for row in rows) for j in range(len(HEADINGS))]
+        rows = [self.headings(), *self.table()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
@@ -261,20 +269,7 @@ class Subgroups:
         )
 
     def _repr_html_(self) -> str:
-        return _text.table(HEADINGS, self.table())
-
-
-HEADINGS = (
-    "who",
-    "rows",
-    "value",
-    "against",
-    "difference",
-    "95% CI",
-    "all at once",
-    "ESS",
-    "verdict",
-)
+        return _text.table(self.headings(), self.table())
 
 
 def subgroups(
@@ -345,10 +340,17 @@ def subgroups_on(
     first, second = evaluation.names
     # Raises why the log as a whole does not answer for one of them.
     bandwidths = {name: whole[name].bandwidth for name in (first, second)}
-    parts, inference = parts_on(
+    parts, inference, corrected = parts_on(
         evaluation, bandwidths, cells, method, allow_untrusted=allow_untrusted
     )
-    return Subgroups(policy=first, against=second, parts=parts, whole=whole, inference=inference)
+    return Subgroups(
+        policy=first,
+        against=second,
+        parts=parts,
+        whole=whole,
+        inference=inference,
+        corrected=corrected,
+    )
 
 
 def parts_on(
@@ -358,9 +360,10 @@ def parts_on(
     interval: IntervalMethod | None = None,
     *,
     allow_untrusted: bool = False,
-) -> tuple[tuple[Subgroup, ...], StudentInference]:
-    """Return the parts of an evaluation's log, and the inference about those that are answered.
+) -> Found:
+    """Return the parts of an evaluation's log, and two inferences about those that are answered.
 
+    The first is that of intervals, the second that of tests: see `Subgroups`.
     ``bandwidths`` are those of the policy and of what it is compared with, by name, in this order.
     """
     places = [evaluation.names.index(name) for name in bandwidths]
@@ -379,7 +382,7 @@ def _search(
     known: Sequence[Inside],
     interval: IntervalMethod,
     allow_untrusted: bool,  # noqa: FBT001
-) -> Search[tuple[tuple[Subgroup, ...], StudentInference]]:
+) -> Search[Found]:
     """Return the parts and the inference about them, in passes over the rows."""
     sums: PartSums = yield Ask(partial(part_sums, known, pair[0].policy))
     filled_parts = [j for j in range(len(known)) if sums.rows[j] > 0]
@@ -399,18 +402,18 @@ def _search(
     ]
     chosen = [questions[2 * k + side] for k in kept for side in (0, 1)]
     if len(chosen) == len(questions):
-        inference = yield from _differences(point, interval)
+        inference, corrected = yield from _differences(point, interval)
     elif chosen:
         again = yield from _with_models(evaluation, chosen)
-        inference = yield from _differences(again, interval)
+        inference, corrected = yield from _differences(again, interval)
     else:
-        inference = StudentInference("none", np.empty(0), np.empty((0, 0)), np.empty(0), ())
+        inference = corrected = NOTHING
     intervals = {k: inference.interval(i) for i, k in enumerate(kept)}
     found = [
         _subgroup(sums, known, j, _Pair.of(point, k), reports[j], intervals.get(k))
         for k, j in enumerate(filled_parts)
     ]
-    return tuple(found), inference
+    return tuple(found), inference, corrected
 
 
 def _with_models(evaluation: Evaluation, questions: Sequence[Question]) -> Search[Joint]:
@@ -421,13 +424,31 @@ def _with_models(evaluation: Evaluation, questions: Sequence[Question]) -> Searc
     return point.with_models(filled(share, point.covariance), degrees)
 
 
-def _differences(point: Joint, interval: IntervalMethod) -> Search[StudentInference]:
-    """Return the inference about the differences of answers 0 and 1, 2 and 3, and so on."""
+NOTHING = StudentInference("none", np.empty(0), np.empty((0, 0)), np.empty(0), ())
+
+
+def _differences(
+    point: Joint, interval: IntervalMethod
+) -> Search[tuple[StudentInference, StudentInference]]:
+    """Return the inference about differences by the interval, and around bias-corrected fits.
+
+    An interval around the value is as wide as one around the corrected fit, whose error is larger;
+    a test of the values by that width would hardly ever reject. That of the corrected fits does
+    as often as it should.
+    """
     found = yield from interval.search(point)
     if not isinstance(found, StudentInference):
         raise _no_student(interval)
-    m = len(point.questions)
-    d, first = np.kron(np.eye(m // 2), [1.0, -1.0]), range(0, m, 2)
+    if isinstance(interval, Normal):
+        return _paired(found), _paired(found)
+    corrected = yield from RobustBiasCorrected(recentered=True).search(point)
+    return _paired(found), _paired(corrected)
+
+
+def _paired(found: StudentInference) -> StudentInference:
+    """Return the inference about the differences of estimates 0 and 1, 2 and 3, and so on."""
+    first = range(0, len(found.centers), 2)
+    d = np.kron(np.eye(len(first)), [1.0, -1.0])
     return StudentInference(
         found.method,
         np.array([difference(found.centers, found.covariance, i, i + 1) for i in first]),
