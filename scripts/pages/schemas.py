@@ -130,7 +130,16 @@ DEFINITIONS: dict[str, Schema] = {
         columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
     ),
     "estimate": closed(**ESTIMATE, data=DATA),
-    "contrast": closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
+    "contrast": closed(
+        a=TEXT,
+        b=TEXT,
+        difference=NUMBER,
+        se=NUMBER,
+        interval=ref("interval"),
+        margin=nullable(
+            closed(margin=NUMBER, maximize=FLAG, level=NUMBER, bound=NUMBER, not_worse=FLAG)
+        ),
+    ),
     "comparison": closed(
         estimates=named(closed(**ESTIMATE)),
         refused=named(TEXT),

@@ -62,6 +62,7 @@ def test_comparisons_contrasts_and_reports():
     comparison = tt.compare(LOG, {"rule": RULE, "status quo": tt.StatusQuo()})
     holds("comparison", comparison.to_dict())
     holds("contrast", comparison.contrast("rule", "status quo").to_dict())
+    holds("contrast", comparison.contrast("rule", "status quo", margin=0.5).to_dict())
     holds("diagnostics", tt.check(LOG, RULE).to_dict())
     holds("diagnostics", tt.check(LOG, tt.Constant(50.0)).to_dict())
 

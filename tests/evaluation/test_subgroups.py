@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
+from statsmodels.stats.oneway import anova_oneway
 
 import titrant as tt
 from titrant.errors import InvalidArgument, UntrustedEstimate
@@ -291,24 +292,34 @@ def test_leaving_out_against_the_loop(grouped):
 
 
 def test_the_test_of_equality_by_hand():
-    """d = 1, 3 with variances 1, 3 and covariance 0: F = 4/4, on 1 and 7 degrees of freedom."""
+    """d = 1, 3 with variances 1, 3, covariance 0: F = 4/4, ν = (1 + 3)²/(1/9 + 9/7)."""
     found = StudentInference(
         "t", np.array([1.0, 3.0]), np.diag([1.0, 3.0]), np.array([9.0, 7.0]), (None, None)
     )
     test = Equality.of("x", found)
     assert test.statistic == pytest.approx(1.0)
-    assert test.p_value == pytest.approx(stats.f.sf(1.0, 1, 7))
+    assert test.degrees == pytest.approx(16 / (1 / 9 + 9 / 7))
+    assert test.p_value == pytest.approx(stats.f.sf(1.0, 1, test.degrees))
     normal = Equality.of("x", replace(found, degrees=np.full(2, np.inf)))
     assert normal.p_value == pytest.approx(stats.chi2.sf(1.0, 1))
-    # Which parts are held against which changes nothing.
-    three = StudentInference(
-        "t", np.array([1.0, 3.0, 2.0]), np.diag([1.0, 3.0, 2.0]), np.full(3, 5.0), (None,) * 3
+    assert str(normal).startswith("x: equal in all 2 parts? F(1, ∞) = 1.00")
+
+
+def test_the_test_of_equality_is_that_of_unequal_variances_in_statsmodels():
+    rng = np.random.default_rng(7)
+    groups = [rng.normal(0.3 * k, 1 + k, 9 + 3 * k) for k in range(4)]
+    found = StudentInference(
+        "t",
+        np.array([g.mean() for g in groups]),
+        np.diag([g.var(ddof=1) / len(g) for g in groups]),
+        np.array([len(g) - 1.0 for g in groups]),
+        (None,) * 4,
     )
-    weights = 1 / np.array([1.0, 3.0, 2.0])
-    center = weights @ three.centers / weights.sum()
-    q = weights @ (three.centers - center) ** 2  # Cochran's Q
-    for order in ([0, 1, 2], [2, 0, 1]):
-        assert Equality.of("x", three.only(order)).statistic == pytest.approx(q / 2)
+    expected = anova_oneway(groups, use_var="unequal")
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):  # which parts are held against which is no matter
+        test = Equality.of("x", found.only(order))
+        assert test.statistic == pytest.approx(expected.statistic)
+        assert test.p_value == pytest.approx(expected.pvalue)
 
 
 # ── refusals, output ─────────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,7 @@ from titrant.evaluation.questions.cells import Inside, cells_of
 from titrant.evaluation.schedule import served
 from titrant.inference import Diagnostics, Normal, RobustBiasCorrected, Verdict, rules
 from titrant.inference.base import (
+    ROUNDING,
     StudentInference,
     difference,
     difference_se,
@@ -106,10 +107,12 @@ class Subgroup:
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The test that a policy changes as much in all parts of a column: F ~ F(parts − 1, ν).
+    """The test that a policy changes as much in all K parts of a column (Welch 1951).
 
-    F = dᵀCᵀ(CΣCᵀ)⁻¹Cd/(parts − 1), d the bias-corrected differences with covariance Σ, C what parts
-    differ by, ν the least degrees of freedom of the parts (infinite: χ²).
+    With d the bias-corrected differences, Σ their covariance and ν their degrees of freedom, C what
+    parts differ by, u = 1/diag Σ and Λ = Σ(1 − u/Σu)²/ν,
+    F = dᵀCᵀ(CΣCᵀ)⁻¹Cd/(K − 1)/(1 + 2(K − 2)Λ/(K² − 1)) ~ F(K − 1, (K² − 1)/(3Λ)). Of two parts
+    that is the t test with Satterthwaite's degrees of freedom.
     """
 
     column: str
@@ -121,19 +124,20 @@ class Equality:
     @classmethod
     def of(cls, column: str, found: StudentInference) -> Equality | None:
         """Return the test of some differences, None of fewer than two."""
-        m = len(found.centers)
+        m, variance = len(found.centers), np.diagonal(found.covariance)
         if m < 2:  # noqa: PLR2004
             return None
         contrast = np.diff(np.eye(m), axis=0)
-        apart = contrast @ found.centers
         spread = contrast @ found.covariance @ contrast.T
-        rank = int(np.linalg.matrix_rank(spread, hermitian=True))
-        degrees = float(found.degrees.min())
-        if rank == 0:  # the same policy twice
-            return cls(column, 0.0, m, degrees, 1.0)
-        inverse = np.linalg.pinv(spread, hermitian=True)
-        statistic = float(apart @ inverse @ apart) / rank
-        return cls(column, statistic, m, degrees, _beyond(statistic, rank, degrees))
+        apart = contrast @ found.centers
+        if not (np.linalg.eigvalsh(spread) > ROUNDING * variance.max()).all():
+            return cls(column, 0.0, m, np.inf, 1.0)  # the same policy twice
+        u = 1.0 / variance
+        slack = float(np.sum((1.0 - u / u.sum()) ** 2 / found.degrees))
+        statistic = float(apart @ np.linalg.solve(spread, apart)) / (m - 1)
+        statistic /= 1.0 + 2.0 * (m - 2) * slack / (m**2 - 1)
+        degrees = (m**2 - 1) / (3.0 * slack) if slack > 0.0 else np.inf
+        return cls(column, statistic, m, degrees, _beyond(statistic, m - 1, degrees))
 
     def __str__(self) -> str:
         nu = "∞" if np.isinf(self.degrees) else f"{self.degrees:.0f}"
