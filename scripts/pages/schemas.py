@@ -37,6 +37,11 @@ def closed(**properties: Schema) -> Schema:
     }
 
 
+def with_more(schema: Schema, **properties: Schema) -> Schema:
+    """Return the schema of the same object, which may have these entries besides."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
+
+
 def named(value: Schema) -> Schema:
     """Return the schema of an object from names to values of one kind."""
     return {"type": "object", "additionalProperties": value}
@@ -116,12 +121,26 @@ DEFINITIONS: dict[str, Schema] = {
         checks=named(closed(value=nullable(NUMBER), verdict=VERDICT, message=TEXT)),
         notes=listed(TEXT),
     ),
-    "method": closed(
-        estimator=TEXT,
-        propensity=nullable(TEXT),
-        floor=nullable(NUMBER),
-        floor_share=nullable(NUMBER),
-        outcome_model=nullable(TEXT),
+    "method": with_more(
+        closed(
+            estimator=TEXT,
+            propensity=nullable(TEXT),
+            floor=nullable(NUMBER),
+            floor_share=nullable(NUMBER),
+            outcome_model=nullable(TEXT),
+        ),
+        models_fitted_on=COUNT,
+        sample_seed=COUNT,
+        groups=COUNT,
+        weights_worth=NUMBER,
+        population=closed(
+            rows=COUNT,
+            cut=NUMBER,
+            unseen=NUMBER,
+            worth=NUMBER,
+            balance=named(closed(before=NUMBER, after=NUMBER)),
+        ),
+        functional=TEXT,
     ),
     "data": closed(
         rows_in=COUNT,

@@ -290,6 +290,15 @@ class LoggedData:
         validate.check_finite({"outcome": y})
         return self._with(parts=replace(self._parts, outcome=y))
 
+    def with_weights(self, weights: ArrayLike | None) -> LoggedData:
+        """Return the same rows with other weights (n,), or with none."""
+        w = None if weights is None else validate.vector(weights, "weights")
+        if w is not None:
+            validate.check_lengths({"treatment": len(self), "weights": len(w)})
+            validate.check_finite({"weights": w})
+            validate.check_weights(w, "weights")
+        return self._with(parts=replace(self._parts, weights=w))
+
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
         limits = validate.bound_arrays(bounds, len(self), self.dimension)

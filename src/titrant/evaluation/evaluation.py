@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.masses import AskedMasses
+    from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -82,6 +83,7 @@ def evaluate(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -99,6 +101,8 @@ def evaluate(
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
         else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given
+    weights_to : a second table of contexts, or an array in the order of the log's: the value is
+        that in this population, to which the rows of the log are weighted
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
     ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
@@ -110,7 +114,13 @@ def evaluate(
     """
     name = name_of(policy)
     evaluation = Evaluation.of(
-        log, {name: policy}, estimator, propensity, executor, ignore_doubts=ignore_doubts
+        log,
+        {name: policy},
+        estimator,
+        propensity,
+        executor,
+        weights_to=weights_to,
+        ignore_doubts=ignore_doubts,
     )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
 
@@ -123,6 +133,7 @@ def compare(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -141,7 +152,13 @@ def compare(
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
     evaluation = Evaluation.of(
-        log, policies, estimator, propensity, executor, ignore_doubts=ignore_doubts
+        log,
+        policies,
+        estimator,
+        propensity,
+        executor,
+        weights_to=weights_to,
+        ignore_doubts=ignore_doubts,
     )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
@@ -161,6 +178,8 @@ class Evaluation:
     """Whether what is doubtful about columns is told without lowering a verdict."""
     judged_by: Survey | None = None
     """The survey of the log that these rows are a part of: columns are judged by all of it."""
+    population: Population | None = None
+    """To which the rows are weighted; None for the log as it is."""
 
     @classmethod
     def of(
@@ -173,6 +192,7 @@ class Evaluation:
         *,
         ignore_doubts: bool = False,
         judged_by: Survey | None = None,
+        weights_to: object = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs."""
         if not isinstance(policies, Mapping):
@@ -185,12 +205,18 @@ class Evaluation:
         rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
         engine = as_engine(executor, log)
-        survey = survey_of(log, engine)
+        survey, population = survey_of(log, engine), None
+        if weights_to is not None:
+            from titrant.evaluation.questions.population import Population  # noqa: PLC0415
+
+            population = Population.of(log, survey, weights_to)
+            log = population.on(log)
+            survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
         nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
         known = log, tuple(policies), rules, chosen, nuisances, survey, engine
-        return cls(*known, ignore_doubts, judged_by)
+        return cls(*known, ignore_doubts, judged_by, population)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
@@ -400,6 +426,7 @@ class Evaluation:
         models = self._second_opinions(point, familiar).findings()
         for one, i in zip(models, bandwidths, strict=True):
             one.extend(self._mass_findings(i))
+            one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         if self.held and self.nuisances.keys is None:
@@ -525,7 +552,8 @@ class Evaluation:
         keys, evenness = self.nuisances.keys, self.survey.evenness
         groups = {} if keys is None else {"groups": len(keys)}
         worth = {} if evenness is None else {"weights_worth": evenness * self.nuisances.n}
-        return groups | worth
+        there = {} if self.population is None else {"population": self.population.to_dict()}
+        return groups | worth | there
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
         if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):

@@ -27,6 +27,7 @@ from titrant.inference.diagnostics import Check, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from titrant._types import Array
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
 
 
@@ -96,6 +97,10 @@ GROUPS_WANTED, GROUPS_NEEDED = 30, 10
 """Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
 EVEN_WANTED, EVEN_NEEDED = 0.5, 0.1
 """Weights worth half as many even ones make errors 1.4 times as large, a tenth 3.2 times."""
+UNSEEN_MUCH, UNSEEN_MOST = 0.05, 0.25
+"""Of a population: what hardly any row stands for is not in the value, whatever it is there."""
+UNBALANCED_SD = 0.5
+"""Weights that leave half an sd between two populations have not brought one to the other."""
 SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 """Where most outcomes are missing, the value is mostly the models' word."""
 DESIGN_EFFECT = 1.5
@@ -166,6 +171,35 @@ def row_weights(evenness: float, rows: int) -> Check:
         f"({_percent(EVEN_WANTED)} wanted, {_percent(EVEN_NEEDED)} needed).",
         "Trim the largest weights, and say so, or collect more of the rows that count most.",
         judge(evenness, warn=evenness < EVEN_WANTED, refuse=evenness < EVEN_NEEDED),
+    )
+
+
+def population_overlap(share: float, most: float) -> Check:
+    """Return the check of the share of a population whose contexts hardly come in the log."""
+    return _check(
+        "population_overlap",
+        share,
+        f"{_percent(share)} of the population have contexts that come more than {most:g} times as "
+        f"often there as in the log ({_percent(UNSEEN_MUCH)} is much, {_percent(UNSEEN_MOST)} too "
+        "much).",
+        "The log says next to nothing about them: ask about the part of the population that it "
+        "has rows of.",
+        judge(share, warn=share > UNSEEN_MUCH, refuse=share > UNSEEN_MOST),
+    )
+
+
+def population_balance(before: Array, after: Array, names: tuple[str, ...]) -> Check:
+    """Return the check of how far weighted rows are from a population, in its sds (p,)."""
+    j = int(np.argmax(after))
+    far = float(after[j])
+    return _check(
+        "population_balance",
+        far,
+        f"Weighted to the population, rows differ from it most in {names[j]!r}, by {far:.2f} sd "
+        f"({before[j]:.2f} before; largest before {float(before.max()):.2f}; {IMBALANCE_SD:g} sd "
+        f"is much, {UNBALANCED_SD:g} sd too much).",
+        "The log has too few rows like those of the population: ask about a part that it has.",
+        judge(far, warn=far > IMBALANCE_SD, refuse=far > UNBALANCED_SD),
     )
 
 

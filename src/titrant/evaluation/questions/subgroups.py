@@ -286,6 +286,7 @@ def subgroups(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -322,7 +323,13 @@ def subgroups(
         name = name_of(against)
         policies[f"other {name}" if name in policies else name] = against
     evaluation = Evaluation.of(
-        log, policies, estimator, propensity, executor, ignore_doubts=ignore_doubts
+        log,
+        policies,
+        estimator,
+        propensity,
+        executor,
+        weights_to=weights_to,
+        ignore_doubts=ignore_doubts,
     )
     return subgroups_on(evaluation, by, bandwidth, interval, allow_untrusted=allow_untrusted)
 
