@@ -35,6 +35,9 @@ from titrant.evaluation.evaluation import Contrast as Contrast
 from titrant.evaluation.evaluation import Estimate as Estimate
 from titrant.evaluation.evaluation import compare as compare
 from titrant.evaluation.evaluation import evaluate as evaluate
+from titrant.evaluation.questions.functionals import Exceeds as Exceeds
+from titrant.evaluation.questions.functionals import Quantile as Quantile
+from titrant.evaluation.questions.functionals import TailMean as TailMean
 from titrant.evaluation.questions.subgroups import Subgroup as Subgroup
 from titrant.evaluation.questions.subgroups import Subgroups as Subgroups
 from titrant.evaluation.questions.subgroups import subgroups as subgroups

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.masses import AskedMasses
+    from titrant.evaluation.questions.functionals import Functional
     from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
@@ -84,6 +85,7 @@ def evaluate(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     weights_to: object = None,
+    functional: Functional | None = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -103,6 +105,8 @@ def evaluate(
     interval : `RobustBiasCorrected()` unless given
     weights_to : a second table of contexts, or an array in the order of the log's: the value is
         that in this population, to which the rows of the log are weighted
+    functional : what is asked of the outcomes under the policy in place of their mean: `Exceeds`,
+        `Quantile` or `TailMean`
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
     ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
@@ -113,16 +117,19 @@ def evaluate(
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
     name = name_of(policy)
-    evaluation = Evaluation.of(
+    return compare(
         log,
         {name: policy},
-        estimator,
-        propensity,
-        executor,
+        estimator=estimator,
+        bandwidth=bandwidth,
+        propensity=propensity,
+        interval=interval,
         weights_to=weights_to,
+        functional=functional,
+        allow_untrusted=allow_untrusted,
         ignore_doubts=ignore_doubts,
-    )
-    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
+        executor=executor,
+    )[name]
 
 
 def compare(
@@ -134,6 +141,7 @@ def compare(
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
     weights_to: object = None,
+    functional: Functional | None = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -151,6 +159,23 @@ def compare(
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
+    if functional is not None:
+        from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415
+
+        return functional.compare(
+            Setting(
+                log=log,
+                policies=policies,
+                estimator=estimator,
+                bandwidth=bandwidth,
+                propensity=propensity,
+                interval=interval,
+                weights_to=weights_to,
+                allow_untrusted=allow_untrusted,
+                ignore_doubts=ignore_doubts,
+                executor=executor,
+            )
+        )
     evaluation = Evaluation.of(
         log,
         policies,
@@ -238,12 +263,12 @@ class Evaluation:
         choices = self.choices(bandwidth)
         refused = {self.names[i]: refusal for i, refusal in choices.refused.items()}
         if not choices.bandwidths:
-            raise _nothing_answered(refused)
+            raise nothing_answered(refused)
         comparison = self.comparison(choices.bandwidths, interval, choices.point)
         if not allow_untrusted:
             refused |= _untrusted(comparison)
         if len(refused) == len(self.names):
-            raise _nothing_answered(refused)
+            raise nothing_answered(refused)
         reasons = {name: str(refused[name]) for name in self.names if name in refused}
         return comparison.refusing(reasons) if reasons else comparison
 
@@ -685,7 +710,7 @@ def _untrusted(comparison: Comparison) -> dict[str, UntrustedEstimate]:
     return {name: refusal for name, refusal in found.items() if refusal is not None}
 
 
-def _nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
+def nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
     """Return the error of a comparison without any estimate."""
     refusals = list(refused.values())
     if len(refusals) == 1:

@@ -13,18 +13,17 @@ none of them is near a policy, N is not known and counts as the delta method's v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from titrant.evaluation.nuisance import MOST_TO_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from titrant._types import Array
     from titrant.estimators import Question, Rows
-    from titrant.evaluation.nuisance import PolicyRows
     from titrant.evaluation.survey import Sample
 
 
@@ -32,8 +31,19 @@ FEWEST = 10
 """Rows with weight, of those that were drawn, without which they do not tell the models' share."""
 
 
+class JudgedRows(Protocol):
+    """Rows of a sample under policies, by models that have not seen a fold."""
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted."""
+
+    def judged_by(self, k: int, sample: Sample) -> Callable[[int], Rows]:
+        """Return what gives the rows under policy i, all by the models without fold k."""
+
+
 def models_share(
-    policy_rows: PolicyRows,
+    policy_rows: JudgedRows,
     questions: Sequence[Question],
     sample: Sample,
     familiar: Sequence[Rows] = (),
@@ -44,7 +54,7 @@ def models_share(
 
     Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
     """
-    m, folds = len(questions), policy_rows.nuisances.folds
+    m, folds = len(questions), policy_rows.folds
     if folds < 2:  # noqa: PLR2004  (models that were not cross-fitted, or none)
         return np.zeros((m, m))
     few = sample.thinned(MOST_TO_FIT)
@@ -52,9 +62,9 @@ def models_share(
     influences = np.empty((folds, len(few.log), m))
     rows: dict[int, Rows] = dict(enumerate(familiar))
     for k in range(folds):
-        prepared = policy_rows.nuisances.prepare(few.log, few.numbers_if_some, by=k)
+        judged = policy_rows.judged_by(k, few)
         for i in {q.policy for q in questions}:
-            rows[i] = policy_rows.rows(prepared, i).like(rows.get(i))
+            rows[i] = judged(i).like(rows.get(i))
         each = [influence(q, rows[q.policy], fewest) for q in questions]
         influences[k] = np.stack(each, axis=1)
     told = np.flatnonzero(~np.isnan(influences).all(axis=(0, 1)))

@@ -7,6 +7,7 @@ of that log to an estimator.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from titrant.policies import StatusQuo, doses
 from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -431,6 +432,15 @@ class PolicyRows:
         """Yield the blocks of a partition, the rows of each under every policy."""
         for block in partition.batches(self.size):
             yield self.block(self.nuisances.prepare(block))
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted; 1 if none were."""
+        return self.nuisances.folds
+
+    def judged_by(self, k: int, sample: Sample) -> Callable[[int], Rows]:
+        """Return what gives the rows under policy i, all by the models without fold k."""
+        return partial(self.rows, self.nuisances.prepare(sample.log, sample.numbers_if_some, by=k))
 
     def block(self, prepared: Prepared) -> list[Rows]:
         """Return the rows of one block under every policy."""
