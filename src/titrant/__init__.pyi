@@ -38,6 +38,8 @@ from titrant.evaluation.evaluation import evaluate as evaluate
 from titrant.evaluation.questions.functionals import Exceeds as Exceeds
 from titrant.evaluation.questions.functionals import Quantile as Quantile
 from titrant.evaluation.questions.functionals import TailMean as TailMean
+from titrant.evaluation.questions.outcomes import Outcomes as Outcomes
+from titrant.evaluation.questions.outcomes import outcomes as outcomes
 from titrant.evaluation.questions.subgroups import Subgroup as Subgroup
 from titrant.evaluation.questions.subgroups import Subgroups as Subgroups
 from titrant.evaluation.questions.subgroups import subgroups as subgroups
