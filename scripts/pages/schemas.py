@@ -227,6 +227,12 @@ DEFINITIONS: dict[str, Schema] = {
             )
         ),
     ),
+    "outcomes": closed(
+        outcomes=named(ref("comparison")),
+        policies=listed(TEXT),
+        correlation=listed(listed(NUMBER)),
+        differences=named(named(named(closed(difference=NUMBER, low=NUMBER, high=NUMBER)))),
+    ),
     "honest": closed(
         value=NUMBER,
         se=NUMBER,
@@ -307,6 +313,7 @@ TITLES = {
     "description": "What `Description.to_dict()` and `titrant describe --json` give.",
     "curve": "What `Curve.to_dict()` gives.",
     "subgroups": "What `Subgroups.to_dict()` and `titrant subgroups --json` give.",
+    "outcomes": "What `Outcomes.to_dict()` and `titrant outcomes --json` give.",
     "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",
     "learning": "What `titrant learn --json` gives.",
     "policy": "What `policy.save(...)`, `PolicyLearner.save(...)` and `titrant learn -o` write.",

@@ -80,6 +80,17 @@ def test_subgroups():
     holds("subgroups", tt.subgroups(LOG, RULE, by=few, **settings).to_dict())
 
 
+def test_outcomes_functionals_and_populations():
+    quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5, "allow_untrusted": True}
+    rules = {"rule": RULE, "status quo": tt.StatusQuo()}
+    both = {"y": LOG, "z": LOG.with_outcome(LOG.outcome**2)}
+    holds("outcomes", tt.outcomes(both, rules, **quick).to_dict())
+    for functional in (tt.Quantile(0.5), tt.Exceeds(0.5), tt.TailMean(0.2)):
+        holds("comparison", tt.compare(LOG, rules, functional=functional, **quick).to_dict())
+    there = tt.evaluate(LOG, RULE, weights_to=LOG.context[:200], **quick)
+    assert holds("estimate", there.to_dict())["method"]["population"]["rows"] == 200
+
+
 def test_curves():
     holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",
     "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
+    "outcomes": "Estimate policies by several outcomes at once: benefit and harm.",
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
@@ -44,6 +45,7 @@ _HOME = {
     "describe": "evaluate",
     "demo": "simulate",
     "subgroups": "asking",
+    "outcomes": "asking",
 }
 """The module of a command, where it has not the same name."""
 

@@ -1,9 +1,9 @@
-"""`titrant subgroups`: for whom a policy changes what."""
+"""`titrant subgroups` and `titrant outcomes`: for whom a policy changes what, and by what."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,10 +16,12 @@ from titrant.cli.options import (
     LogOptions,
     MethodOptions,
     RunOptions,
+    column_names,
     json_file,
     level,
     option,
     policies,
+    population,
     save_config,
     takes,
 )
@@ -51,6 +53,7 @@ class SubgroupOptions:
         metavar="[NAME=]POLICY",
         help="What the policy is compared with.  [default: the status quo]",
     )
+    population: str | None = population()
     level: float = level()
     json: str | None = json_file()
 
@@ -87,7 +90,10 @@ def subgroups(
         )
     by = columns_and_cuts(options.by)
     texts = [*options.policy, *([] if options.against is None else [options.against])]
-    check_outputs(run, [("--json", options.json)], [("LOG", log.log), *inputs.files(texts)])
+    files = inputs.files(texts)
+    if options.population is not None:
+        files.append(("--population", options.population))
+    check_outputs(run, [("--json", options.json)], [("LOG", log.log), *files])
     how = inputs.method(method, log)
     with bar(READING, FITTING, ESTIMATING) as steps, ExitStack() as stack:
         opened = stack.enter_context(inputs.opened(log, cluster))
@@ -95,7 +101,10 @@ def subgroups(
         save_config(run.save_config)
         steps.begin(FITTING)
         models = how["estimator"], how["propensity"], opened.executor
-        evaluation = Evaluation.of(opened.log, rules, *models, ignore_doubts=method.ignore_doubts)
+        there, ignore = inputs.population(options.population), method.ignore_doubts
+        evaluation = Evaluation.of(
+            opened.log, rules, *models, ignore_doubts=ignore, weights_to=there
+        )
         steps.begin(ESTIMATING)
         allowed = method.allow_untrusted
         found = subgroups_on(evaluation, by, how["bandwidth"], allow_untrusted=allowed)
@@ -107,6 +116,83 @@ def subgroups(
     for label, reason in found.refused.items():
         note(f"Refused ({label}): {reason}")
     write_json(options.json, found.to_dict(options.level))
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomesOptions:
+    """Which other outcomes, and where the result goes."""
+
+    policy: tuple[str, ...] = policies(required=True)
+    and_outcome: tuple[str, ...] = column_names(
+        "--and-outcome", "Further outcomes of the same rows, beside `--outcome`.", required=True
+    )
+    maximize: tuple[str, ...] = column_names(
+        "--maximize", "The outcomes that are rewards: higher is better."
+    )
+    level: float = level()
+    json: str | None = json_file()
+
+
+_OUTCOMES = """\b
+Example:
+  titrant outcomes log.csv --treatment dose --outcome pain --and-outcome nausea \\
+    --policy constant:35 --policy status-quo
+"""
+
+
+@click.command("outcomes", epilog=_OUTCOMES)
+@takes(LogOptions, OutcomesOptions, MethodOptions, ClusterOptions, RunOptions)
+def outcomes(
+    log: LogOptions,
+    options: OutcomesOptions,
+    method: MethodOptions,
+    cluster: ClusterOptions,
+    run: RunOptions,
+) -> None:
+    """Estimate policies by several outcomes of the rows of LOG, jointly, and their trade-offs.
+
+    LOG is a CSV, Parquet or Arrow file, or a pattern such as 'logs/*.parquet'. No outcome is a
+    context of another.
+    """
+    from titrant.cli import results  # noqa: PLC0415
+
+    named = [log.outcome, *inputs.columns(options.and_outcome)]
+    check_outputs(
+        run, [("--json", options.json)], [("LOG", log.log), *inputs.files(options.policy)]
+    )
+    how = inputs.method(method, log)
+    with bar(READING, ESTIMATING) as steps, ExitStack() as stack:
+        opened = {
+            name: stack.enter_context(inputs.opened(_with_outcome(log, name, named), cluster))
+            for name in dict.fromkeys(named)
+        }
+        first = opened[log.outcome]
+        rules = inputs.policies(options.policy, first.log)
+        save_config(run.save_config)
+        steps.begin(ESTIMATING)
+        found = tt.outcomes(
+            {name: one.log for name, one in opened.items()},
+            rules,
+            **how,
+            allow_untrusted=method.allow_untrusted,
+            ignore_doubts=method.ignore_doubts,
+            executor=first.executor,
+        )
+    for name, comparison in found.comparisons.items():
+        results.cautions(comparison.estimates)
+        for sentence in results.refusals(comparison.refused):
+            note(f"{name}: {sentence}")
+    if options.json != PIPE:
+        show(results.outcomes(found, options.level))
+        for policy, by in found.dominated(inputs.columns(options.maximize)).items():
+            show(f"{policy} is worse than {', '.join(by)} by every outcome.\n")
+    write_json(options.json, found.to_dict(options.level))
+
+
+def _with_outcome(log: LogOptions, name: str, named: Sequence[str]) -> LogOptions:
+    """Return the options of the log with one of the outcomes; the others are no contexts."""
+    others = [f'"{other}"' for other in named if other != name]
+    return replace(log, outcome=name, after=(*log.after, *others))
 
 
 def _pair(texts: Sequence[str], against: str | None, log: Source) -> dict[str, Policy]:

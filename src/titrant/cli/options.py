@@ -105,6 +105,15 @@ def level() -> Any:  # noqa: ANN401
     )
 
 
+def population() -> Any:  # noqa: ANN401
+    """Return the field of a second table of contexts."""
+    return option(
+        "--population",
+        metavar="FILE",
+        help="A table of contexts to which the rows are weighted: the values are those there.",
+    )
+
+
 def propensity_model() -> Any:  # noqa: ANN401
     """Return the field of the model of the propensities."""
     return choice(
@@ -387,6 +396,25 @@ class MethodOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionOptions:
+    """What is asked of the outcomes, and where."""
+
+    population: str | None = population()
+    functional: str | None = option(
+        "--functional",
+        metavar="WHAT",
+        help="Of the outcomes under a policy: `quantile:0.9`, `exceeds:30` (how often), `tail:0.1` "
+        "(the mean of the largest tenth) or `lower-tail:0.1`.  [default: their mean]",
+    )
+    margin: float | None = option(
+        "--margin",
+        type=click.FloatRange(0),
+        metavar="M",
+        help="Say of each pair whether the first is shown to be not worse by more than M.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OutputOptions:
     """How the result is read and where it goes."""
 
@@ -433,7 +461,14 @@ class RunOptions:
 
 def vocabulary() -> set[str]:
     """Return the names of all options that commands share."""
-    groups = (LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions)
+    groups = (
+        LogOptions,
+        PolicyOptions,
+        MethodOptions,
+        OutputOptions,
+        ClusterOptions,
+        QuestionOptions,
+    )
     return {option.name for group in groups for option in fields(group)}
 
 

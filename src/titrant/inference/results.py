@@ -286,15 +286,23 @@ class Comparison:
         p = simultaneous_probability(joint * np.outer(moving, moving), level, seed)
         return {self.names[i]: inference.contrast(i, j).around(p) for i in others}
 
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON; each pair once."""
+    def to_dict(
+        self, level: float = 0.95, *, margin: float | None = None, maximize: bool = False
+    ) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON; each pair once.
+
+        ``margin`` and ``maximize`` are those of `contrast`.
+        """
         pairs = combinations(self.names, 2)
         estimates = {name: e.to_dict(level) for name, e in self.estimates.items()}
         data = [estimate.pop("data") for estimate in estimates.values()]  # said once for all
         return {
             "estimates": estimates,
             "refused": dict(self.refused),
-            "contrasts": [self.contrast(a, b).to_dict(level) for a, b in pairs],
+            "contrasts": [
+                self.contrast(a, b, margin=margin, maximize=maximize).to_dict(level)
+                for a, b in pairs
+            ],
             "data": data[0] if data else None,
         }
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0
 """Below 10 effective rows intervals mean nothing. From 10 to 30 they are wide and covered in 69 of
 69 logs; a standard error that is itself known to a sixth only, at 20, is worth a word."""
+TAIL_WANTED, TAIL_NEEDED = 20.0, 5.0
+"""Beyond a quantile there are a share of the effective rows: a mean of them, or an end of its
+interval, is known no better than their number allows."""
 SHARE_MUCH, SHARE_TOO_MUCH = 0.2, 0.3
 """One row that holds a fifth of all weight colors the estimate; one that holds 30 % is it. At 30
 effective rows the largest of ordinary weights holds a tenth: 74 of 74 such logs covered."""
@@ -148,6 +151,19 @@ def effective_sample_size(ess: float, units: int, noun: str = "rows") -> Check:
         f"{ESS_NEEDED:g} needed).",
         f"Ask about a policy closer to the log, widen the bandwidth, or collect more {noun}.",
         judge(ess, warn=ess < ESS_WANTED, refuse=ess < ESS_NEEDED),
+    )
+
+
+def tail_rows(rows: float, beyond: str) -> Check:
+    """Return the check of the effective rows on the thin side of a quantile."""
+    return _check(
+        "tail_rows",
+        rows,
+        f"About {_count(rows)} effective rows lie {beyond} ({TAIL_WANTED:g} wanted, "
+        f"{TAIL_NEEDED:g} needed).",
+        "Ask about a quantile nearer to the middle or a larger share, widen the bandwidth, or "
+        "collect more rows.",
+        judge(rows, warn=rows < TAIL_WANTED, refuse=rows < TAIL_NEEDED),
     )
 
 

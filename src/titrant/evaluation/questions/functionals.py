@@ -24,6 +24,7 @@ from titrant.estimators.doubly_robust import DirectMethod
 from titrant.evaluation.evaluation import Comparison, Evaluation, nothing_answered
 from titrant.evaluation.questions.changed import changed
 from titrant.evaluation.questions.together import Pick, Together
+from titrant.inference import Diagnostics, rules
 from titrant.inference.base import StudentInference, StudentInterval, quantile
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Quantile(Functional):
             start.names[i]: float(grid[_place(first.curve(k), self.probability)])
             for k, i in enumerate(choices.bandwidths)
         }
-        known = _Known(setting, start, refused)
+        known = _Known(setting, start, refused, self.probability)
         found, again = known.answered({n: UpTo(value) for n, value in theta.items()}, grid)
         return found, {
             name: Distribution(self.probability, theta[name], found[name].value, grid, curve)
@@ -193,7 +194,7 @@ class TailMean(Functional):
         cut = {name: way.at(p) for name, way in solved.items()}
         changes: dict[str, Change] = {n: Excess(c, self.lower) for n, c in cut.items()}
         refused = {name: UntrustedEstimate(why) for name, why in found.refused.items()}
-        tails, _ = _Known(setting, _start(setting), refused).answered(changes)
+        tails, _ = _Known(setting, _start(setting), refused, p).answered(changes)
         scale = (-1.0 if self.lower else 1.0) / self.share
         return _moved(tails, np.array([cut[name] for name in tails.names]), scale, self)
 
@@ -387,6 +388,8 @@ class _Known:
     setting: Setting
     start: Evaluation
     refused: dict[str, UntrustedEstimate]
+    p: float
+    """The share of outcomes below the quantile that matters."""
 
     def answered(
         self, changes: Mapping[str, Change], grid: Array | None = None
@@ -397,14 +400,12 @@ class _Known:
         for name, change in changes.items():
             own = setting.evaluation({name: setting.policies[name]}, change, self.start)
             try:
-                found = own.compare(
-                    setting.bandwidth, setting.interval, allow_untrusted=setting.allow_untrusted
-                )
+                estimate = self._judged(own, name)
             except UntrustedEstimate as refusal:
                 refused[name] = refusal
                 continue
-            estimates[name] = found[name]
-            picks.append(Pick(len(evaluations), 0, found[name].bandwidth))
+            estimates[name] = estimate
+            picks.append(Pick(len(evaluations), 0, estimate.bandwidth))
             evaluations.append(own)
         if not estimates:
             raise nothing_answered(refused)
@@ -421,6 +422,17 @@ class _Known:
         asked = [together.question(pick) for pick in picks]
         again = together.over_rows(partial(heights, grid, asked))
         return comparison, {name: again.curve(k) for k, name in enumerate(estimates)}
+
+    def _judged(self, own: Evaluation, name: str) -> Estimate:
+        """Return the estimate of a policy by its own outcome, the thin side of p looked at."""
+        setting, allowed = self.setting, self.setting.allow_untrusted
+        found = own.compare(setting.bandwidth, setting.interval, allow_untrusted=allowed)[name]
+        side = "above" if self.p > 0.5 else "below"  # noqa: PLR2004
+        thin = rules.tail_rows(found.ess * min(self.p, 1.0 - self.p), f"{side} the quantile")
+        judged = found.diagnostics + Diagnostics((thin,))
+        if not allowed:
+            judged.require_trust()
+        return replace(found, diagnostics=judged)
 
 
 def _start(setting: Setting) -> Evaluation:
