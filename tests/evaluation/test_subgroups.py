@@ -353,6 +353,14 @@ def test_a_part_that_no_row_is_near_has_no_number():
     assert found.equality == ()
 
 
+def test_a_part_whose_rows_do_not_count_is_none():
+    log = log_of()
+    weights = (log.context[:, 2] != 1).astype(float)
+    found = asked(log.with_weights(weights), "s", tt.DoublyRobust(**PLAIN))
+    assert [part.label for part in found] == ["s = 0", "s = 2"]
+    assert sum(part.share for part in found) == pytest.approx(1.0)
+
+
 def test_against_another_policy():
     log = log_of()
     found = asked(log, "s", against=tt.Constant(0.0))

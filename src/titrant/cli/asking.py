@@ -126,9 +126,7 @@ class OutcomesOptions:
     and_outcome: tuple[str, ...] = column_names(
         "--and-outcome", "Further outcomes of the same rows, beside `--outcome`.", required=True
     )
-    maximize: tuple[str, ...] = column_names(
-        "--maximize", "The outcomes that are rewards: higher is better."
-    )
+    rewards: tuple[str, ...] = column_names("--rewards", "The outcomes of which more is better.")
     level: float = level()
     json: str | None = json_file()
 
@@ -184,7 +182,7 @@ def outcomes(
             note(f"{name}: {sentence}")
     if options.json != PIPE:
         show(results.outcomes(found, options.level))
-        for policy, by in found.dominated(inputs.columns(options.maximize)).items():
+        for policy, by in found.dominated(inputs.columns(options.rewards)).items():
             show(f"{policy} is worse than {', '.join(by)} by every outcome.\n")
     write_json(options.json, found.to_dict(options.level))
 

@@ -100,7 +100,7 @@ def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
     nan where fewer than ``fewest`` rows have weight.
     """
     terms = question.terms(rows)
-    if np.count_nonzero(question.weights(terms)) < fewest:
+    if np.count_nonzero(question.weights(terms) * rows.counts) < fewest:
         return np.full(len(terms), np.nan)
     if rows.omega is None:
         mean = terms.mean(axis=0)

@@ -396,7 +396,8 @@ def _search(
 ) -> Search[Found]:
     """Return the parts and the inference about them, in passes over the rows."""
     sums: PartSums = yield Ask(partial(part_sums, known, pair[0].policy))
-    filled_parts = [j for j in range(len(known)) if sums.rows[j] > 0]
+    # Parts without any row that counts are no parts of this log.
+    filled_parts = [j for j in range(len(known)) if sums.sums[j, 0] > 0.0]
     questions = [replace(q, part=known[j]) for j in filled_parts for q in pair]
     point = yield from _with_models(evaluation, questions)
     reports = {
@@ -522,7 +523,7 @@ def _subgroup(  # noqa: PLR0917  (all that is known of a part)
 ) -> Subgroup:
     cells, weight = known[j].cells, sums.sums[j, 0]
     d = (sums.sums.shape[1] - 2) // 2
-    means = sums.sums[j, 1:] / weight if weight > 0.0 else np.full(2 * d + 1, np.nan)
+    means = sums.sums[j, 1:] / weight
     return Subgroup(
         column=cells.column,
         label=cells.label(known[j].k, float(sums.low[j]), float(sums.high[j])),
