@@ -39,6 +39,11 @@ def closed(**properties: Schema) -> Schema:
     }
 
 
+def with_more(schema: Schema, **properties: Schema) -> Schema:
+    """Return the schema of the same object, which may have these entries besides."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
+
+
 def named(value: Schema) -> Schema:
     """Return the schema of an object from names to values of one kind."""
     return {"type": "object", "additionalProperties": value}
@@ -64,7 +69,8 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-PAIRS = listed({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
+PAIR: Schema = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+PAIRS = listed(PAIR)
 NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
 VERDICT = one_of(*(v.value for v in Verdict))
 DATA = nullable(ref("data"))
@@ -117,12 +123,26 @@ DEFINITIONS: dict[str, Schema] = {
         checks=named(closed(value=nullable(NUMBER), verdict=VERDICT, message=TEXT)),
         notes=listed(TEXT),
     ),
-    "method": closed(
-        estimator=TEXT,
-        propensity=nullable(TEXT),
-        floor=nullable(NUMBER),
-        floor_share=nullable(NUMBER),
-        outcome_model=nullable(TEXT),
+    "method": with_more(
+        closed(
+            estimator=TEXT,
+            propensity=nullable(TEXT),
+            floor=nullable(NUMBER),
+            floor_share=nullable(NUMBER),
+            outcome_model=nullable(TEXT),
+        ),
+        models_fitted_on=COUNT,
+        sample_seed=COUNT,
+        groups=COUNT,
+        weights_worth=NUMBER,
+        population=closed(
+            rows=COUNT,
+            cut=NUMBER,
+            unseen=NUMBER,
+            worth=NUMBER,
+            balance=named(closed(before=NUMBER, after=NUMBER)),
+        ),
+        functional=TEXT,
     ),
     "data": closed(
         rows_in=COUNT,
@@ -131,7 +151,16 @@ DEFINITIONS: dict[str, Schema] = {
         columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
     ),
     "estimate": closed(**ESTIMATE, data=DATA),
-    "contrast": closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
+    "contrast": closed(
+        a=TEXT,
+        b=TEXT,
+        difference=NUMBER,
+        se=NUMBER,
+        interval=ref("interval"),
+        margin=nullable(
+            closed(margin=NUMBER, maximize=FLAG, level=NUMBER, bound=NUMBER, not_worse=FLAG)
+        ),
+    ),
     "comparison": closed(
         estimates=named(closed(**ESTIMATE)),
         refused=named(TEXT),
@@ -165,6 +194,46 @@ DEFINITIONS: dict[str, Schema] = {
         pointwise_95=PAIRS,
         simultaneous_95=PAIRS,
         refused=named(TEXT),
+    ),
+    "subgroups": closed(
+        policy=TEXT,
+        against=TEXT,
+        level=NUMBER,
+        whole=ref("comparison"),
+        parts=listed(
+            closed(
+                column=TEXT,
+                label=TEXT,
+                rows=COUNT,
+                share=NUMBER,
+                logged_dose=listed(NUMBER),
+                policy_dose=listed(NUMBER),
+                outcome=NUMBER,
+                value=nullable(NUMBER),
+                against=nullable(NUMBER),
+                difference=nullable(NUMBER),
+                se=nullable(NUMBER),
+                interval=nullable(ref("interval")),
+                simultaneous=nullable(PAIR),
+                effective_sample_size=NUMBER,
+                diagnostics=ref("diagnostics"),
+            )
+        ),
+        equality=listed(
+            closed(
+                column=TEXT,
+                statistic=NUMBER,
+                parts=COUNT,
+                degrees=nullable(NUMBER),
+                p_value=NUMBER,
+            )
+        ),
+    ),
+    "outcomes": closed(
+        outcomes=named(ref("comparison")),
+        policies=listed(TEXT),
+        correlation=listed(listed(NUMBER)),
+        differences=named(named(named(closed(difference=NUMBER, low=NUMBER, high=NUMBER)))),
     ),
     "honest": closed(
         value=NUMBER,
@@ -287,6 +356,8 @@ TITLES = {
     "sensitivity": "What `Sensitivity.to_dict()` and `titrant sensitivity --json` give.",
     "stress": "What `Stress.to_dict()` and `titrant stress --json` give.",
     "curve": "What `Curve.to_dict()` gives.",
+    "subgroups": "What `Subgroups.to_dict()` and `titrant subgroups --json` give.",
+    "outcomes": "What `Outcomes.to_dict()` and `titrant outcomes --json` give.",
     "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",
     "learning": "What `titrant learn --json` gives.",
     "policy": "What `policy.save(...)`, `PolicyLearner.save(...)` and `titrant learn -o` write.",

@@ -39,6 +39,14 @@ from titrant.evaluation.evaluation import Contrast as Contrast
 from titrant.evaluation.evaluation import Estimate as Estimate
 from titrant.evaluation.evaluation import compare as compare
 from titrant.evaluation.evaluation import evaluate as evaluate
+from titrant.evaluation.questions.functionals import Exceeds as Exceeds
+from titrant.evaluation.questions.functionals import Quantile as Quantile
+from titrant.evaluation.questions.functionals import TailMean as TailMean
+from titrant.evaluation.questions.outcomes import Outcomes as Outcomes
+from titrant.evaluation.questions.outcomes import outcomes as outcomes
+from titrant.evaluation.questions.subgroups import Subgroup as Subgroup
+from titrant.evaluation.questions.subgroups import Subgroups as Subgroups
+from titrant.evaluation.questions.subgroups import subgroups as subgroups
 from titrant.evaluation.trust import check as check
 from titrant.execute import Engine as Engine
 from titrant.execute.dask import dask_executor as dask_executor

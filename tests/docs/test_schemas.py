@@ -63,6 +63,7 @@ def test_comparisons_contrasts_and_reports():
     comparison = tt.compare(LOG, {"rule": RULE, "status quo": tt.StatusQuo()})
     holds("comparison", comparison.to_dict())
     holds("contrast", comparison.contrast("rule", "status quo").to_dict())
+    holds("contrast", comparison.contrast("rule", "status quo", margin=0.5).to_dict())
     holds("diagnostics", tt.check(LOG, RULE).to_dict())
     holds("diagnostics", tt.check(LOG, tt.Constant(50.0)).to_dict())
 
@@ -70,6 +71,25 @@ def test_comparisons_contrasts_and_reports():
 def test_descriptions():
     holds("description", tt.describe(LOG).to_dict())
     holds("description", tt.describe(Quadratic(dimension=2).draw(400, 0)).to_dict())
+
+
+def test_subgroups():
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
+    found = tt.subgroups(LOG, RULE, by={"x0": 3}, **settings)
+    assert holds("subgroups", found.to_dict())["equality"][0]["parts"] == 3
+    few = np.where(np.arange(len(LOG)) < 9, "few", "rest")
+    holds("subgroups", tt.subgroups(LOG, RULE, by=few, **settings).to_dict())
+
+
+def test_outcomes_functionals_and_populations():
+    quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5, "allow_untrusted": True}
+    rules = {"rule": RULE, "status quo": tt.StatusQuo()}
+    both = {"y": LOG, "z": LOG.with_outcome(LOG.outcome**2)}
+    holds("outcomes", tt.outcomes(both, rules, **quick).to_dict())
+    for functional in (tt.Quantile(0.5), tt.Exceeds(0.5), tt.TailMean(0.2)):
+        holds("comparison", tt.compare(LOG, rules, functional=functional, **quick).to_dict())
+    there = tt.evaluate(LOG, RULE, weights_to=LOG.context[:200], **quick)
+    assert holds("estimate", there.to_dict())["method"]["population"]["rows"] == 200
 
 
 def test_curves():

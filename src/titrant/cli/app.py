@@ -32,6 +32,8 @@ COMMANDS = {
     "compare": "Estimate several policies on the same rows, and their differences.",
     "sensitivity": "Say how strong a cause that nobody recorded would have to be.",
     "stress": "Put an estimate to the test: placebos, simulated outcomes, other models.",
+    "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
+    "outcomes": "Estimate policies by several outcomes at once: benefit and harm.",
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
@@ -46,6 +48,8 @@ _HOME = {
     "sensitivity": "doubt",
     "stress": "doubt",
     "demo": "simulate",
+    "subgroups": "asking",
+    "outcomes": "asking",
 }
 """The module of a command, where it has not the same name."""
 

@@ -18,6 +18,7 @@ from titrant.cli.options import (
     MethodOptions,
     OutputOptions,
     PolicyOptions,
+    QuestionOptions,
     RunOptions,
     config_text,
     json_file,
@@ -26,7 +27,17 @@ from titrant.cli.options import (
     settings,
     takes,
 )
-from titrant.cli.terminal import CHECKING, ESTIMATING, FITTING, READING, REPORTING, bar, note, show
+from titrant.cli.terminal import (
+    CHECKING,
+    ESTIMATING,
+    FITTING,
+    READING,
+    REPORTING,
+    bad_value,
+    bar,
+    note,
+    show,
+)
 from titrant.cli.writing import PIPE, check_outputs, note_written, write_json, write_text
 
 if TYPE_CHECKING:
@@ -43,6 +54,7 @@ class Request:
     log: LogOptions
     policies: PolicyOptions
     method: MethodOptions
+    question: QuestionOptions
     output: OutputOptions
     doubt: DoubtOptions
     cluster: ClusterOptions
@@ -53,6 +65,7 @@ _takes_request = takes(
     LogOptions,
     PolicyOptions,
     MethodOptions,
+    QuestionOptions,
     OutputOptions,
     DoubtOptions,
     ClusterOptions,
@@ -103,7 +116,8 @@ def compare(*groups: Any) -> None:  # noqa: ANN401
             "`titrant compare` takes at least two policies; got one. "
             "Use `titrant evaluate` for one."
         )
-    _answer(asked, lambda found: found.to_dict(asked.output.level))
+    margin, maximize = asked.question.margin, asked.output.maximize
+    _answer(asked, lambda f: f.to_dict(asked.output.level, margin=margin, maximize=maximize))
 
 
 def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> None:
@@ -114,7 +128,7 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
     check_outputs(
         asked.run,
         [("--html", output.html), ("--json", output.json)],
-        [("LOG", asked.log.log), *inputs.files(asked.policies.policy)],
+        [("LOG", asked.log.log), *inputs.files(asked.policies.policy), *_population(asked)],
     )
     if output.html is None and (asked.doubt.sensitivity or asked.doubt.stress):
         raise click.UsageError(
@@ -122,6 +136,9 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
             "`titrant sensitivity` and `titrant stress`."
         )
     how = inputs.method(asked.method, asked.log)
+    functional = inputs.functional(asked.question.functional)
+    if functional is not None and output.html is not None:
+        raise bad_value("--functional", "The report page is of mean outcomes. Leave `--html` out.")
     with ExitStack() as stack:
         with bar(READING, FITTING, ESTIMATING) as steps:
             opened = stack.enter_context(inputs.opened(asked.log, asked.cluster))
@@ -129,12 +146,26 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
             save_config(asked.run.save_config)
             steps.begin(FITTING)
             models = how["estimator"], how["propensity"], opened.executor
-            ignore = asked.method.ignore_doubts
-            evaluation = Evaluation.of(opened.log, rules, *models, ignore_doubts=ignore)
-            steps.begin(ESTIMATING)
-            allowed = asked.method.allow_untrusted
-            comparison = evaluation.compare(how["bandwidth"], allow_untrusted=allowed)
-        _print(comparison, output)
+            ignore, allowed = asked.method.ignore_doubts, asked.method.allow_untrusted
+            there = inputs.population(asked.question.population)
+            if functional is None:
+                evaluation = Evaluation.of(
+                    opened.log, rules, *models, ignore_doubts=ignore, weights_to=there
+                )
+                steps.begin(ESTIMATING)
+                comparison = evaluation.compare(how["bandwidth"], allow_untrusted=allowed)
+            else:
+                comparison = tt.compare(
+                    opened.log,
+                    rules,
+                    **how,
+                    weights_to=there,
+                    functional=functional,
+                    allow_untrusted=allowed,
+                    ignore_doubts=ignore,
+                    executor=opened.executor,
+                )
+        _print(comparison, output, asked.question.margin)
         write_json(output.json, result(comparison))
         if output.html is not None:
             page = _page(comparison, evaluation, asked, how, rules)
@@ -142,7 +173,12 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
             note_written(output.html)
 
 
-def _print(comparison: Comparison, output: OutputOptions) -> None:
+def _population(asked: Request) -> list[tuple[str, str]]:
+    path = asked.question.population
+    return [] if path is None else [("--population", path)]
+
+
+def _print(comparison: Comparison, output: OutputOptions, margin: float | None) -> None:
     """Print the tables unless standard output is for a file."""
     from titrant.cli import results  # noqa: PLC0415
 
@@ -157,6 +193,9 @@ def _print(comparison: Comparison, output: OutputOptions) -> None:
         show(f"{sentence}\n")
     if len(comparison.estimates) > 1:
         show(results.differences(comparison, output.level, maximize=output.maximize))
+    if margin is not None:
+        for sentence in results.margins(comparison, margin, output.level, output.maximize):
+            show(f"{sentence}\n")
     show(results.reading(maximize=output.maximize))
 
 

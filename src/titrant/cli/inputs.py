@@ -162,6 +162,39 @@ def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
     }
 
 
+def population(path: str | None) -> object:
+    """Return the table to which rows are weighted, None if none is asked for."""
+    if path is None:
+        return None
+    from titrant.data.files import read_table  # noqa: PLC0415
+
+    return read_table(path)
+
+
+def functional(text: str | None) -> Any:  # noqa: ANN401  (a functional, None for the mean)
+    """Return what is asked of the outcomes under a policy.
+
+    >>> functional("quantile:0.9"), functional(None)
+    (Quantile(probability=0.9), None)
+    """
+    if text is None:
+        return None
+    name, _, number = text.partition(":")
+    known: dict[str, Callable[[float], Any]] = {
+        "quantile": tt.Quantile,
+        "exceeds": tt.Exceeds,
+        "tail": tt.TailMean,
+        "lower-tail": partial(tt.TailMean, lower=True),
+    }
+    try:
+        return known[name](float(number))
+    except (KeyError, ValueError):
+        raise bad_value(
+            "--functional",
+            f"It must be quantile:P, exceeds:C, tail:SHARE or lower-tail:SHARE; got {text!r}.",
+        ) from None
+
+
 def columns(texts: Iterable[str]) -> list[str]:
     """Return the names in comma lists; a name with a comma stands in double quotes.
 

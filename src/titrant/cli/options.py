@@ -96,6 +96,26 @@ def json_file() -> Any:  # noqa: ANN401
     return option("--json", metavar="FILE", help=text)
 
 
+def level() -> Any:  # noqa: ANN401
+    """Return the field of the level of intervals."""
+    return option(
+        "--level",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        metavar="P",
+        help="Of the confidence intervals.",
+    )
+
+
+def population() -> Any:  # noqa: ANN401
+    """Return the field of a second table of contexts."""
+    return option(
+        "--population",
+        metavar="FILE",
+        help="A table of contexts to which the rows are weighted: the values are those there.",
+    )
+
+
 def propensity_model() -> Any:  # noqa: ANN401
     """Return the field of the model of the propensities."""
     return choice(
@@ -378,17 +398,30 @@ class MethodOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionOptions:
+    """What is asked of the outcomes, and where."""
+
+    population: str | None = population()
+    functional: str | None = option(
+        "--functional",
+        metavar="WHAT",
+        help="Of the outcomes under a policy: `quantile:0.9`, `exceeds:30` (how often), `tail:0.1` "
+        "(the mean of the largest tenth) or `lower-tail:0.1`.  [default: their mean]",
+    )
+    margin: float | None = option(
+        "--margin",
+        type=click.FloatRange(0),
+        metavar="M",
+        help="Say of each pair whether the first is shown to be not worse by more than M.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OutputOptions:
     """How the result is read and where it goes."""
 
     maximize: bool = flag("--maximize", "The outcome is a reward: higher is better.")
-    level: float = option(
-        "--level",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=0.95,
-        metavar="P",
-        help="Of the confidence intervals.",
-    )
+    level: float = level()
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
     json: str | None = json_file()
 
@@ -452,6 +485,7 @@ def vocabulary() -> set[str]:
         OutputOptions,
         DoubtOptions,
         ClusterOptions,
+        QuestionOptions,
     )
     return {option.name for group in groups for option in fields(group)}
 

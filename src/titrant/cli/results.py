@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from titrant.doubt.stress import Stress
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
+    from titrant.evaluation.questions.outcomes import Outcomes
+    from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
@@ -88,6 +90,39 @@ def differences(
             *value_and_interval(contrast.difference, contrast.interval(level)),
             winner,
         )
+    return table
+
+
+def margins(
+    comparison: Comparison,
+    margin: float,
+    level: float,
+    maximize: bool,  # noqa: FBT001
+) -> Iterator[str]:
+    """Yield for each pair whether the first is shown to be not worse by more than a margin."""
+    for a, b in combinations(comparison.estimates, 2):
+        contrast = comparison.contrast(a, b, margin=margin, maximize=maximize)
+        shown = "is not worse" if contrast.not_worse(level) else "is not shown to be not worse"
+        yield (
+            f"{a} {shown} than {b} by more than {margin:g}: by {number(contrast.bound(level))} at "
+            f"most (one-sided {percent(level)})."
+        )
+
+
+def subgroups(found: Subgroups, level: float) -> Table:
+    """Return what a policy changes in all rows and in each part."""
+    headings = list(found.headings(level))
+    table = _table(headings)
+    for name, *cells in found.table(level):
+        _add(table, name, *cells)
+    return table
+
+
+def outcomes(found: Outcomes, level: float) -> Table:
+    """Return the value of each policy by each outcome."""
+    table = _table(found.headings(level))
+    for name, *cells in found.table(level):
+        _add(table, name, *cells)
     return table
 
 

@@ -329,7 +329,7 @@ class LoggedData:
         """Return the same rows with other weights (n,), or with none."""
         w = None if weights is None else validate.vector(weights, "weights")
         if w is not None:
-            validate.check_lengths({"outcome": len(self), "weights": len(w)})
+            validate.check_lengths({"treatment": len(self), "weights": len(w)})
             validate.check_finite({"weights": w})
             validate.check_weights(w, "weights")
         return self._with(parts=replace(self._parts, weights=w))

@@ -130,6 +130,8 @@ class Rows:
     """a = Δ/p̂, 0 where the outcome is missing; None if none is. q holds it already."""
     first_row: int = 0
     """The number of the first of these rows in the whole log."""
+    numbers: NDArray[np.int64] | None = None
+    """The number of each row in the whole log (n,); None if they follow the first."""
     floor: float = 0.0
     """θ, the floor already applied to q."""
     known: dict[tuple[Kernel, Boundary, Scale], Array] = field(

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.masses import AskedMasses
+    from titrant.evaluation.questions.functionals import Functional
+    from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -84,6 +86,8 @@ def evaluate(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
+    functional: Functional | None = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -101,6 +105,10 @@ def evaluate(
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
         else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given
+    weights_to : a second table of contexts, or an array in the order of the log's: the value is
+        that in this population, to which the rows of the log are weighted
+    functional : what is asked of the outcomes under the policy in place of their mean: `Exceeds`,
+        `Quantile` or `TailMean`
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
     ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
@@ -110,11 +118,20 @@ def evaluate(
     ------
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
-    name = _name(policy)
-    evaluation = Evaluation.of(
-        log, {name: policy}, estimator, propensity, executor, ignore_doubts=ignore_doubts
-    )
-    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
+    name = name_of(policy)
+    return compare(
+        log,
+        {name: policy},
+        estimator=estimator,
+        bandwidth=bandwidth,
+        propensity=propensity,
+        interval=interval,
+        weights_to=weights_to,
+        functional=functional,
+        allow_untrusted=allow_untrusted,
+        ignore_doubts=ignore_doubts,
+        executor=executor,
+    )[name]
 
 
 def compare(
@@ -125,6 +142,8 @@ def compare(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
+    functional: Functional | None = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -142,8 +161,31 @@ def compare(
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
+    if functional is not None:
+        from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415
+
+        return functional.compare(
+            Setting(
+                log=log,
+                policies=policies,
+                estimator=estimator,
+                bandwidth=bandwidth,
+                propensity=propensity,
+                interval=interval,
+                weights_to=weights_to,
+                allow_untrusted=allow_untrusted,
+                ignore_doubts=ignore_doubts,
+                executor=executor,
+            )
+        )
     evaluation = Evaluation.of(
-        log, policies, estimator, propensity, executor, ignore_doubts=ignore_doubts
+        log,
+        policies,
+        estimator,
+        propensity,
+        executor,
+        weights_to=weights_to,
+        ignore_doubts=ignore_doubts,
     )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
@@ -163,6 +205,8 @@ class Evaluation:
     """Whether what is doubtful about columns is told without lowering a verdict."""
     judged_by: Survey | None = None
     """The survey of the log that these rows are a part of: columns are judged by all of it."""
+    population: Population | None = None
+    """To which the rows are weighted; None for the log as it is."""
 
     @classmethod
     def of(
@@ -176,6 +220,7 @@ class Evaluation:
         ignore_doubts: bool = False,
         judged_by: Survey | None = None,
         hidden: tuple[str, ...] = (),
+        weights_to: object = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs.
 
@@ -192,7 +237,13 @@ class Evaluation:
         checked = _checked(DoublyRobust() if estimator is None else estimator)
         refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
         engine = as_engine(executor, log)
-        survey = survey_of(log, engine)
+        survey, population = survey_of(log, engine), None
+        if weights_to is not None:
+            from titrant.evaluation.questions.population import Population  # noqa: PLC0415
+
+            population = Population.of(log, survey, weights_to)
+            log = population.on(log)
+            survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
         if hidden and isinstance(log, LoggedData):
@@ -202,7 +253,7 @@ class Evaluation:
         else:
             nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
         known = log, tuple(policies), rules, chosen, nuisances, survey, engine
-        return cls(*known, ignore_doubts, judged_by)
+        return cls(*known, ignore_doubts, judged_by, population)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
@@ -227,12 +278,12 @@ class Evaluation:
         choices = self.choices(bandwidth)
         refused = {self.names[i]: refusal for i, refusal in choices.refused.items()}
         if not choices.bandwidths:
-            raise _nothing_answered(refused)
+            raise nothing_answered(refused)
         comparison = self.comparison(choices.bandwidths, interval, choices.point)
         if not allow_untrusted:
             refused |= _untrusted(comparison)
         if len(refused) == len(self.names):
-            raise _nothing_answered(refused)
+            raise nothing_answered(refused)
         reasons = {name: str(refused[name]) for name in self.names if name in refused}
         return comparison.refusing(reasons) if reasons else comparison
 
@@ -426,6 +477,7 @@ class Evaluation:
         for one, i in zip(models, bandwidths, strict=True):
             one.extend(self._mass_findings(i))
             one.extend(self.nuisances.weight_notes)
+            one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         if self.held and self.nuisances.keys is None:
@@ -554,7 +606,8 @@ class Evaluation:
         keys, evenness = self.nuisances.keys, self.survey.evenness
         groups = {} if keys is None else {"groups": len(keys)}
         worth = {} if evenness is None else {"weights_worth": evenness * self.nuisances.n}
-        return groups | worth
+        there = {} if self.population is None else {"population": self.population.to_dict()}
+        return groups | worth | there
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
         if isinstance(self.policies[i], Move):
@@ -697,7 +750,7 @@ def _untrusted(comparison: Comparison) -> dict[str, UntrustedEstimate]:
     return {name: refusal for name, refusal in found.items() if refusal is not None}
 
 
-def _nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
+def nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
     """Return the error of a comparison without any estimate."""
     refusals = list(refused.values())
     if len(refusals) == 1:
@@ -732,5 +785,6 @@ def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Pol
     return tuple(rules.values())
 
 
-def _name(policy: object) -> str:
+def name_of(policy: object) -> str:
+    """Return what a policy is called that nobody named."""
     return policy.__name__ if isinstance(policy, FunctionType) else type(policy).__name__

@@ -13,18 +13,17 @@ none of them is near a policy, N is not known and counts as the delta method's v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from titrant.evaluation.nuisance import MOST_TO_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from titrant._types import Array
     from titrant.estimators import Question, Rows
-    from titrant.evaluation.nuisance import PolicyRows
     from titrant.evaluation.survey import Sample
 
 
@@ -32,8 +31,19 @@ FEWEST = 10
 """Rows with weight, of those that were drawn, without which they do not tell the models' share."""
 
 
+class JudgedRows(Protocol):
+    """Rows of a sample under policies, by models that have not seen a fold."""
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted."""
+
+    def judged_by(self, k: int, sample: Sample) -> Callable[[int], Rows]:
+        """Return what gives the rows under policy i, all by the models without fold k."""
+
+
 def models_share(
-    policy_rows: PolicyRows,
+    policy_rows: JudgedRows,
     questions: Sequence[Question],
     sample: Sample,
     familiar: Sequence[Rows] = (),
@@ -50,7 +60,7 @@ def models_share(
 
 
 def judged_rows(
-    policy_rows: PolicyRows,
+    policy_rows: JudgedRows,
     policies: Iterable[int],
     few: Sample,
     familiar: Sequence[Rows] = (),
@@ -60,11 +70,11 @@ def judged_rows(
     Models that were not cross-fitted, or none, yield nothing. What is known of the distances of
     ``familiar`` rows, or of those of another fold, is not found again.
     """
-    folds = policy_rows.nuisances.folds
+    folds = policy_rows.folds
     known: dict[int, Rows] = dict(enumerate(familiar))
     for k in range(folds if folds > 1 else 0):
-        prepared = policy_rows.nuisances.prepare(few.log, few.numbers_if_some, by=k)
-        rows = {i: policy_rows.rows(prepared, i).like(known.get(i)) for i in policies}
+        judged = policy_rows.judged_by(k, few)
+        rows = {i: judged(i).like(known.get(i)) for i in policies}
         known |= rows
         yield rows
 
@@ -113,16 +123,15 @@ def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
 
     nan where fewer than ``fewest`` rows have weight.
     """
-    estimator = question.estimator
-    terms = estimator.terms(rows, question.scale)
-    if np.count_nonzero(estimator.weights(terms)) < fewest:
+    terms = question.terms(rows)
+    if np.count_nonzero(question.weights(terms) * rows.counts) < fewest:
         return np.full(len(terms), np.nan)
     if rows.omega is None:
         mean = terms.mean(axis=0)
-        return np.asarray(estimator.value(mean) + (terms - mean) @ estimator.gradient(mean))
+        return np.asarray(question.value(mean) + (terms - mean) @ question.gradient(mean))
     mean = np.average(terms, axis=0, weights=rows.omega)
-    moved = rows.omega * ((terms - mean) @ estimator.gradient(mean))
-    return np.asarray(estimator.value(mean) + moved / rows.omega.mean())
+    moved = rows.omega * ((terms - mean) @ question.gradient(mean))
+    return np.asarray(question.value(mean) + moved / rows.omega.mean())
 
 
 def jackknife(influences: Array, n: int) -> Array:

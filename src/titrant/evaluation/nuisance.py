@@ -7,6 +7,7 @@ of that log to an estimator.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +85,8 @@ class Prepared:
     of_all: Callable[[Array], Array] | None = None
     """By how much f(t | x) of all rows is larger than that of rows with an outcome, at doses (n,);
     where outcomes are missing and the law was fitted to the latter."""
+    numbers: NDArray[np.int64] | None = None
+    """The numbers of the rows in the whole log (n,), if they are not consecutive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,7 @@ class Nuisances:
             outcome=outcome,
             law=law,
             of_all=None if self.seen is None else self.seen.of_all(log, numbers, self.keys, by),
+            numbers=numbers,
         )
 
     def predicted(self, prepared: Prepared) -> Prepared:
@@ -234,6 +238,7 @@ class Nuisances:
             group=None if self.keys is None else log.groups,
             seen=prepared.factor,
             first_row=log.first_row,
+            numbers=prepared.numbers,
         )
         if isinstance(policy, Move):
             return with_move(whole, policy, prepared, DoseLaw(self.masses, self.unit, *self.ends))
@@ -508,6 +513,15 @@ class PolicyRows:
         """Yield the blocks of a partition, the rows of each under every policy."""
         for block in partition.batches(self.size):
             yield self.block(self.nuisances.prepare(block))
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted; 1 if none were."""
+        return self.nuisances.folds
+
+    def judged_by(self, k: int, sample: Sample) -> Callable[[int], Rows]:
+        """Return what gives the rows under policy i, all by the models without fold k."""
+        return partial(self.rows, self.nuisances.prepare(sample.log, sample.numbers_if_some, by=k))
 
     def block(self, prepared: Prepared) -> list[Rows]:
         """Return the rows of one block under every policy."""

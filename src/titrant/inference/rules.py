@@ -27,12 +27,16 @@ from titrant.inference.diagnostics import Check, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from titrant._types import Array
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
 
 
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0
 """Below 10 effective rows intervals mean nothing. From 10 to 30 they are wide and covered in 69 of
 69 logs; a standard error that is itself known to a sixth only, at 20, is worth a word."""
+TAIL_WANTED, TAIL_NEEDED = 20.0, 5.0
+"""Beyond a quantile there are a share of the effective rows: a mean of them, or an end of its
+interval, is known no better than their number allows."""
 SHARE_MUCH, SHARE_TOO_MUCH = 0.2, 0.3
 """One row that holds a fifth of all weight colors the estimate; one that holds 30 % is it. At 30
 effective rows the largest of ordinary weights holds a tenth: 74 of 74 such logs covered."""
@@ -111,6 +115,10 @@ GROUPS_WANTED, GROUPS_NEEDED = 30, 10
 """Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
 EVEN_WANTED, EVEN_NEEDED = 0.5, 0.1
 """Weights worth half as many even ones make errors 1.4 times as large, a tenth 3.2 times."""
+UNSEEN_MUCH, UNSEEN_MOST = 0.05, 0.25
+"""Of a population: what hardly any row stands for is not in the value, whatever it is there."""
+UNBALANCED_SD = 0.5
+"""Weights that leave half an sd between two populations have not brought one to the other."""
 SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 """Where most outcomes are missing, the value is mostly the models' word."""
 DESIGN_EFFECT = 1.5
@@ -161,6 +169,19 @@ def effective_sample_size(ess: float, units: int, noun: str = "rows") -> Check:
     )
 
 
+def tail_rows(rows: float, beyond: str) -> Check:
+    """Return the check of the effective rows on the thin side of a quantile."""
+    return _check(
+        "tail_rows",
+        rows,
+        f"About {_count(rows)} effective rows lie {beyond} ({TAIL_WANTED:g} wanted, "
+        f"{TAIL_NEEDED:g} needed).",
+        "Ask about a quantile nearer to the middle or a larger share, widen the bandwidth, or "
+        "collect more rows.",
+        judge(rows, warn=rows < TAIL_WANTED, refuse=rows < TAIL_NEEDED),
+    )
+
+
 def group_count(groups: int) -> Check:
     """Return the check of how many groups there are: errors are known from these alone."""
     return _check(
@@ -181,6 +202,35 @@ def row_weights(evenness: float, rows: int) -> Check:
         f"({_percent(EVEN_WANTED)} wanted, {_percent(EVEN_NEEDED)} needed).",
         "Trim the largest weights, and say so, or collect more of the rows that count most.",
         judge(evenness, warn=evenness < EVEN_WANTED, refuse=evenness < EVEN_NEEDED),
+    )
+
+
+def population_overlap(share: float, most: float) -> Check:
+    """Return the check of the share of a population whose contexts hardly come in the log."""
+    return _check(
+        "population_overlap",
+        share,
+        f"{_percent(share)} of the population have contexts that come more than {most:g} times as "
+        f"often there as in the log ({_percent(UNSEEN_MUCH)} is much, {_percent(UNSEEN_MOST)} too "
+        "much).",
+        "The log says next to nothing about them: ask about the part of the population that it "
+        "has rows of.",
+        judge(share, warn=share > UNSEEN_MUCH, refuse=share > UNSEEN_MOST),
+    )
+
+
+def population_balance(before: Array, after: Array, names: tuple[str, ...]) -> Check:
+    """Return the check of how far weighted rows are from a population, in its sds (p,)."""
+    j = int(np.argmax(after))
+    far = float(after[j])
+    return _check(
+        "population_balance",
+        far,
+        f"Weighted to the population, rows differ from it most in {names[j]!r}, by {far:.2f} sd "
+        f"({before[j]:.2f} before; largest before {float(before.max()):.2f}; {IMBALANCE_SD:g} sd "
+        f"is much, {UNBALANCED_SD:g} sd too much).",
+        "The log has too few rows like those of the population: ask about a part that it has.",
+        judge(far, warn=far > IMBALANCE_SD, refuse=far > UNBALANCED_SD),
     )
 
 

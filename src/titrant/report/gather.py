@@ -36,7 +36,7 @@ from titrant.report.estimates import (
     weights,
 )
 from titrant.report.rules import rule
-from titrant.report.subgroups import subgroups
+from titrant.report.whom import subgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
