@@ -1,6 +1,7 @@
 """Policies: a rule that turns a context into a dose, τ(x)."""
 
 from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.bent import Additive, Products
 from titrant.policies.calling import doses
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
@@ -14,20 +15,26 @@ from titrant.policies.loading import (
     policy_from_dict,
     save_learned,
 )
+from titrant.policies.personal import Personal
 from titrant.policies.rbf import RBF
+from titrant.policies.tree import Tree
 
 __all__ = [
     "POLICIES",
     "RBF",
+    "Additive",
     "Clipped",
     "Constant",
     "Function",
     "Linear",
     "ParametricPolicy",
+    "Personal",
     "Policy",
+    "Products",
     "Rounded",
     "StatusQuo",
     "TrainingRange",
+    "Tree",
     "as_policy",
     "doses",
     "load_policy",
