@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
     from titrant.inference import Diagnostics
-    from titrant.learn.choice import Choice
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
     from titrant.policies import Linear, Policy
@@ -112,7 +112,7 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
     return table
 
 
-def classes(choice: Choice) -> Table:
+def classes(choice: ClassChoice) -> Table:
     """Return the classes of rules that were compared on rows held out."""
     headings, *rows = choice.table()
     table = _table(list(headings))
