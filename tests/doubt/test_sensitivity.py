@@ -261,7 +261,7 @@ def test_benchmarks_tell_strong_contexts_from_weak_ones():
     assert found.benchmark_rows == 500
     # a known propensity is not fitted without a context: the default model is, twice
     known = log.with_propensity(norm.pdf(t, x[:, 0] + 0.3 * x[:, 1]))
-    one = asked(known, tt.Constant(0.5), benchmarks=["x0"], bandwidth=0.5)
+    one = asked(known, tt.Constant(0.5), None, benchmarks=["x0"], bandwidth=0.5)
     assert list(one.benchmarks) == ["x0"]
     assert one.benchmarks["x0"] > 1.5
 
