@@ -266,6 +266,34 @@ def test_benchmarks_tell_strong_contexts_from_weak_ones():
     assert one.benchmarks["x0"] > 1.5
 
 
+@pytest.mark.parametrize("against", [None, tt.Shift(-0.2), NEAR], ids=["value", "shift", "rule"])
+def test_policies_that_move_the_dose(against):
+    shift, log = tt.Shift(-0.4), LOG.with_propensity(None)
+    more = {"propensity": tt.LinearGaussian(), "bandwidth": 0.5}
+    estimator = tt.DoublyRobust(outcome=LinearRegression())
+    found = asked(log, shift, against, **more)
+    both = {"a": shift, "b": against or tt.StatusQuo()}
+    compared = tt.compare(log, both, estimator=estimator, allow_untrusted=True, **more)
+    own = compared["a"].interval() if against is None else compared.contrast("a", "b").interval()
+    np.testing.assert_allclose(found.interval(1.0), own, rtol=ROUNDING)
+    rows = found.table(GRID)
+    lower, upper = (np.array([row[end] for row in rows]) for end in ("lower", "upper"))
+    assert (np.diff(lower) <= ROUNDING).all()
+    assert (np.diff(upper) >= -ROUNDING).all()
+
+
+def test_a_cause_acts_on_a_ratio_of_densities_twice():
+    log = LOG.with_propensity(None)
+    found = asked(log, tt.Shift(0.0), None, propensity=tt.LinearGaussian(), benchmarks=["x0"])
+    # by 0 every weight is 1: the .9 quantile of all rows, squared
+    x, t = log.context, log.treatment
+    fitted = [tt.LinearGaussian().fit(z, t).density(z, t) for z in (x, x[:, 1:])]
+    both = np.maximum(fitted, 0.01 / t.std())  # the default floor
+    ratio = np.sort(np.abs(np.log(both[0] / both[1])))
+    at = ratio[int(np.ceil(0.9 * len(t))) - 1]
+    assert found.benchmarks["x0"] == pytest.approx(np.exp(2 * at), rel=1e-6)
+
+
 def test_what_is_refused():
     with pytest.raises(tt.InvalidArgument, match="`gamma` of `Sensitivity` must be a number ≥ 1"):
         asked().bounds(0.9)
