@@ -125,7 +125,7 @@ def notes(records: Sequence[Record], failed: int) -> list[str]:
     if left_out:
         low, high = np.quantile(left_out, [0.1, 0.9])
         found.append(
-            "*A context left out*: a normal context with a say in dose and outcome is recorded, and "
+            "*A context left out*: a normal context with a say in dose and outcome is recorded and "
             "left out. Its ratio has no limit; Γ is the benchmark that the recorded log gives for "
             f"it, {np.median(left_out):.2f} (median; "
             f"80 % lie between {low:.2f} and {high:.2f})."
