@@ -31,8 +31,6 @@ its difference to another.
 - *worst*: at the policy's doses the hidden cause is as strong as Γ allows and decides the residual
   alone. There the lower bound of the value *is* the truth: bounds without sampling error miss it in
   half of the logs, and their interval has nothing to spare.
-- *a context left out*: a normal context with a say in dose and outcome is recorded, and left out.
-  Its ratio has no limit; Γ is the benchmark that the recorded log gives for it.
 
 *Estimate*: the share of 95 % intervals at Γ = 1 that hold the truth. *Bounds* and *interval*: those
 at Γ. Shares are ± their Monte-Carlo standard error; widths are medians, in units of the outcome."""
@@ -127,7 +125,9 @@ def notes(records: Sequence[Record], failed: int) -> list[str]:
     if left_out:
         low, high = np.quantile(left_out, [0.1, 0.9])
         found.append(
-            f"The benchmark of the context that is left out is {np.median(left_out):.2f} (median; "
+            "*A context left out*: a normal context with a say in dose and outcome is recorded and "
+            "left out. Its ratio has no limit; Γ is the benchmark that the recorded log gives for "
+            f"it, {np.median(left_out):.2f} (median; "
             f"80 % lie between {low:.2f} and {high:.2f})."
         )
     if failed:

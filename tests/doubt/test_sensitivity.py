@@ -261,9 +261,37 @@ def test_benchmarks_tell_strong_contexts_from_weak_ones():
     assert found.benchmark_rows == 500
     # a known propensity is not fitted without a context: the default model is, twice
     known = log.with_propensity(norm.pdf(t, x[:, 0] + 0.3 * x[:, 1]))
-    one = asked(known, tt.Constant(0.5), benchmarks=["x0"], bandwidth=0.5)
+    one = asked(known, tt.Constant(0.5), None, benchmarks=["x0"], bandwidth=0.5)
     assert list(one.benchmarks) == ["x0"]
     assert one.benchmarks["x0"] > 1.5
+
+
+@pytest.mark.parametrize("against", [None, tt.Shift(-0.2), NEAR], ids=["value", "shift", "rule"])
+def test_policies_that_move_the_dose(against):
+    shift, log = tt.Shift(-0.4), LOG.with_propensity(None)
+    more = {"propensity": tt.LinearGaussian(), "bandwidth": 0.5}
+    estimator = tt.DoublyRobust(outcome=LinearRegression())
+    found = asked(log, shift, against, **more)
+    both = {"a": shift, "b": against or tt.StatusQuo()}
+    compared = tt.compare(log, both, estimator=estimator, allow_untrusted=True, **more)
+    own = compared["a"].interval() if against is None else compared.contrast("a", "b").interval()
+    np.testing.assert_allclose(found.interval(1.0), own, rtol=ROUNDING)
+    rows = found.table(GRID)
+    lower, upper = (np.array([row[end] for row in rows]) for end in ("lower", "upper"))
+    assert (np.diff(lower) <= ROUNDING).all()
+    assert (np.diff(upper) >= -ROUNDING).all()
+
+
+def test_a_cause_acts_on_a_ratio_of_densities_twice():
+    log = LOG.with_propensity(None)
+    found = asked(log, tt.Shift(0.0), None, propensity=tt.LinearGaussian(), benchmarks=["x0"])
+    # by 0 every weight is 1: the .9 quantile of all rows, squared
+    x, t = log.context, log.treatment
+    fitted = [tt.LinearGaussian().fit(z, t).density(z, t) for z in (x, x[:, 1:])]
+    both = np.maximum(fitted, 0.01 / t.std())  # the default floor
+    ratio = np.sort(np.abs(np.log(both[0] / both[1])))
+    at = ratio[int(np.ceil(0.9 * len(t))) - 1]
+    assert found.benchmarks["x0"] == pytest.approx(np.exp(2 * at), rel=1e-6)
 
 
 def test_what_is_refused():

@@ -4,7 +4,9 @@ Were context j not recorded, it would be a hidden cause. How strong, the propens
 
     Γ_j = exp of the .9 quantile of |log f(t | x)/f(t | x without x_j)|, weighted like the estimate,
 
-with the model of the doses fitted anew without it, on the same rows and in the same folds. The
+with the model of the doses fitted anew without it, on the same rows and in the same folds. A policy
+that moves the logged dose is weighted by the densities at two doses; what a cause does to both is
+at most the square. The
 largest ratio would say how far one row can stray, and is of no use.
 """
 
@@ -20,6 +22,7 @@ from titrant.estimators import SelfNormalized
 from titrant.evaluation.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
+from titrant.policies import Move, Randomized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from titrant.doubt.residuals import SignedWeight
     from titrant.evaluation.evaluation import Evaluation
     from titrant.evaluation.survey import Sample
+    from titrant.policies import Policy
     from titrant.propensity import PropensityModel
 
     Progress = Callable[[str, int, int], None]
@@ -111,12 +115,23 @@ class LeftOut:
         prepared = evaluation.nuisances.prepare(few.log, few.numbers_if_some)
         rows = {q.policy: evaluation.policy_rows.rows(prepared, q.policy) for q, _ in signed.parts}
         weight = np.abs(signed(rows)) * next(iter(rows.values())).counts
+        doses = max(densities(evaluation.policies[q.policy]) for q, _ in signed.parts)
         found = {
-            name: float(np.exp(weighted_quantile(ratio, weight, QUANTILE)))
+            name: float(np.exp(doses * weighted_quantile(ratio, weight, QUANTILE)))
             for name, ratio in self.ratios.items()
         }
         known = [one for one in found.items() if not np.isnan(one[1])]
         return dict(sorted(known, key=lambda one: -one[1]))
+
+
+def densities(policy: Policy) -> int:
+    """Return at how many doses a hidden cause acts on the weight of a row under a policy.
+
+    One that moves the logged dose is weighted by f at the dose that it came from over f at the
+    logged one; all others by f at the logged dose alone.
+    """
+    moves = isinstance(policy, Move) and not isinstance(policy, Randomized)
+    return 2 if moves else 1
 
 
 def density(log: LoggedData, model: PropensityModel | None) -> Array:

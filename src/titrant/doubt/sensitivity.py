@@ -80,7 +80,8 @@ class Sensitivity:
     """Bounds on a policy's value, or its difference to another, under hidden causes of the dose.
 
     A hidden cause of strength Γ makes the logged doses of some rows up to Γ times as likely, or as
-    unlikely, as the recorded contexts say: 1/Γ ≤ f(t | x, u)/f(t | x) ≤ Γ. Γ = 1 is none.
+    unlikely, as the recorded contexts say: 1/Γ ≤ f(t | x, u)/f(t | x) ≤ Γ. Γ = 1 is none. For a
+    policy that moves the logged dose, Γ limits the same of the ratio of densities at two doses.
     """
 
     policy: str
