@@ -291,12 +291,21 @@ DEFINITIONS: dict[str, Schema] = {
         sentence=TEXT,
     ),
     "learned": closed(policy=ref("policy"), search=ref("search"), report={"type": "object"}),
+    "class_score": closed(**{"class": TEXT}, size=nullable(COUNT), behind=NUMBER, se=NUMBER),
+    "choice": closed(
+        chosen=TEXT,
+        finding=TEXT,
+        classes=listed(ref("class_score")),
+        personal=nullable(ref("class_score")),
+        honest=nullable(listed(NUMBER)),
+    ),
     "learning": closed(
         deployed=FLAG,
         stopped_by=listed(TEXT),
         decision=TEXT,
         honest=ref("honest"),
         learned=ref("learned"),
+        choice=nullable(ref("choice")),
         data=DATA,
     ),
 }
@@ -306,6 +315,10 @@ FIELDS: dict[str, Schema] = {
     "float | Array": {"anyOf": [nullable(NUMBER), listed(nullable(NUMBER))]},
     "Array": {"anyOf": [listed(NUMBER), listed(listed(NUMBER))]},
     "Array | None": nullable({"anyOf": [listed(NUMBER), listed(listed(NUMBER))]}),
+    "int": COUNT,
+    "tuple[Array, ...]": listed(listed(NUMBER)),
+    "tuple[int, ...]": listed({"type": "integer"}),
+    "tuple[tuple[int, int], ...]": listed(listed(COUNT)),
     "tuple[str, ...] | None": nullable(listed(TEXT)),
     "Policy": ref("rule"),
 }

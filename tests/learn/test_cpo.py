@@ -11,7 +11,7 @@ import titrant as tt
 from learn.examples import QUADRATIC, SEARCHED, changed, linear_part, quadratic_log, unclipped
 from titrant.data.simulate import DESIGNS
 from titrant.estimators import SmoothedEstimator
-from titrant.learn import POLICY_CLASSES, LinearClass
+from titrant.learn import AFFINE, LinearClass
 from titrant.learn.setting import TrainingLog, silent
 from titrant.optimize import CONSTRAINTS, Ball, Box, Free, PolicyObjective, paper_box
 
@@ -25,7 +25,7 @@ LINEAR, RAW = LinearClass(), LinearClass(intercept=False, standardize=False)
 # Plain weighting moves with the zero of the outcome; its test is below.
 STEADY = {kind: estimator for kind, estimator in SEARCHED.items() if estimator != tt.IPW()}
 each_estimator = pytest.mark.parametrize("name", STEADY)
-each_class = pytest.mark.parametrize("kind", POLICY_CLASSES, ids=repr)
+each_class = pytest.mark.parametrize("kind", AFFINE, ids=repr)
 
 
 def learned(log, policy=None, **settings):

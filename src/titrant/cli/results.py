@@ -18,6 +18,7 @@ from titrant.errors import InvalidArgument
 from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
+from titrant.learn.choice import HEADINGS as HEADINGS_OF_CLASSES
 from titrant.policies import Constant, StatusQuo
 from titrant.report import gather, render
 from titrant.report.numbers import number, percent, value_and_interval
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.questions.outcomes import Outcomes
     from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
+    from titrant.learn.choice import Choice
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
     from titrant.policies import Linear, Policy
@@ -145,6 +147,14 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
     for c in found:
         numbers = (-c["loss"] if maximize else c["loss"], c["behind"], c["behind_se"])
         _add(table, c["name"], *map(number, numbers), f"{c['weight']:.1%}")
+    return table
+
+
+def classes(choice: Choice) -> Table:
+    """Return the classes of rules that were compared on rows held out."""
+    table = _table(list(HEADINGS_OF_CLASSES))
+    for name, *cells in choice.table():
+        _add(table, name, *cells)
     return table
 
 
@@ -275,6 +285,7 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "decision": learner.decision_,
         "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
+        "choice": None if learner.choice_ is None else learner.choice_.to_dict(),
         "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
     }
 
@@ -295,7 +306,7 @@ def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
     contexts = learner.survey_.contexts
     names, sd = contexts.names, contexts.spread
     found = rule(LEARNED, learner.learned_.policy, treatments, names, sd)
-    lines = [f"  {visible(formula)}" for formula in found.formulas]
+    lines = [f"  {visible(line)}" for line in (*found.formulas, *found.details)]
     return "\n".join(["The learned rule:", *lines]) + "\n"
 
 
@@ -340,6 +351,9 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
             for name, c in chosen.get("scores", {}).items()
         ],
         "outcome_models": report.get("outcome_models", {}),
+        "choice": None
+        if (choice := learner.choice_) is None
+        else {"finding": choice.finding, "table": [HEADINGS_OF_CLASSES, *choice.table()]},
     }
 
 

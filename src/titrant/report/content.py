@@ -189,6 +189,8 @@ class Rule:
     coefficients: tuple[Coefficient, ...]
     left_out: int
     """Coefficients that are smaller than those listed."""
+    details: tuple[str, ...]
+    """Lines that the formula leaves out: points of curves, leaves of a tree."""
     document: Mapping[str, Any] | None
     """What `load_policy` reads; None for code, and for documents too large for a page."""
 

@@ -98,7 +98,8 @@ def gather(
         ``objection``, what speaks against a policy that was not deployed, a clause or None;
         ``candidates``, each with
         ``name``, ``loss``, ``behind``, ``behind_se`` and ``weight``; ``outcome_models``
-        (name → weight). Other entries go into the JSON as they are
+        (name → weight); ``choice`` with ``finding``, a line, and ``table``, the classes of rules
+        that were compared, headings first. Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
     treatments, outcome : what the doses and the outcome are called
     doubts : called with the evaluation and comparison of the policy that the page looks at most and

@@ -362,6 +362,15 @@ def candidates(learned: Mapping[str, Any]) -> Table | None:
     return Table.of("Candidates", found, columns) if found else None
 
 
+def classes(learned: Mapping[str, Any]) -> Table | None:
+    """Return the classes of policies that were compared on rows held out."""
+    choice = learned.get("choice")
+    if not choice:
+        return None
+    headings, *rows = choice["table"]
+    return Table("Classes of rules", tuple(headings), tuple(map(tuple, rows)))
+
+
 def outcome_models(learned: Mapping[str, Any]) -> Table | None:
     """Return how much say each outcome model had."""
     models = learned.get("outcome_models", {})
