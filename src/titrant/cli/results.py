@@ -18,7 +18,6 @@ from titrant.errors import InvalidArgument
 from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
-from titrant.learn.choice import HEADINGS as HEADINGS_OF_CLASSES
 from titrant.policies import Constant, StatusQuo
 from titrant.report import gather, render
 from titrant.report.numbers import number, percent, value_and_interval
@@ -152,8 +151,9 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
 
 def classes(choice: Choice) -> Table:
     """Return the classes of rules that were compared on rows held out."""
-    table = _table(list(HEADINGS_OF_CLASSES))
-    for name, *cells in choice.table():
+    headings, *rows = choice.table()
+    table = _table(list(headings))
+    for name, *cells in rows:
         _add(table, name, *cells)
     return table
 
@@ -353,7 +353,7 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "outcome_models": report.get("outcome_models", {}),
         "choice": None
         if (choice := learner.choice_) is None
-        else {"finding": choice.finding, "table": [HEADINGS_OF_CLASSES, *choice.table()]},
+        else {"finding": choice.finding, "table": choice.table()},
     }
 
 

@@ -120,9 +120,13 @@ class Choice:
         return replace(self, honest=(value, se))
 
     def table(self) -> tuple[tuple[str, ...], ...]:
-        """Return class, size, difference to the chosen class, its SE, and the value if graded."""
+        """Return the headings, then each class: size, difference to the chosen one, its SE.
+
+        Where it was graded, also the honest value, of the chosen class alone.
+        """
+        headings = HEADINGS if self.honest is None else (*HEADINGS, GRADED)
         rows = (*self.classes, *([self.personal] if self.personal else []))
-        return tuple(self._row(one) for one in rows)
+        return headings, *(self._row(one)[: len(headings)] for one in rows)
 
     def _row(self, one: ClassScore) -> tuple[str, ...]:
         size = "–" if one.size is None else str(one.size)
@@ -133,8 +137,8 @@ class Choice:
         return one.name, size, behind, f"{one.se:.2g}", "–"
 
     def __str__(self) -> str:
-        rows = (HEADINGS, *self.table())
-        width = [max(len(row[i]) for row in rows) for i in range(len(HEADINGS))]
+        rows = self.table()
+        width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [
             "  ".join(
                 cell.ljust(w) if i == 0 else cell.rjust(w)
@@ -149,10 +153,12 @@ class Choice:
 
     def _repr_html_(self) -> str:
         """Return the table and the line under it."""
-        return _text.table(HEADINGS, self.table()) + f"<p>{self.finding}</p>"
+        headings, *rows = self.table()
+        return _text.table(headings, rows) + f"<p>{self.finding}</p>"
 
 
-HEADINGS = ("class", "size", "behind the chosen", "SE", "honest value")
+HEADINGS = ("class", "size", "behind the chosen", "SE")
+GRADED = "honest value"
 
 
 def simplest(score: Array, groups: Keys | None = None) -> int:
