@@ -176,6 +176,15 @@ def doses(ax: Axes, x: Array, logged: Array, learned: Array, context: str) -> Ax
     return ax
 
 
+def rule_curve(ax: Axes, x: Array, dose: Array, points: tuple[Array, Array], context: str) -> Axes:
+    """Draw what a context x (n,) adds to a dose (n,), and the points that say it."""
+    ax.plot(x, dose, color="C0", lw=2.0)
+    ax.plot(*points, "o", color="C0", ms=5)
+    ax.set_xlabel(shown(context))
+    ax.set_ylabel("added to the dose")
+    return ax
+
+
 def histogram(ax: Axes, edges: Array, counts: Array, name: str) -> Axes:
     """Draw counts (k,) of rows between edges (k + 1,) of a column."""
     ax.stairs(counts, edges, fill=True, color="C0", alpha=0.8)

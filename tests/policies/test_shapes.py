@@ -127,3 +127,16 @@ def test_a_wrong_file_is_refused_field_by_field(name, wrong):
         # A wrong value may be right for another field, such as 3 for `nearest`; nothing else fails.
         with contextlib.suppress(tt.PolicyFileError):
             assert isinstance(policy_from_dict({**right, field: wrong}), Policy)
+
+
+def test_a_curve_is_drawn_with_its_points():
+    ax = BENT.plot(0)
+    line, points = ax.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), BENT.curve(0, line.get_xdata()))
+    np.testing.assert_array_equal(points.get_xdata(), KNOTS)
+    assert ax.get_xlabel() == "0"
+    assert BENT.plot(1, ax) is ax
+    with pytest.raises(
+        tt.InvalidArgument, match=r"`context` of `Additive.plot` must be one of 0, 1"
+    ):
+        BENT.plot("age")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from titrant import _check
+from titrant import _check, _drawing
 from titrant.policies.base import ParametricPolicy
 from titrant.policies.linear import intercept_for
 from titrant.policies.saving import context, feature_names, matrix, parameters, read_only
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from titrant._drawing import Axes
     from titrant._types import Array
 
+CURVE = 201
+"""Values at which a curve is drawn."""
 HELD = 3.0
 """Squares and products are those of contexts within so many sizes of their centers."""
 
@@ -128,6 +131,23 @@ class Additive(Bent):
         mine = self.bends[first : first + len(self.knots[j])]
         bent = spline_basis(values[:, None], self.knots[j : j + 1], self.reach[j : j + 1]) @ mine
         return np.asarray(np.multiply.outer(values, self.coef[j]) + bent)
+
+    def plot(self, context: str | int, ax: Axes | None = None, *, dose: int = 0) -> Axes:
+        """Draw the curve of a context, by name or place, with its points; return the axes.
+
+        ``dose`` says which, if there are several.
+        """
+        known = self.features or tuple(range(len(self.coef)))
+        if context not in known:
+            rule = f"one of {', '.join(map(str, known))}"
+            raise _check.invalid("context", "Additive.plot", rule, context)
+        j = known.index(context)
+        knots = self.knots[j] if len(self.knots[j]) else np.array([0.0, 1.0])
+        ends = knots[0] - self.reach[j], knots[-1] + self.reach[j]
+        x = np.linspace(*ends, CURVE)
+        heights = [self.curve(j, at).reshape(len(at), -1)[:, dose] for at in (x, knots)]
+        drawn = _drawing.new_axes(ax)
+        return _drawing.rule_curve(drawn, x, heights[0], (knots, heights[1]), str(context))
 
 
 def spline_basis(x: Array, knots: Sequence[Array], reach: Array) -> Array:
