@@ -19,7 +19,7 @@ import numpy as np
 import titrant as tt
 from benchmarks.confounding.records import Task, digits, records_in, run_missing
 from titrant.learn import LinearClass, TrainingLog
-from titrant.learn.choice import Choice
+from titrant.learn.choice import ClassChoice
 from titrant.learn.contenders import contender
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def measure(task: Task) -> dict[str, Any]:
     arena = procedure.arena(TrainingLog.of(log), kind)
     modeled = time.process_time()
     found = [contender(one, arena) for one in kind.competing(log)]
-    choice = Choice.of(found, arena)
+    choice = ClassChoice.of(found, arena)
     learned = {one.name: one.learned(arena).policy for one in found}
     ended = time.process_time()
     policies = {"automatic": learned[choice.chosen], **learned}

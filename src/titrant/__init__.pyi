@@ -68,7 +68,7 @@ from titrant.learn.baselines import direct_linear as direct_linear
 from titrant.learn.baselines import discretized_policy as discretized_policy
 from titrant.learn.baselines import mean_dose as mean_dose
 from titrant.learn.baselines import median_regression as median_regression
-from titrant.learn.choice import Choice as Choice
+from titrant.learn.choice import ClassChoice as ClassChoice
 from titrant.learn.classes import AdditiveClass as AdditiveClass
 from titrant.learn.classes import Automatic as Automatic
 from titrant.learn.classes import ConstantClass as ConstantClass

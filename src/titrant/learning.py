@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
     from titrant.inference.results import Comparison, Estimate
-    from titrant.learn.choice import Choice
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import PolicyClass
     from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
@@ -85,7 +85,7 @@ class PolicyLearner(BaseEstimator):
     learned_ : what the procedure learned on all rows, with its report
     estimate_ : the `HonestValue`, or None without ``honest``
     solution_ : the search behind the policy
-    choice_ : the `Choice` of the class: how others compare on rows held out, and what a richer rule
+    choice_ : the `ClassChoice`: how other classes compare on rows held out, and what a richer rule
         would gain; None where the procedure does not measure that
     deployed_ : whether ``policy_`` is the learned policy
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
@@ -294,7 +294,7 @@ class PolicyLearner(BaseEstimator):
             raise NoOverlap(f"Policy {name!r} cannot be graded. {reason}")
         return found
 
-    def _choice(self) -> Choice | None:
+    def _choice(self) -> ClassChoice | None:
         """Return how the class was chosen, with the honest value of all that."""
         choice, honest = self.learned_.choice, self.estimate_
         if choice is None or honest is None:

@@ -18,7 +18,7 @@ from titrant.learn.candidates import (
     fair_scores,
     smoothed_at,
 )
-from titrant.learn.choice import Choice, ClassScore, amount, difference, simplest
+from titrant.learn.choice import ClassChoice, ClassScore, amount, difference, simplest
 
 EXACT = 1e-12
 QUADRATURE = 1e-9  # 32 Gauss nodes on a quadratic times a quadratic are exact
@@ -120,8 +120,10 @@ def test_amounts_have_the_digits_that_the_error_leaves(value, se, said):
     assert amount(value, se) == said
 
 
-def choice_of(*classes, personal=None, at="linear") -> Choice:
-    return Choice(at, tuple(ClassScore(*c) for c in classes), personal and ClassScore(*personal))
+def choice_of(*classes, personal=None, at="linear") -> ClassChoice:
+    return ClassChoice(
+        at, tuple(ClassScore(*c) for c in classes), personal and ClassScore(*personal)
+    )
 
 
 def test_the_line_says_what_a_richer_rule_would_gain():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.questions.outcomes import Outcomes
     from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
-    from titrant.learn.choice import Choice
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
     from titrant.policies import Linear, Policy
@@ -149,7 +149,7 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
     return table
 
 
-def classes(choice: Choice) -> Table:
+def classes(choice: ClassChoice) -> Table:
     """Return the classes of rules that were compared on rows held out."""
     headings, *rows = choice.table()
     table = _table(list(headings))

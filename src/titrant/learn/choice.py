@@ -50,7 +50,7 @@ class ClassScore:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Choice:
+class ClassChoice:
     """The classes that competed, simplest first, and a personal rule for reference."""
 
     chosen: str
@@ -61,7 +61,7 @@ class Choice:
     """The honest value of the whole procedure, this choice included, and its SE, if graded."""
 
     @classmethod
-    def of(cls, found: Sequence[Contender], arena: Arena) -> Choice:
+    def of(cls, found: Sequence[Contender], arena: Arena) -> ClassChoice:
         """Return the choice among classes that learned on the same folds."""
         score = np.stack([arena.score(one.doses) for one in found])
         groups = arena.log.groups
@@ -115,7 +115,7 @@ class Choice:
             "honest": None if self.honest is None else list(self.honest),
         }
 
-    def graded(self, value: float, se: float) -> Choice:
+    def graded(self, value: float, se: float) -> ClassChoice:
         """Return the choice with the honest value of the procedure that made it."""
         return replace(self, honest=(value, se))
 
@@ -149,7 +149,7 @@ class Choice:
         return "\n".join([*lines, self.finding])
 
     def __repr__(self) -> str:
-        return f"Choice(chosen={self.chosen!r}, of {len(self.classes)})"
+        return f"ClassChoice(chosen={self.chosen!r}, of {len(self.classes)})"
 
     def _repr_html_(self) -> str:
         """Return the table and the line under it."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
-    from titrant.learn.choice import Choice
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import DoseLimits, FittedClass, PolicyClass
     from titrant.optimize import Solution
     from titrant.policies import Policy
@@ -124,7 +124,7 @@ class Learned:
     """Of the search on all rows that was given the most say."""
     report: Mapping[str, Any] = field(default_factory=dict)
     """Every choice and what it rests on, as plain values."""
-    choice: Choice | None = None
+    choice: ClassChoice | None = None
     """How the class compares with others on rows held out, where that was measured."""
 
     def to_dict(self) -> dict[str, Any]:

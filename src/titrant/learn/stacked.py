@@ -11,7 +11,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import DataError, InvalidArgument
 from titrant.learn.candidates import CANDIDATES, Candidate, LearningRows
-from titrant.learn.choice import Choice
+from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import CurveClass
 from titrant.learn.contenders import Arena, affine, contender
 from titrant.learn.setting import Learned, Procedure, Units, silent
@@ -94,7 +94,7 @@ class StackedDR(Procedure):
             before = self.folds * len(found)
             done = partial(_advance, progress, before, steps)
             found.append(contender(kind, arena, done))
-        choice = Choice.of(found, arena)
+        choice = ClassChoice.of(found, arena)
         learned = found[choice.place].learned(arena)
         progress("candidates", steps, steps)
         report = {

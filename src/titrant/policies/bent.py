@@ -10,6 +10,7 @@ import numpy as np
 
 from titrant import _check, _drawing
 from titrant.policies.base import ParametricPolicy
+from titrant.policies.formulas import Number, Product, Ratio, Sum, Within, each_dose, linear
 from titrant.policies.linear import intercept_for
 from titrant.policies.saving import context, feature_names, matrix, parameters, read_only
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from titrant._drawing import Axes
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
 CURVE = 201
 """Values at which a curve is drawn."""
@@ -42,6 +44,19 @@ class Bent(ParametricPolicy):
     @abstractmethod
     def basis(self, x: Array) -> Array:
         """Return b(x) (n, K) of contexts x (n, p)."""
+
+    @abstractmethod
+    def basis_formulas(self, contexts: tuple[Formula, ...]) -> tuple[tuple[Formula, ...], Array]:
+        """Return formulas (L,) and a matrix (L, K) with b(x) = formulas'matrix."""
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return intercept + coef'x + bends'b(x) for each dose."""
+        parts, mixed = self.basis_formulas(contexts)
+        slopes = np.concatenate([self.coef, mixed @ self.bends])
+        weights = slopes.reshape(len(slopes), -1).T
+        levels = each_dose(self.intercept, len(weights))
+        every = (*contexts, *parts)
+        return tuple(linear(b, own, every) for b, own in zip(levels, weights, strict=True))
 
     def __call__(self, X: object) -> Array:
         """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d)."""
@@ -124,6 +139,25 @@ class Additive(Bent):
         """Return the splines that are 1 at one knot and 0 at the others (n, K)."""
         return spline_basis(x, self.knots, self.reach)
 
+    def basis_formulas(self, contexts: tuple[Formula, ...]) -> tuple[tuple[Formula, ...], Array]:
+        """Return 1, v and ((v − knot)₊)³ of each context v, held and in units of its knots."""
+        parts: list[Formula] = []
+        blocks = []
+        for x, knots, far in zip(contexts, self.knots, self.reach, strict=True):
+            if len(knots):
+                held = Within(x, float(knots[0] - far), float(knots[-1] + far))
+                unit = float(knots[-1] - knots[0])
+                places = [Ratio(Sum((held, Number(-float(k)))), unit) for k in knots]
+                beyond = [Within(place, 0.0, np.inf) for place in places]
+                parts += [Number(1.0), places[0], *(Product((b, b, b)) for b in beyond)]
+                blocks.append(_powers((knots - knots[0]) / unit))
+        mixed = np.zeros((len(parts), len(self.bends)))
+        row = column = 0
+        for block in blocks:
+            mixed[row : row + len(block), column : column + block.shape[1]] = block
+            row, column = row + len(block), column + block.shape[1]
+        return tuple(parts), mixed
+
     def curve(self, j: int, x: Array) -> Array:
         """Return coefⱼ·x + sⱼ(x) for values x (n,) of context j: (n,) or (n, d)."""
         values = np.asarray(x, dtype=np.float64)
@@ -181,6 +215,17 @@ def cardinal(knots: Array, x: Array) -> Array:
     last = (one[-1] - one[-2]) / gap[-1] + gap[-1] * second[-2] / 6.0
     below, above = np.minimum(z, 0.0)[:, None], np.maximum(z - 1.0, 0.0)[:, None]
     return np.asarray(value + below * first + above * last)
+
+
+def _powers(k: Array) -> Array:
+    """Return the cardinal splines of knots k (m,) as 1, z and ((z − k)₊)³: (2 + m, m).
+
+    The cube at a knot changes the third derivative there from that of the cell before it.
+    """
+    second, one, gap = _second_derivatives(k), np.eye(len(k)), np.diff(k)[:, None]
+    slope = (one[1] - one[0]) / gap[0] - gap[0] * second[1] / 6.0
+    third = np.vstack([0.0 * one[:1], np.diff(second, axis=0) / gap, 0.0 * one[:1]])
+    return np.vstack([one[0] - slope * k[0], slope, np.diff(third, axis=0) / 6.0])
 
 
 def _second_derivatives(k: Array) -> Array:
@@ -259,6 +304,14 @@ class Products(Bent):
     def basis(self, x: Array) -> Array:
         """Return uⱼ·uₖ for each pair (n, K)."""
         return product_basis((x - self.center) / self.size, self.pairs)
+
+    def basis_formulas(self, contexts: tuple[Formula, ...]) -> tuple[tuple[Formula, ...], Array]:
+        """Return uⱼ·uₖ for each pair."""
+        u = [
+            Within(Ratio(Sum((x, Number(-float(c)))), float(s)), -HELD, HELD)
+            for x, c, s in zip(contexts, self.center, self.size, strict=True)
+        ]
+        return tuple(Product((u[j], u[k])) for j, k in self.pairs), np.eye(len(self.pairs))
 
 
 def product_basis(z: Array, pairs: Sequence[tuple[int, int]]) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.policies.base import ParametricPolicy
 from titrant.policies.calling import contexts_for
+from titrant.policies.formulas import AtMost, Choice, Number
 from titrant.policies.saving import context, feature_names, matrix, parameters
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.policies.formulas import Formula
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -99,6 +101,17 @@ class Tree(ParametricPolicy):
         """Return the tree with other doses."""
         new = parameters(params, self.doses.size, "Tree").reshape(self.doses.shape)
         return Tree(self.columns, self.cuts, self.below, self.above, new, features=self.features)
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return the questions and doses of the tree for each dose."""
+        doses = self.doses.reshape(len(self.doses), -1).T
+        return tuple(self._formula(0, contexts, own) for own in doses)
+
+    def _formula(self, at: int, contexts: tuple[Formula, ...], doses: Array) -> Formula:
+        if at < 0:
+            return Number(float(doses[-1 - at]))
+        sides = (self._formula(s[at], contexts, doses) for s in (self.below, self.above))
+        return Choice(AtMost(contexts[self.columns[at]], float(self.cuts[at])), *sides)
 
     def vjp(self, X: Array, g: Array) -> Array:
         """Return Σᵢ gᵢ over the rows of each leaf (P,)."""
