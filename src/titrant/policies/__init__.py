@@ -38,6 +38,7 @@ __all__ = [
     "Policy",
     "Products",
     "Randomized",
+    "Products",
     "Rounded",
     "Shift",
     "StatusQuo",

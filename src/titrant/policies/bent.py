@@ -171,7 +171,7 @@ class Additive(Bent):
 
         ``dose`` says which, if there are several.
         """
-        known = self.features or tuple(range(len(self.coef)))
+        known: list[str | int] = list(self.features or range(len(self.coef)))
         if context not in known:
             rule = f"one of {', '.join(map(str, known))}"
             raise _check.invalid("context", "Additive.plot", rule, context)
