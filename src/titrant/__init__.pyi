@@ -94,8 +94,6 @@ from titrant.policies import Multiply as Multiply
 from titrant.policies import Personal as Personal
 from titrant.policies import Products as Products
 from titrant.policies import Randomized as Randomized
-from titrant.policies import Personal as Personal
-from titrant.policies import Products as Products
 from titrant.policies import Rounded as Rounded
 from titrant.policies import Shift as Shift
 from titrant.policies import StatusQuo as StatusQuo

@@ -38,7 +38,6 @@ __all__ = [
     "Policy",
     "Products",
     "Randomized",
-    "Products",
     "Rounded",
     "Shift",
     "StatusQuo",
