@@ -12,7 +12,7 @@ from learn.examples import FAST, quadratic_log
 from titrant.learn.classes.base import DoseCurves
 from titrant.learn.classes.bent import AdditiveClass, ProductsClass, knots_of
 from titrant.learn.classes.tree import TreeClass, TreeProblem, cuts_of, short_between
-from titrant.policies.personal import least_dose
+from titrant.policies.lookup import least_dose
 
 ROUNDING = 1e-9  # sums of some hundred rows in another order
 # At the smallest bandwidth a search may end in one of several near-equal kinks, by rounding; of the

@@ -12,7 +12,7 @@ import titrant as tt
 from policies.examples import EXAMPLES
 from titrant.policies import Policy, policy_from_dict
 from titrant.policies.bent import cardinal
-from titrant.policies.personal import least_dose
+from titrant.policies.lookup import least_dose
 
 EXACT = 1e-12
 

@@ -24,7 +24,7 @@ from titrant.learn.setting import Learned
 from titrant.optimize import Solution, Status
 from titrant.policies import ParametricPolicy
 from titrant.policies.calling import recommended
-from titrant.policies.personal import least_dose
+from titrant.policies.lookup import least_dose
 
 if TYPE_CHECKING:
     from collections.abc import Callable

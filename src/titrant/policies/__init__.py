@@ -15,10 +15,9 @@ from titrant.policies.loading import (
     policy_from_dict,
     save_learned,
 )
+from titrant.policies.lookup import Personal, Tree
 from titrant.policies.moves import MOVES, Limited, Move, Moved, Multiply, Randomized, Shift, Tilt
-from titrant.policies.personal import Personal
 from titrant.policies.rbf import RBF
-from titrant.policies.tree import Tree
 
 __all__ = [
     "MOVES",

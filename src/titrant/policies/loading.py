@@ -17,11 +17,10 @@ from titrant.policies.bent import Additive, Products
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.linear import Linear
+from titrant.policies.lookup import Personal, Tree
 from titrant.policies.moves import MOVES
-from titrant.policies.personal import Personal
 from titrant.policies.rbf import RBF
 from titrant.policies.saving import FORMAT, TRAINING, VERSION, read, write
-from titrant.policies.tree import Tree
 
 if TYPE_CHECKING:
     import os

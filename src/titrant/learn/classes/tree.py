@@ -16,7 +16,7 @@ import numpy as np
 from titrant import _check
 from titrant.learn.classes.base import CurveClass, used_columns, varying
 from titrant.policies import Constant, Tree
-from titrant.policies.personal import least_dose
+from titrant.policies.lookup import least_dose
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
