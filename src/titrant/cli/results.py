@@ -306,7 +306,7 @@ def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
     contexts = learner.survey_.contexts
     names, sd = contexts.names, contexts.spread
     found = rule(LEARNED, learner.learned_.policy, treatments, names, sd)
-    lines = [f"  {visible(line)}" for line in (*found.formulas, *found.details)]
+    lines = [f"  {visible(line)}" for line in found.formulas]
     return "\n".join(["The learned rule:", *lines]) + "\n"
 
 

@@ -184,13 +184,11 @@ class Rule:
 
     policy: str
     formulas: tuple[str, ...]
-    """One for each dose."""
+    """One for each dose, then what they leave out: points of curves, leaves of a tree."""
     intercept: tuple[float, ...] | None
     coefficients: tuple[Coefficient, ...]
     left_out: int
     """Coefficients that are smaller than those listed."""
-    details: tuple[str, ...]
-    """Lines that the formula leaves out: points of curves, leaves of a tree."""
     document: Mapping[str, Any] | None
     """What `load_policy` reads; None for code, and for documents too large for a page."""
 

@@ -47,11 +47,13 @@ def rule(
     found = () if linear is None else _coefficients(linear, dict(zip(names, sd, strict=True)))
     return Rule(
         policy=name,
-        formulas=tuple(_formula(policy, j, t, names) for j, t in enumerate(treatments)),
+        formulas=(
+            *(_formula(policy, j, t, names) for j, t in enumerate(treatments)),
+            *_details(unwrapped(policy), treatments, names),
+        ),
         intercept=None if linear is None else _entries(linear.intercept),
         coefficients=_largest(found),
         left_out=max(0, len(found) - LISTED),
-        details=tuple(_details(unwrapped(policy), treatments, names)),
         document=_document(policy),
     )
 
