@@ -152,3 +152,22 @@ def doubly_robust_self_normalized(w, y, r_tau, r_logged):
         for ri, wi, ei in zip(r_tau, w, e, strict=True)
     ]
     return base + correction, math.sqrt(sum(f * f for f in influence)) / n
+
+
+def hidden_cause(alpha, e, gamma):
+    """The largest Σα·λ·e over 1/Γ ≤ λ ≤ Γ with Σ|α|λ = Σ|α|, by filling up from the worst row.
+
+    Every λ starts at 1/Γ. What is left of Σ|α| goes to the rows whose residual, with the sign of
+    their weight, is largest, until it is used up.
+    """
+    rows = sorted(
+        ((ei if ai >= 0 else -ei, abs(ai)) for ai, ei in zip(alpha, e, strict=True)),
+        reverse=True,
+    )
+    left = sum(size for _, size in rows) * (1 - 1 / gamma)
+    total = 0.0
+    for value, size in rows:
+        more = min(left, size * (gamma - 1 / gamma))
+        left -= more
+        total += value * (size / gamma + more)
+    return total

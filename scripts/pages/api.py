@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SECTIONS = (
     ("The log", ("data",)),
     ("Evaluation", ("evaluation", "curves", "trust")),
+    ("What if we are wrong", ("doubt",)),
     ("Learning", ("learning", "learn.")),
     ("Policies", ("policies",)),
     ("Estimators", ("estimators",)),

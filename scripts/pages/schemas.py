@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 from titrant.inference import Verdict
 from titrant.optimize import Status
 from titrant.policies.constant import StatusQuo
 from titrant.policies.loading import POLICIES
+from titrant.policies.moves import MOVES, Move
 from titrant.policies.saving import FORMAT, VERSION
 
 Schema = dict[str, Any]
@@ -35,6 +37,11 @@ def closed(**properties: Schema) -> Schema:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def with_more(schema: Schema, **properties: Schema) -> Schema:
+    """Return the schema of the same object, which may have these entries besides."""
+    return {**schema, "properties": {**schema["properties"], **properties}}
 
 
 def named(value: Schema) -> Schema:
@@ -62,7 +69,8 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-PAIRS = listed({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
+PAIR: Schema = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+PAIRS = listed(PAIR)
 NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
 VERDICT = one_of(*(v.value for v in Verdict))
 DATA = nullable(ref("data"))
@@ -115,12 +123,26 @@ DEFINITIONS: dict[str, Schema] = {
         checks=named(closed(value=nullable(NUMBER), verdict=VERDICT, message=TEXT)),
         notes=listed(TEXT),
     ),
-    "method": closed(
-        estimator=TEXT,
-        propensity=nullable(TEXT),
-        floor=nullable(NUMBER),
-        floor_share=nullable(NUMBER),
-        outcome_model=nullable(TEXT),
+    "method": with_more(
+        closed(
+            estimator=TEXT,
+            propensity=nullable(TEXT),
+            floor=nullable(NUMBER),
+            floor_share=nullable(NUMBER),
+            outcome_model=nullable(TEXT),
+        ),
+        models_fitted_on=COUNT,
+        sample_seed=COUNT,
+        groups=COUNT,
+        weights_worth=NUMBER,
+        population=closed(
+            rows=COUNT,
+            cut=NUMBER,
+            unseen=NUMBER,
+            worth=NUMBER,
+            balance=named(closed(before=NUMBER, after=NUMBER)),
+        ),
+        functional=TEXT,
     ),
     "data": closed(
         rows_in=COUNT,
@@ -129,7 +151,16 @@ DEFINITIONS: dict[str, Schema] = {
         columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
     ),
     "estimate": closed(**ESTIMATE, data=DATA),
-    "contrast": closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
+    "contrast": closed(
+        a=TEXT,
+        b=TEXT,
+        difference=NUMBER,
+        se=NUMBER,
+        interval=ref("interval"),
+        margin=nullable(
+            closed(margin=NUMBER, maximize=FLAG, level=NUMBER, bound=NUMBER, not_worse=FLAG)
+        ),
+    ),
     "comparison": closed(
         estimates=named(closed(**ESTIMATE)),
         refused=named(TEXT),
@@ -164,6 +195,46 @@ DEFINITIONS: dict[str, Schema] = {
         simultaneous_95=PAIRS,
         refused=named(TEXT),
     ),
+    "subgroups": closed(
+        policy=TEXT,
+        against=TEXT,
+        level=NUMBER,
+        whole=ref("comparison"),
+        parts=listed(
+            closed(
+                column=TEXT,
+                label=TEXT,
+                rows=COUNT,
+                share=NUMBER,
+                logged_dose=listed(NUMBER),
+                policy_dose=listed(NUMBER),
+                outcome=NUMBER,
+                value=nullable(NUMBER),
+                against=nullable(NUMBER),
+                difference=nullable(NUMBER),
+                se=nullable(NUMBER),
+                interval=nullable(ref("interval")),
+                simultaneous=nullable(PAIR),
+                effective_sample_size=NUMBER,
+                diagnostics=ref("diagnostics"),
+            )
+        ),
+        equality=listed(
+            closed(
+                column=TEXT,
+                statistic=NUMBER,
+                parts=COUNT,
+                degrees=nullable(NUMBER),
+                p_value=NUMBER,
+            )
+        ),
+    ),
+    "outcomes": closed(
+        outcomes=named(ref("comparison")),
+        policies=listed(TEXT),
+        correlation=listed(listed(NUMBER)),
+        differences=named(named(named(closed(difference=NUMBER, low=NUMBER, high=NUMBER)))),
+    ),
     "honest": closed(
         value=NUMBER,
         se=NUMBER,
@@ -183,13 +254,58 @@ DEFINITIONS: dict[str, Schema] = {
         evaluations=COUNT,
         bound=nullable(NUMBER),
     ),
+    "sensitivity": closed(
+        policy=TEXT,
+        against=nullable(TEXT),
+        estimate=NUMBER,
+        reference=NUMBER,
+        level=NUMBER,
+        bounds=listed(closed(gamma=NUMBER, lower=NUMBER, upper=NUMBER, low=NUMBER, high=NUMBER)),
+        tipping=closed(bound=nullable(NUMBER), interval=nullable(NUMBER)),
+        largest_gamma=NUMBER,
+        benchmarks=named(NUMBER),
+        benchmark_rows=COUNT,
+        verdict=one_of("undecided", "fragile", "doubtful", "unrated", "robust"),
+        sentence=TEXT,
+    ),
+    "trial": closed(
+        kind=TEXT,
+        change=TEXT,
+        expected=nullable(NUMBER),
+        value=nullable(NUMBER),
+        se=nullable(NUMBER),
+        low=nullable(NUMBER),
+        high=nullable(NUMBER),
+        shift=nullable(NUMBER),
+        verdict=TEXT,
+        note=nullable(TEXT),
+    ),
+    "stress": closed(
+        policy=TEXT,
+        against=nullable(TEXT),
+        rows=COUNT,
+        of=COUNT,
+        estimate=closed(value=NUMBER, se=NUMBER, low=NUMBER, high=NUMBER, level=NUMBER),
+        trials=listed(ref("trial")),
+        evaluations=COUNT,
+        sentence=TEXT,
+    ),
     "learned": closed(policy=ref("policy"), search=ref("search"), report={"type": "object"}),
+    "class_score": closed(**{"class": TEXT}, size=nullable(COUNT), behind=NUMBER, se=NUMBER),
+    "choice": closed(
+        chosen=TEXT,
+        finding=TEXT,
+        classes=listed(ref("class_score")),
+        personal=nullable(ref("class_score")),
+        honest=nullable(listed(NUMBER)),
+    ),
     "learning": closed(
         deployed=FLAG,
         stopped_by=listed(TEXT),
         decision=TEXT,
         honest=ref("honest"),
         learned=ref("learned"),
+        choice=nullable(ref("choice")),
         data=DATA,
     ),
 }
@@ -199,21 +315,29 @@ FIELDS: dict[str, Schema] = {
     "float | Array": {"anyOf": [nullable(NUMBER), listed(nullable(NUMBER))]},
     "Array": {"anyOf": [listed(NUMBER), listed(listed(NUMBER))]},
     "Array | None": nullable({"anyOf": [listed(NUMBER), listed(listed(NUMBER))]}),
+    "int": COUNT,
+    "tuple[Array, ...]": listed(listed(NUMBER)),
+    "tuple[int, ...]": listed({"type": "integer"}),
+    "tuple[tuple[int, int], ...]": listed(listed(COUNT)),
     "tuple[str, ...] | None": nullable(listed(TEXT)),
     "Policy": ref("rule"),
 }
 """The annotations of policies' fields; JSON has no infinity, so an absent bound is null."""
+OPEN = (-math.inf, math.inf)
 
 
 def rule(cls: Any) -> Schema:  # noqa: ANN401  (a dataclass)
     """Return the schema of the fields of a policy, without the header of its file."""
     fields = {f.name: FIELDS[str(f.type)] for f in dataclasses.fields(cls)}
+    # The ends of a policy that changes the dose are open unless they are given.
+    ends = {f.name: nullable(NUMBER) for f in dataclasses.fields(cls) if f.default in OPEN}
+    fields |= ends if issubclass(cls, Move) else {}
     return closed(**{"class": {"const": cls.__name__}}, **fields)
 
 
 def policy() -> dict[str, Schema]:
     """Return the definitions of a policy's file and of a policy inside another."""
-    rules = [rule(cls) for cls in (*POLICIES, StatusQuo)]
+    rules = [rule(cls) for cls in (*POLICIES, StatusQuo, *MOVES)]
     context = named({"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2})
     header = {"format": {"const": FORMAT}, "version": {"const": VERSION}}
     training = closed(version=COUNT, rows=COUNT, context=context)
@@ -242,7 +366,11 @@ TITLES = {
     "contrast": "What `Contrast.to_dict()` gives.",
     "diagnostics": "What `check(...).to_dict()` and `titrant check --json` give.",
     "description": "What `Description.to_dict()` and `titrant describe --json` give.",
+    "sensitivity": "What `Sensitivity.to_dict()` and `titrant sensitivity --json` give.",
+    "stress": "What `Stress.to_dict()` and `titrant stress --json` give.",
     "curve": "What `Curve.to_dict()` gives.",
+    "subgroups": "What `Subgroups.to_dict()` and `titrant subgroups --json` give.",
+    "outcomes": "What `Outcomes.to_dict()` and `titrant outcomes --json` give.",
     "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",
     "learning": "What `titrant learn --json` gives.",
     "policy": "What `policy.save(...)`, `PolicyLearner.save(...)` and `titrant learn -o` write.",

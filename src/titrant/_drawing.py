@@ -13,7 +13,7 @@ import numpy as np
 from titrant._text import written_out
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes as Axes  # noqa: PLC0414  (result classes name it from here)
     from matplotlib.typing import ColorType
@@ -26,6 +26,8 @@ LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
 """Told apart without color, too."""
 MOST_DOTS = 2000
 """Rows that are drawn one by one."""
+MOST_NAMED = 6
+"""Benchmarks that are named in a picture."""
 _LONGEST = 44
 _VERDICT_COLORS = {"ok": "#1c8a4b", "warn": "#b07700", "refuse": "#cc3333"}
 
@@ -99,17 +101,67 @@ def path(
     ax: Axes, h: Array, values: Array, half: Array, *, chosen: float | None = None, color: str
 ) -> Axes:
     """Draw values ± half over bandwidths h (m,) on a log scale, with the one that was chosen."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
-
     band(ax, h, values, [np.column_stack([values - half, values + half])], color=color)
-    ax.set_xscale("log")
-    # Plain numbers at 1, 2 and 5: powers of ten alone would leave most paths one tick.
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    _plain_log(ax)
     ax.set_xlim(h[0], h[-1])
     if chosen is not None:
         ax.axvline(chosen, color=ink(ax), lw=1.2, ls=(0, (2, 2)))
+    return ax
+
+
+def _plain_log(ax: Axes, subs: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Put a log scale below, with plain numbers at 1, 2 and 5: powers of ten alone are too few."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=tuple(subs)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def bounds(
+    ax: Axes,
+    columns: Mapping[str, Array],
+    *,
+    reference: float,
+    tipping: Mapping[str, float | None],
+    benchmarks: Mapping[str, float],
+    label: str,
+) -> Axes:
+    """Draw bounds and their interval over strengths Γ (m,), on a log scale up to what matters.
+
+    Benchmarks are strokes at the foot, the strongest ones named; tipping points are upright lines.
+    """
+    gamma = columns["gamma"]
+    strong = dict(list(benchmarks.items())[:MOST_NAMED])
+    tips = [tip for tip in tipping.values() if tip is not None]
+    last = min(max(2.0, 1.25 * max([*tips, *strong.values()], default=2.0)), gamma[-1])
+    ax.fill_between(gamma, columns["low"], columns["high"], color="C0", alpha=0.16, lw=0)
+    ax.fill_between(gamma, columns["lower"], columns["upper"], color="C0", alpha=0.3, lw=0)
+    ax.axhline(reference, color=ink(ax), lw=1, ls=(0, (2, 2)), alpha=0.7)
+    for style, (_, tip) in zip(LINE_STYLES, tipping.items(), strict=False):
+        if tip is not None:
+            ax.axvline(tip, color=ink(ax), lw=1.2, ls=style)
+    _plain_log(ax, (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0))
+    ax.set_xlim(1.0, last)
+    shown_rows = gamma <= last * 1.3
+    low, high = columns["low"][shown_rows].min(), columns["high"][shown_rows].max()
+    room = 0.05 * (high - low)
+    ax.set_ylim(min(low, reference) - 2 * room, max(high, reference) + room)
+    for name, strength in strong.items():
+        if strength <= last:
+            ax.plot([strength], [0.03], "^", color="C1", transform=ax.get_xaxis_transform(), ms=7)
+            ax.annotate(
+                shown(name),
+                (strength, 0.03),
+                xycoords=ax.get_xaxis_transform(),
+                xytext=(0, 7),
+                textcoords="offset points",
+                rotation=60,
+                fontsize="small",
+            )
+    ax.set_xlabel("strength Γ of a hidden cause")
+    ax.set_ylabel(label)
     return ax
 
 
@@ -121,6 +173,15 @@ def doses(ax: Axes, x: Array, logged: Array, learned: Array, context: str) -> Ax
     ax.set_xlabel(shown(context))
     ax.set_ylabel("dose")
     ax.legend(markerscale=2)
+    return ax
+
+
+def rule_curve(ax: Axes, x: Array, dose: Array, points: tuple[Array, Array], context: str) -> Axes:
+    """Draw what a context x (n,) adds to a dose (n,), and the points that say it."""
+    ax.plot(x, dose, color="C0", lw=2.0)
+    ax.plot(*points, "o", color="C0", ms=5)
+    ax.set_xlabel(shown(context))
+    ax.set_ylabel("added to the dose")
     return ax
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
     from titrant.inference.results import Comparison, Estimate
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import PolicyClass
     from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
@@ -57,8 +58,9 @@ class PolicyLearner(BaseEstimator):
     Parameters
     ----------
     policy : what kind of policy: `Linear()` unless given; `Constant(0)`, an `RBF`, one of them
-        `Clipped`, or a policy class of `titrant.learn.classes`. With ``features`` the policy uses
-        these contexts of the log, in this order; the others still serve to adjust
+        `Clipped`, or a policy class such as `TreeClass()`; `Automatic()` chooses the class. With
+        ``features`` the policy uses these contexts of the log, in this order; the others still
+        serve to adjust
     procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
         robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
@@ -83,6 +85,8 @@ class PolicyLearner(BaseEstimator):
     learned_ : what the procedure learned on all rows, with its report
     estimate_ : the `HonestValue`, or None without ``honest``
     solution_ : the search behind the policy
+    choice_ : the `ClassChoice`: how other classes compare on rows held out, and what a richer rule
+        would gain; None where the procedure does not measure that
     deployed_ : whether ``policy_`` is the learned policy
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
         the improvement excludes zero
@@ -144,6 +148,7 @@ class PolicyLearner(BaseEstimator):
         self.decision_ = self._decision()
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
+        self.choice_ = self._choice()
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
@@ -239,12 +244,12 @@ class PolicyLearner(BaseEstimator):
     def _learn(self, rows: TrainingLog, whole: TrainingLog, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""
         rows = rows.even()
-        policy_class = class_of(self.policy)
-        if whole.log.bounded:
-            policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
         procedure = self.procedure
         if procedure is None:
             procedure = default_procedure(rows.survey.sample.log)
+        policy_class = procedure.usual_class if self.policy is None else class_of(self.policy)
+        if whole.log.bounded:
+            policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
         return procedure.learn(rows, policy_class, self._reporter(where))
 
     def _honest_value(self, whole: TrainingLog) -> HonestValue:
@@ -288,6 +293,13 @@ class PolicyLearner(BaseEstimator):
         for name, reason in found.refused.items():
             raise NoOverlap(f"Policy {name!r} cannot be graded. {reason}")
         return found
+
+    def _choice(self) -> ClassChoice | None:
+        """Return how the class was chosen, with the honest value of all that."""
+        choice, honest = self.learned_.choice, self.estimate_
+        if choice is None or honest is None:
+            return choice
+        return choice.graded(honest.value, honest.se)
 
     def _is_safe(self) -> bool:
         """Return whether the learned policy is clearly better, by an estimate worth relying on."""

@@ -51,6 +51,8 @@ def test_every_option_of_the_run_is_in_the_file(saved, csv_log):
         "maximize": True,
         "level": 0.8,
         "json": "first.json",
+        "sensitivity": False,
+        "stress": False,
         "in-parts": False,
     }
 

@@ -200,12 +200,40 @@ def test_a_safe_level_asks_for_safe(call, csv_log):
     assert "add --safe" in said.err
 
 
-def test_a_smooth_class(call, csv_log):
-    said = call("learn", csv_log, *COLUMNS, "--policy-class", "rbf")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("constant", tt.Constant),
+        ("rbf", tt.Clipped),
+        ("additive", tt.Clipped),
+        ("products", tt.Clipped),
+        ("tree", tt.Tree),
+        ("personal", tt.Personal),
+    ],
+    ids=str,
+)
+def test_classes(call, csv_log, name, kind):
+    said = call("learn", csv_log, *COLUMNS, "--policy-class", name, "--models", "ridge")
     assert said.code == 0, said.err
-    assert isinstance(tt.load_policy("policy.json").policy, tt.RBF)
-    assert CLASSES == ("linear", "constant", "rbf")
+    assert isinstance(tt.load_policy("policy.json"), kind)
+    assert name in CLASSES
     assert MODELS == ("all", "ridge")
+    assert "rule would gain" in said.out or "No richer rule is seen" in said.out
+    doses = call("recommend", "policy.json", csv_log, "-o", "doses.csv", "--treatment", "given")
+    assert doses.code == 0, doses.err
+
+
+def test_the_choice_is_told_on_the_terminal_in_json_and_on_the_page(call, csv_log):
+    files = "--json", "learned.json", "--html", "page.html"
+    said = call("learn", csv_log, *COLUMNS, "--policy-class", "auto", "--models", "ridge", *files)
+    assert said.code == 0, said.err
+    told = json.loads(Path("learned.json").read_text(encoding="utf-8"))["choice"]
+    assert {one["class"] for one in told["classes"]} >= {"constant", "linear", "additive", "tree"}
+    assert told["finding"] in " ".join(said.out.split())
+    assert "behind the chosen" in said.out
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert told["finding"].split(".")[0] in page
+    assert "Classes of rules" in page
 
 
 def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
@@ -231,7 +259,7 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
         (("-o", "no/policy.json"), "The folder `no` does not exist."),
         (("--against", "learned=constant:35"), "under names of their own, not 'learned'"),
         (("--against", "constant:x"), "is not a number"),
-        (("--policy-class", "tree"), "'tree' is not one of"),
+        (("--policy-class", "forest"), "'forest' is not one of"),
         (("--procedure", "cpo"), "Only `--procedure stacked` with one dose takes a library"),
     ],
 )

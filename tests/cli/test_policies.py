@@ -31,6 +31,39 @@ def test_short_forms(log, spec, meant):
     np.testing.assert_array_equal(policy(spec, log)(log.context), meant(log.context))
 
 
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("shift:-5", tt.Shift(-5.0)),
+        ("shift:-5:0,", tt.Shift(-5.0, low=0.0)),
+        ("multiply:0.9:,70", tt.Multiply(0.9, high=70.0)),
+        ("limited:0,40", tt.Limited(0.0, 40.0)),
+        ("limited:,40", tt.Limited(high=40.0)),
+        ("tilt:0.5", tt.Tilt(0.5)),
+        ("randomized:2:clipped:5,50:constant:35", tt.Randomized(
+            tt.Clipped(tt.Constant(35.0), 5.0, 50.0), 2.0
+        )),
+    ],
+)  # fmt: skip
+def test_changes_of_the_logged_dose(log, spec, meant):
+    assert policy(spec, log) == meant
+
+
+def test_a_shift_as_typed_is_that_of_the_library(call, csv_log, log, plain):
+    model = ("--propensity-model", "linear-gaussian")
+    columns = [word for word in plain if word not in ("--propensity", "propensity")]
+    said = call("evaluate", csv_log, *columns, *model, "--policy", "shift:0", "--json", "-")
+    np.testing.assert_allclose(json.loads(said.out)["value"], log.outcome.mean(), rtol=1e-9)
+    refused = call("evaluate", csv_log, *plain, "--policy", "shift:1")
+    assert "Leave `--propensity` out, so that it is learned" in refused.err
+
+
+@pytest.mark.parametrize("spec", ["shift:", "multiply:x", "tilt:", "randomized:1"])
+def test_what_is_no_change_is_refused(log, spec):
+    with pytest.raises(click.BadParameter, match=r"is not a number|is no policy"):
+        policy(spec, log)
+
+
 @pytest.mark.parametrize("term", ["age", "intercept"])
 def test_a_term_that_is_given_twice_is_refused(log, term):
     with pytest.raises(click.BadParameter, match=f"`{term}` is given twice in `linear:"):

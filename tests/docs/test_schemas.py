@@ -16,6 +16,7 @@ from titrant.data.simulate import DESIGNS, Quadratic
 from titrant.inference import INTERVALS
 from titrant.outcome import ridge_pair
 from titrant.policies.loading import POLICIES
+from titrant.policies.moves import MOVES
 
 LOG = Quadratic().draw(400, 0)
 RULE = tt.Linear([1.0, -0.5], 0.2)
@@ -62,6 +63,7 @@ def test_comparisons_contrasts_and_reports():
     comparison = tt.compare(LOG, {"rule": RULE, "status quo": tt.StatusQuo()})
     holds("comparison", comparison.to_dict())
     holds("contrast", comparison.contrast("rule", "status quo").to_dict())
+    holds("contrast", comparison.contrast("rule", "status quo", margin=0.5).to_dict())
     holds("diagnostics", tt.check(LOG, RULE).to_dict())
     holds("diagnostics", tt.check(LOG, tt.Constant(50.0)).to_dict())
 
@@ -71,8 +73,33 @@ def test_descriptions():
     holds("description", tt.describe(Quadratic(dimension=2).draw(400, 0)).to_dict())
 
 
+def test_subgroups():
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
+    found = tt.subgroups(LOG, RULE, by={"x0": 3}, **settings)
+    assert holds("subgroups", found.to_dict())["equality"][0]["parts"] == 3
+    few = np.where(np.arange(len(LOG)) < 9, "few", "rest")
+    holds("subgroups", tt.subgroups(LOG, RULE, by=few, **settings).to_dict())
+
+
+def test_outcomes_functionals_and_populations():
+    quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5, "allow_untrusted": True}
+    rules = {"rule": RULE, "status quo": tt.StatusQuo()}
+    both = {"y": LOG, "z": LOG.with_outcome(LOG.outcome**2)}
+    holds("outcomes", tt.outcomes(both, rules, **quick).to_dict())
+    for functional in (tt.Quantile(0.5), tt.Exceeds(0.5), tt.TailMean(0.2)):
+        holds("comparison", tt.compare(LOG, rules, functional=functional, **quick).to_dict())
+    there = tt.evaluate(LOG, RULE, weights_to=LOG.context[:200], **quick)
+    assert holds("estimate", there.to_dict())["method"]["population"]["rows"] == 200
+
+
 def test_curves():
     holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
+
+
+def test_doubts():
+    quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
+    holds("sensitivity", tt.sensitivity(LOG, RULE, **quick, benchmarks=["x0"]).to_dict())
+    holds("stress", tt.stress(LOG, RULE, tt.Constant(0.5), **quick, draws=1).to_dict())
 
 
 def test_learning(tmp_path, monkeypatch):
@@ -93,6 +120,11 @@ def test_learning(tmp_path, monkeypatch):
         tt.RBF([[0.0, 1.0]], [0.5], scale=2.0),
         tt.Clipped(tt.Rounded(RULE, 0.5), 0.0, None),
         tt.StatusQuo(),
+        tt.Shift(-5.0, low=0.0),
+        tt.Multiply(0.9),
+        tt.Limited(high=40.0),
+        tt.Tilt(0.5),
+        tt.Randomized(RULE, 2.0),
     ],
     ids=repr,
 )
@@ -107,7 +139,7 @@ def test_policies(policy):
 def test_every_policy_has_a_schema():
     rules = schema("policy")["anyOf"]
     named = {rule["properties"]["class"]["const"] for rule in rules}
-    assert named == {cls.__name__ for cls in POLICIES} | {"StatusQuo"}
+    assert named == {cls.__name__ for cls in (*POLICIES, *MOVES)} | {"StatusQuo"}
 
 
 def test_results_of_the_command_line(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from titrant.data.simulate import Quadratic
 from titrant.estimators import SmoothedEstimator, weight
 from titrant.inference import INTERVALS
 from titrant.kernels import KERNELS
-from titrant.learn import POLICY_CLASSES
+from titrant.learn import AFFINE
 from titrant.optimize import CONSTRAINTS
 from titrant.propensity import PROPENSITIES, MultivariateGaussian
 
@@ -149,7 +149,7 @@ def test_searches_by_every_estimator(kind, log, tmp_path):
     assert_one_answer(everywhere(log, ask, tmp_path), SEARCHED_TO, SEARCHED_TO)
 
 
-@pytest.mark.parametrize("kind", POLICY_CLASSES, ids=repr)
+@pytest.mark.parametrize("kind", AFFINE, ids=repr)
 def test_searches_in_every_class(kind, tmp_path):
     def ask(source):
         return learned(source, kind, estimator=tt.IPW(centered=True), ridge=0.03)

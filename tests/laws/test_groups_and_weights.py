@@ -18,12 +18,13 @@ from titrant.estimators import Observed, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
 from titrant.estimators.rows import Rows
 from titrant.evaluation.evaluation import Evaluation
+from titrant.evaluation.questions.cells import Cut, Inside
+from titrant.evaluation.questions.subgroups import part_sums
 from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
 from titrant.learn.halves import half_of
 from titrant.outcome import ridge_pair
 from titrant.propensity.observed import SeenModel
-from titrant.report.subgroups import part_sums
 
 EXACT = 1e-12
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
@@ -84,8 +85,8 @@ def test_sums_of_groups_of_one_row_are_those_of_rows(estimator):
     assert grouped.tally.ess == pytest.approx(alone.tally.ess, rel=EXACT)
     assert grouped.design_effect == pytest.approx([1.0])
     means = [alone.mean(0)]
-    expected = influence_sums([question], means, 40, [rows]).comoment(40)
-    found = influence_sums([question], means, 40, [single]).comoment(40)
+    expected = influence_sums([question], means, 40, [rows]).comoment()
+    found = influence_sums([question], means, 40, [single]).comoment()
     np.testing.assert_allclose(found, expected, rtol=EXACT)
 
 
@@ -130,16 +131,19 @@ def test_leaving_out_a_group_against_the_loop():
         lever = (omega[own] * w[own]).sum() / total
         residual = (omega[own] * (we[own] - w[own] * m[1] / m[2])).sum() / m[2]
         phi.append(base + residual / (1 - lever))
-    found = influence_sums([question], [m], 40, [rows]).comoment(40)
+    found = influence_sums([question], [m], 40, [rows]).comoment()
     assert found == pytest.approx(np.array([[np.sum(np.square(phi))]]))
 
 
 def test_parts_add_up_to_the_influence_of_a_row():
     rows, question = some_rows(), Question(tt.DoublyRobust(), 0, Scale.of(0.8, 1))
     mean = ask([question], lambda statistic: statistic([rows])).mean(0)
-    alone = np.column_stack([parts(question, mean, 40, rows), np.ones(40)])
+    alone = parts(question, mean, 40, rows)
     np.testing.assert_allclose(
-        left_out(alone, 40)[:, 0], influence(question, mean, 40, rows), rtol=1e-10, atol=1e-12
+        left_out(alone, np.array([1 / 40]))[:, 0],
+        influence(question, mean, 40, rows),
+        rtol=1e-10,
+        atol=1e-12,
     )
 
 
@@ -485,7 +489,7 @@ def test_means_of_some_rows_know_weights_and_missing_outcomes():
         seen=np.array([2.0, 0.0, 1.0]),
         r_logged=np.array([1.0, 3.0, 5.0]),
     )
-    sums = part_sums(0, [rows])
-    assert (sums.n, sums.weight) == (3, 4.0)
-    assert sums.logged.tolist() == [11.0]
-    assert sums.outcome == 1 * 3.0 + 1 * 3.0 + 2 * 6.0
+    sums = part_sums([Inside(Cut("x", 0, (1.0,), levels=False), 0)], 0, [rows])
+    assert (sums.rows.tolist(), sums.total) == ([3], 4.0)
+    # Σω, Σωt, Σωτ and Σωy
+    assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 1 * 3.0 + 1 * 3.0 + 2 * 6.0]]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 import titrant as tt
 from titrant.estimators import SelfNormalized
+from titrant.estimators import rows as rows_module
 from titrant.estimators import weight as weight_module
-from titrant.kernels import Boundary, Epanechnikov
+from titrant.kernels import Boundary, Epanechnikov, Scale
 from titrant.outcome import OutcomeModel, Quadratic, RidgeModel
 from titrant.propensity import LinearGaussian
 
@@ -212,3 +213,67 @@ class Listed(Epanechnikov):
 def test_kernels_that_cannot_be_told_apart_are_refused(kernel, sentence):
     with pytest.raises(tt.InvalidArgument, match=sentence):
         SelfNormalized(kernel=kernel)
+
+
+@dataclass(frozen=True)
+class Reused(Epanechnikov):
+    """A kernel that writes into what it is given, and gives the same array at every call."""
+
+    scratch: tuple = (np.empty(10_000),)
+
+    def __call__(self, u):
+        out = self.scratch[0][: u.size].reshape(u.shape)
+        np.multiply(u, u, out=u)
+        np.multiply(0.75, 1.0 - u, out=out)
+        out[u > 1.0] = 0.0
+        return out
+
+    def __eq__(self, other):
+        return type(other) is Reused
+
+    def __hash__(self):
+        return 7
+
+
+def test_a_kernel_may_write_into_what_it_is_given_and_use_its_array_again(log):
+    # Kernel values are kept between passes: they and the distances must be nobody else's arrays.
+    policies = {"a": tt.Constant(0.5), "b": tt.Linear(coef=[0.8, 0.0])}
+    plain = asked(log, policies, estimator=SelfNormalized(kernel=Epanechnikov()))
+    own = asked(log, policies, estimator=SelfNormalized(kernel=Reused()))
+    for name in policies:
+        assert own[name] == pytest.approx(plain[name], rel=1e-9)
+
+
+def test_distances_are_known_again_only_where_they_are_the_same(log):
+    ready = tt.evaluation.Evaluation.of(log, {"a": tt.Constant(0.5)}, None, LinearGaussian())
+    kernel, scale = Epanechnikov(), Scale.of(0.6, 1)
+    rows = ready.held_blocks[0][0]
+    first = rows.distances.reached(kernel, scale)
+    again = ready.held_blocks[0][0]
+    assert again.distances.reached(kernel, scale) is first  # the next pass
+    assert replace(again, q=2.0 * again.q).distances is again.distances  # other models
+    assert not replace(again, tau=again.tau + 1e-9).distances.kept  # another policy
+    assert not again.forgotten().distances.kept
+    assert again.like(replace(again, tau=again.tau + 1e-9)).distances is again.distances
+    same = replace(again, tau=again.tau.copy(), t=again.t.copy())
+    assert not same.distances.kept
+    assert same.like(again).distances is again.distances
+    # Some rows, in any order: what is known of all is what they would find themselves.
+    index = np.random.default_rng(0).permutation(len(log))[:200]
+    some = again.take(index)
+    for own, alone in zip(
+        some.distances.reached(kernel, scale),
+        some.forgotten().distances.reached(kernel, scale),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(own, alone)
+
+
+def test_no_more_is_kept_of_distances_than_the_limit(log, monkeypatch):
+    ready = tt.evaluation.Evaluation.of(log, {"a": tt.Constant(0.5)}, None, LinearGaussian())
+    monkeypatch.setattr(rows_module, "KEPT", 1000)
+    rows = ready.held_blocks[0][0]
+    for h in np.linspace(0.1, 3.0, 30):
+        rows.distances.reached(Epanechnikov(), Scale.of(h, 1))
+    kept = rows.distances.kept.values()
+    assert 0 < sum(one.near.size + one.v.size + one.values.size for one in kept) <= 1000

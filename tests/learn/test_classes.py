@@ -7,14 +7,14 @@ import pytest
 
 import titrant as tt
 from learn.examples import quadratic_log
-from titrant.learn import POLICY_CLASSES
+from titrant.learn import AFFINE
 from titrant.learn.classes import ClippedClass, ConstantClass, LinearClass, RBFClass, class_of
 
 ROUNDING = 1e-9  # the square root of the RBF's Gram matrix, conditioned to 1e8, is solved for twice
 
 LOG = quadratic_log(60)
 NEW = np.random.default_rng(5).uniform(-1, 2, (25, 2))
-each_class = pytest.mark.parametrize("kind", POLICY_CLASSES, ids=repr)
+each_class = pytest.mark.parametrize("kind", AFFINE, ids=repr)
 
 
 @each_class

@@ -13,7 +13,7 @@ from learn.examples import SEARCHED, changed, quadratic_log
 from titrant.data.simulate import DESIGNS
 from titrant.estimators.form import has_search_loop
 from titrant.evaluation.nuisance import Nuisances, fitted_outcome
-from titrant.learn import POLICY_CLASSES, LinearClass
+from titrant.learn import AFFINE, LinearClass
 from titrant.learn import search as search_module
 from titrant.learn.search import PolicySearch
 from titrant.learn.setting import dose_range, dose_sd
@@ -69,7 +69,7 @@ def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds, monkeypatch):
 
 
 @each_estimator
-@pytest.mark.parametrize("kind", POLICY_CLASSES, ids=repr)
+@pytest.mark.parametrize("kind", AFFINE, ids=repr)
 def test_gradients_of_vector_objectives(name, kind):
     log = PLANE.draw(80, 1)
     search = search_on(log, name, kind)

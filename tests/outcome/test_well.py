@@ -8,7 +8,7 @@ import pytest
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.outcome import Well
-from titrant.outcome.well import DoseUnits, Problem, Shape, descend
+from titrant.outcome.well import DoseUnits, Shape, WellFit, descend
 
 # Central differences at step 1e-6.
 GRADIENT = 1e-8
@@ -17,7 +17,7 @@ GRADIENT = 1e-8
 def problem(n=50, p=3, seed=0):
     rng = np.random.default_rng(seed)
     z = np.column_stack([np.ones(n), rng.normal(size=(n, p))])
-    return Problem(z, rng.normal(size=n), rng.normal(size=n), 0.05)
+    return WellFit(z, rng.normal(size=n), rng.normal(size=n), 0.05)
 
 
 def test_the_value_of_a_well():
@@ -76,11 +76,11 @@ def test_vertex_of_a_parabola():
     # y = (s − 1 − z₁)²: the line is (1, 1, …), up to the small ridge that steadies the fit.
     least_squares = problem(2000, 2)
     line = np.array([1.0, 1.0, 0.0])
-    bent = Problem(
+    bent = WellFit(
         least_squares.z, least_squares.s, (least_squares.s - least_squares.z @ line) ** 2, 0.1
     )
     np.testing.assert_allclose(bent.vertex(), line, atol=0.05)
-    flat = Problem(least_squares.z, least_squares.s, np.zeros(2000), 0.1)
+    flat = WellFit(least_squares.z, least_squares.s, np.zeros(2000), 0.1)
     np.testing.assert_array_equal(flat.vertex(), np.zeros(3))
 
 
@@ -102,7 +102,7 @@ def test_the_ridge_adapts_to_noise():
     z = np.column_stack([np.ones(4000), rng.normal(size=(4000, 2))])
     shape = Shape(np.zeros(3), 1.0, np.zeros(3), 0.25)
     s = rng.normal(size=4000)
-    noisy = Problem(z, s, shape(z, s) + 2 * rng.normal(size=4000), 1e-3)
+    noisy = WellFit(z, s, shape(z, s) + 2 * rng.normal(size=4000), 1e-3)
     theta = np.concatenate([shape.a, [shape.c], shape.g, [np.log(0.5)]])
     assert noisy.adapted(theta).ridge == pytest.approx(4 * 2 / 4000, rel=0.1)
 

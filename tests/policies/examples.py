@@ -9,7 +9,19 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from titrant.policies import RBF, Clipped, Constant, Function, Linear, Policy, Rounded
+from titrant.policies import (
+    RBF,
+    Additive,
+    Clipped,
+    Constant,
+    Function,
+    Linear,
+    Personal,
+    Policy,
+    Products,
+    Rounded,
+    Tree,
+)
 
 CENTERS = np.array([[0.0, 1.0, -1.0], [2.0, 0.5, 0.3]])
 LINEAR = Linear([0.3, -1.1, 0.25], 2.0, features=["age", "bmi", "sex"])
@@ -22,6 +34,45 @@ EXAMPLES = {
     "linear vector": PLANE,
     "rbf": RBF(CENTERS, [0.7, -0.2], scale=1.3, intercept=0.5),
     "rbf vector": RBF(CENTERS, [[0.7, 1.0], [-0.2, 0.1]], scale=1.3, intercept=[0.5, 0.1]),
+    "additive": Additive(
+        [0.3, -1.1, 0.25],
+        2.0,
+        knots=[[-1, 0, 1], [], [-1.0, -0.2, 0.3, 1.1]],
+        bends=[0.1, -0.5, 0.3, 1.0, 0.0, -1.0, 0.5],
+        reach=[0.5, 0.0, 0.2],
+    ),
+    "additive vector": Additive(
+        [[0.3, 1.0], [-1.1, 0.5], [0.25, -2.0]],
+        [2.0, 1.0],
+        knots=[[], [-1, 0, 1], []],
+        bends=[[0.1, 0.0], [-0.5, 1.0], [0.3, 0.2]],
+        reach=[0, 1, 0],
+    ),
+    "products": Products(
+        [0.3, -1.1, 0.25],
+        2.0,
+        pairs=[(0, 0), (0, 2)],
+        bends=[0.5, -0.3],
+        center=[0.1, 0, -0.2],
+        size=[0.3, 1, 2],
+    ),
+    "products vector": Products(
+        [[0.3, 1.0], [-1.1, 0.5], [0.25, -2.0]],
+        [2.0, 1.0],
+        pairs=[(1, 2)],
+        bends=[[0.5, 0.1]],
+        center=[0, 0, 0],
+        size=[1, 1, 1],
+    ),
+    "tree": Tree([0, 2, 2], [0.1, -0.5, 0.7], [1, -1, -3], [2, -2, -4], [1.0, 2.5, -1.0, 4.0]),
+    "tree vector": Tree([1], [0.0], [-2], [-1], [[1.0, 2.0], [3.0, 4.0]]),
+    "personal": Personal(
+        [[0.0, 1.0, -1.0], [2.0, 0.5, 0.3], [-1.0, 0.0, 0.0]],
+        [[4.0, 1.0, 0.5, 2.0], [0.0, 1.0, 2.0, 3.0], [9.0, 4.0, 3.0, 0.0]],
+        grid=[0.0, 1.0, 2.0, 3.0],
+        scale=[1.0, 2.0, 1.0],
+        nearest=2,
+    ),
     "clipped": Clipped(LINEAR, 1.0, 3.0),
     "clipped vector": Clipped(PLANE, [0.0, None], [None, 1.0]),
     "rounded": Rounded(LINEAR, 0.5, 0.1),

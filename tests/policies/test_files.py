@@ -84,7 +84,7 @@ GOOD = Linear([1.0], 2.0).to_dict()
         ({}, '"format": "titrant-policy"'),
         ({**GOOD, "format": "other"}, "Give a file that `policy.save` wrote"),
         ({**GOOD, "version": 2}, "has version 2; this titrant reads version 1. Update titrant"),
-        ({**GOOD, "class": "Neural"}, "class 'Neural'; known are Constant, Linear, RBF"),
+        ({**GOOD, "class": "Neural"}, "class 'Neural'; known are Constant, Linear, Additive"),
         ({**GOOD, "class": ["Linear"]}, "known are"),
         ({**GOOD, "class": "Function"}, "known are"),
         ({k: v for k, v in GOOD.items() if k != "coef"}, r"without \['coef'\]"),

@@ -17,7 +17,7 @@ from titrant.propensity import (
     Truncated,
     truncated_density,
 )
-from titrant.propensity.laws import Asked, laws_of
+from titrant.propensity.laws import AskedModel, laws_of
 from titrant.propensity.mixture import shortest, weighted_sums
 
 # The same sums in another order.
@@ -36,8 +36,8 @@ def log():
 def test_given_laws_are_those_of_the_model(model, log):
     x, t = log
     fitted = model().fit(x, t)
-    laws, asked = laws_of(fitted, x), Asked(fitted, x)
-    assert isinstance(laws, Asked) == (model is KernelConditional)  # it has answers of its own
+    laws, asked = laws_of(fitted, x), AskedModel(fitted, x)
+    assert isinstance(laws, AskedModel) == (model is KernelConditional)  # it has answers of its own
     for dose in (t, t[::-1] + 0.3):
         for ask in ("density", "cdf", "log_density"):
             expected = getattr(asked, ask)(dose)
@@ -87,7 +87,7 @@ def test_laws_too_large_to_keep_are_asked_anew(log, monkeypatch):
     fitted = GaussianMixture().fit(x, t)
     monkeypatch.setattr("titrant.propensity.base._BLOCK", 100)
     laws = laws_of(fitted, x)
-    assert isinstance(laws, Asked)
+    assert isinstance(laws, AskedModel)
     np.testing.assert_allclose(laws.density(t), fitted.law(x).density(t), rtol=ROUNDING)
 
 

@@ -71,11 +71,6 @@ def test_parts_are_intervals_without_gaps_and_none_is_empty(x, parts):
         assert x[part == k].max() < x[part == k + 1].min()
 
 
-def test_parts_have_names():
-    assert counting.part_label("age", 4.0, 6.5) == "age 4 … 6.5"
-    assert counting.part_label("sex", 1.0, 1.0) == "sex = 1"
-
-
 def test_a_profile_is_what_a_loop_finds():
     rng = np.random.default_rng(1)
     x, logged, tau = rng.normal(size=(3, 400))

@@ -45,6 +45,52 @@ def test_the_formula(policy, formula):
     assert ruled(policy).formulas == (formula,)
 
 
+@pytest.mark.parametrize(
+    ("policy", "lines"),
+    [
+        (
+            tt.Additive([0.1, 2.0], 5.0, knots=[[0, 1, 2], []], bends=[0, 1, 0], reach=[1, 0]),
+            ("dose = 5 + 2 · age + curve(weight)", "curve(weight): 0 at 0, 1.1 at 1, 0.2 at 2"),
+        ),
+        (
+            tt.Products(
+                [1.0, 0.0],
+                2.0,
+                pairs=[(0, 1), (1, 1)],
+                bends=[0.5, -1],
+                center=[5, -1],
+                size=[2, 1],
+            ),
+            (
+                "dose = 2 + 1 · weight + 0.5 · u(weight)·u(age) − 1 · u(age)²",
+                "u(weight) = (weight − 5)/2, held within ±3",
+                "u(age) = (age + 1)/1, held within ±3",
+            ),
+        ),
+        (
+            tt.Tree([0, 1], [50.0, 0.5], [-1, -2], [1, -3], [1, 2, 3], features=["kg", "sex=f"]),
+            (
+                "dose = the dose of one of 3 groups",
+                "kg ≤ 50: 1",
+                "kg > 50, not sex=f: 2",
+                "kg > 50, sex=f: 3",
+            ),
+        ),
+        (
+            tt.Personal([[0.0]], [[1, 0, 1]], grid=[0, 1, 2], scale=[1], nearest=1),
+            ("dose = the dose with the least mean loss of the 1 of 1 people who are most alike",),
+        ),
+    ],
+    ids=["additive", "products", "tree", "personal"],
+)
+def test_rules_of_more_than_a_line(policy, lines):
+    found = ruled(policy)
+    assert (*found.formulas, *found.details) == lines
+    clipped = ruled(tt.Clipped(policy, 0.0, 9.0))
+    assert clipped.details == found.details
+    assert clipped.formulas == (f"{lines[0]}, kept within 0 … 9",)
+
+
 def test_a_function_has_no_formula_and_no_document():
     found = ruled(tt.Clipped(lambda x: x[:, 0], 0.0, 1.0))
     assert "has no formula" in found.formulas[0]

@@ -30,6 +30,10 @@ COMMANDS = {
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",
+    "sensitivity": "Say how strong a cause that nobody recorded would have to be.",
+    "stress": "Put an estimate to the test: placebos, simulated outcomes, other models.",
+    "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
+    "outcomes": "Estimate policies by several outcomes at once: benefit and harm.",
     "learn": "Learn a policy, with an honest value against the status quo.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
@@ -37,7 +41,16 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
 }
 """Each command with its line in the list."""
-_HOME = {"compare": "evaluate", "check": "evaluate", "demo": "simulate"}
+_HOME = {
+    "compare": "evaluate",
+    "check": "evaluate",
+    "describe": "evaluate",
+    "sensitivity": "doubt",
+    "stress": "doubt",
+    "demo": "simulate",
+    "subgroups": "asking",
+    "outcomes": "asking",
+}
 """The module of a command, where it has not the same name."""
 
 
@@ -181,6 +194,11 @@ _TYPED = {
     '`missing_outcome="weight"`': "`--missing-outcome weight`",
     '`missing_outcome="drop"`': "`--missing-outcome drop`",
     '`missing_outcome="refuse"`': "`--missing-outcome refuse`",
+    "Give `propensity=Known(function)` with the density as a function of contexts and dose, or a "
+    "model to fit such as `LinearGaussian()`": (
+        "Leave `--propensity` out, so that it is learned, or give `--propensity-model`; in Python, "
+        "`Known(function)`"
+    ),
     "call it through `evaluate` with `propensity=` a model such as LinearGaussian()": (
         "give `--propensity-model linear-gaussian`"
     ),

@@ -1,4 +1,4 @@
-"""`titrant evaluate`, `titrant compare` and `titrant check`: policies on one log."""
+"""`titrant evaluate`, `compare`, `check` and `describe`: a log, and policies on it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from titrant.cli import inputs
 from titrant.cli.app import REFUSED
 from titrant.cli.options import (
     ClusterOptions,
+    DoubtOptions,
     LogOptions,
     MethodOptions,
     OutputOptions,
     PolicyOptions,
+    QuestionOptions,
     RunOptions,
     config_text,
     json_file,
@@ -25,7 +27,17 @@ from titrant.cli.options import (
     settings,
     takes,
 )
-from titrant.cli.terminal import CHECKING, ESTIMATING, FITTING, READING, REPORTING, bar, note, show
+from titrant.cli.terminal import (
+    CHECKING,
+    ESTIMATING,
+    FITTING,
+    READING,
+    REPORTING,
+    bad_value,
+    bar,
+    note,
+    show,
+)
 from titrant.cli.writing import PIPE, check_outputs, note_written, write_json, write_text
 
 if TYPE_CHECKING:
@@ -42,13 +54,22 @@ class Request:
     log: LogOptions
     policies: PolicyOptions
     method: MethodOptions
+    question: QuestionOptions
     output: OutputOptions
+    doubt: DoubtOptions
     cluster: ClusterOptions
     run: RunOptions
 
 
 _takes_request = takes(
-    LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions, RunOptions
+    LogOptions,
+    PolicyOptions,
+    MethodOptions,
+    QuestionOptions,
+    OutputOptions,
+    DoubtOptions,
+    ClusterOptions,
+    RunOptions,
 )
 
 _EVALUATE = """\b
@@ -95,7 +116,8 @@ def compare(*groups: Any) -> None:  # noqa: ANN401
             "`titrant compare` takes at least two policies; got one. "
             "Use `titrant evaluate` for one."
         )
-    _answer(asked, lambda found: found.to_dict(asked.output.level))
+    margin, maximize = asked.question.margin, asked.output.maximize
+    _answer(asked, lambda f: f.to_dict(asked.output.level, margin=margin, maximize=maximize))
 
 
 def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> None:
@@ -106,9 +128,17 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
     check_outputs(
         asked.run,
         [("--html", output.html), ("--json", output.json)],
-        [("LOG", asked.log.log), *inputs.files(asked.policies.policy)],
+        [("LOG", asked.log.log), *inputs.files(asked.policies.policy), *_population(asked)],
     )
+    if output.html is None and (asked.doubt.sensitivity or asked.doubt.stress):
+        raise click.UsageError(
+            "`--sensitivity` and `--stress` are parts of a page: name it by `--html FILE`, or call "
+            "`titrant sensitivity` and `titrant stress`."
+        )
     how = inputs.method(asked.method, asked.log)
+    functional = inputs.functional(asked.question.functional)
+    if functional is not None and output.html is not None:
+        raise bad_value("--functional", "The report page is of mean outcomes. Leave `--html` out.")
     with ExitStack() as stack:
         with bar(READING, FITTING, ESTIMATING) as steps:
             opened = stack.enter_context(inputs.opened(asked.log, asked.cluster))
@@ -116,20 +146,39 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
             save_config(asked.run.save_config)
             steps.begin(FITTING)
             models = how["estimator"], how["propensity"], opened.executor
-            ignore = asked.method.ignore_doubts
-            evaluation = Evaluation.of(opened.log, rules, *models, ignore_doubts=ignore)
-            steps.begin(ESTIMATING)
-            allowed = asked.method.allow_untrusted
-            comparison = evaluation.compare(how["bandwidth"], allow_untrusted=allowed)
-        _print(comparison, output)
+            ignore, allowed = asked.method.ignore_doubts, asked.method.allow_untrusted
+            there = inputs.population(asked.question.population)
+            if functional is None:
+                evaluation = Evaluation.of(
+                    opened.log, rules, *models, ignore_doubts=ignore, weights_to=there
+                )
+                steps.begin(ESTIMATING)
+                comparison = evaluation.compare(how["bandwidth"], allow_untrusted=allowed)
+            else:
+                comparison = tt.compare(
+                    opened.log,
+                    rules,
+                    **how,
+                    weights_to=there,
+                    functional=functional,
+                    allow_untrusted=allowed,
+                    ignore_doubts=ignore,
+                    executor=opened.executor,
+                )
+        _print(comparison, output, asked.question.margin)
         write_json(output.json, result(comparison))
         if output.html is not None:
-            page = _page(comparison, evaluation, asked, bandwidth=how["bandwidth"], rules=rules)
+            page = _page(comparison, evaluation, asked, how, rules)
             write_text(output.html, page)
             note_written(output.html)
 
 
-def _print(comparison: Comparison, output: OutputOptions) -> None:
+def _population(asked: Request) -> list[tuple[str, str]]:
+    path = asked.question.population
+    return [] if path is None else [("--population", path)]
+
+
+def _print(comparison: Comparison, output: OutputOptions, margin: float | None) -> None:
     """Print the tables unless standard output is for a file."""
     from titrant.cli import results  # noqa: PLC0415
 
@@ -144,6 +193,9 @@ def _print(comparison: Comparison, output: OutputOptions) -> None:
         show(f"{sentence}\n")
     if len(comparison.estimates) > 1:
         show(results.differences(comparison, output.level, maximize=output.maximize))
+    if margin is not None:
+        for sentence in results.margins(comparison, margin, output.level, output.maximize):
+            show(f"{sentence}\n")
     show(results.reading(maximize=output.maximize))
 
 
@@ -151,11 +203,11 @@ def _page(
     comparison: Comparison,
     evaluation: Evaluation,
     asked: Request,
-    *,
-    bandwidth: Any,  # noqa: ANN401  (as `evaluate` takes it)
+    how: dict[str, Any],
     rules: dict[str, Policy],
 ) -> str:
     """Return the report page."""
+    from titrant.cli.doubt import doubts_of  # noqa: PLC0415
     from titrant.report import gather, render  # noqa: PLC0415
 
     with bar(REPORTING) as steps:
@@ -164,12 +216,13 @@ def _page(
             evaluation,
             level=asked.output.level,
             maximize=asked.output.maximize,
-            bandwidth=bandwidth,
+            bandwidth=how["bandwidth"],
             settings=settings(),
             config=config_text(),
             rules=rules,
             treatments=inputs.columns(asked.log.treatment),
             outcome=asked.log.outcome,
+            doubts=doubts_of(asked.doubt, how, asked.method.seed, asked.output.level),
             progress=steps.advance,
         )
         return render(report)
@@ -234,3 +287,46 @@ def check(
     write_json(options.json, found.to_dict())
     if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
         click.get_current_context().exit(REFUSED)
+
+
+# ── `titrant describe`: what is in a log ──────────────────────────────────────────────────────────
+
+_DESCRIBE = """\b
+Example:
+  titrant describe log.csv --treatment dose --outcome loss
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeOptions:
+    """Where the description goes."""
+
+    json: str | None = json_file()
+
+
+@click.command("describe", epilog=_DESCRIBE)
+@takes(LogOptions, DescribeOptions, ClusterOptions, RunOptions)
+def describe(
+    log: LogOptions, options: DescribeOptions, cluster: ClusterOptions, run: RunOptions
+) -> None:
+    """Show what is in LOG: its rows, doses, outcomes and contexts, and which columns are doubtful.
+
+    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
+    pipe. Nothing is estimated.
+    """
+    from titrant.cli import results  # noqa: PLC0415
+
+    check_outputs(run, [("--json", options.json)], [("LOG", log.log)])
+    with bar(READING), ExitStack() as stack:
+        opened = stack.enter_context(inputs.opened(log, cluster))
+        save_config(run.save_config)
+        found = tt.describe(opened.log, executor=opened.executor)
+    if options.json != PIPE:
+        treatments = inputs.columns(log.treatment)
+        for part in results.description(found, treatments, log.outcome):
+            show(part)
+    for check in found.doubts:
+        note(f"Doubt: {check.message}")
+    for remark in found.doubts.notes:
+        note(f"Note: {remark}")
+    write_json(options.json, found.to_dict())

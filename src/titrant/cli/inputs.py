@@ -162,6 +162,39 @@ def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
     }
 
 
+def population(path: str | None) -> object:
+    """Return the table to which rows are weighted, None if none is asked for."""
+    if path is None:
+        return None
+    from titrant.data.files import read_table  # noqa: PLC0415
+
+    return read_table(path)
+
+
+def functional(text: str | None) -> Any:  # noqa: ANN401  (a functional, None for the mean)
+    """Return what is asked of the outcomes under a policy.
+
+    >>> functional("quantile:0.9"), functional(None)
+    (Quantile(probability=0.9), None)
+    """
+    if text is None:
+        return None
+    name, _, number = text.partition(":")
+    known: dict[str, Callable[[float], Any]] = {
+        "quantile": tt.Quantile,
+        "exceeds": tt.Exceeds,
+        "tail": tt.TailMean,
+        "lower-tail": partial(tt.TailMean, lower=True),
+    }
+    try:
+        return known[name](float(number))
+    except (KeyError, ValueError):
+        raise bad_value(
+            "--functional",
+            f"It must be quantile:P, exceeds:C, tail:SHARE or lower-tail:SHARE; got {text!r}.",
+        ) from None
+
+
 def columns(texts: Iterable[str]) -> list[str]:
     """Return the names in comma lists; a name with a comma stands in double quotes.
 
@@ -250,7 +283,8 @@ def _check_used(options: MethodOptions) -> None:
 _refused = partial(bad_value, "--policy")
 FORMS = (
     "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, status-quo, "
-    "clipped:LO,HI:POLICY or rounded:STEP:POLICY"
+    "clipped:LO,HI:POLICY, rounded:STEP:POLICY, or a change of the logged dose: shift:BY, "
+    "multiply:BY, limited:LO,HI, tilt:STRENGTH, randomized:SD:POLICY"
 )
 
 
@@ -334,7 +368,7 @@ def _peeled(spec: str) -> tuple[int, str]:
     """
     layers = 0
     kind, _, rest = spec.partition(":")
-    while kind in {"clipped", "rounded"}:
+    while kind in {"clipped", "rounded", "randomized"}:
         layers, spec = layers + 1, rest.partition(":")[2]
         kind, _, rest = spec.partition(":")
     return layers, spec
@@ -379,6 +413,37 @@ def _rounded(text: str, log: Source) -> Policy:
     return tt.Rounded(policy(inner, log), _number(step, f"rounded:{text}"))
 
 
+def _shift(text: str, log: Source) -> Policy:
+    by, low, high = _change("shift", text, log)
+    return tt.Shift(by, low, high)
+
+
+def _multiply(text: str, log: Source) -> Policy:
+    by, low, high = _change("multiply", text, log)
+    return tt.Multiply(by, low, high)
+
+
+def _change(kind: str, text: str, log: Source) -> tuple[float, Any, Any]:
+    """Return the amount and the ends in ``BY`` or ``BY:LO,HI``."""
+    by, colon, limits = text.partition(":")
+    low, high = (bounds((limits,), log.dimension) if colon else None) or (None, None)
+    return _number(by, f"{kind}:{text}"), low, high
+
+
+def _limited(text: str, log: Source) -> Policy:
+    low, high = bounds((text,), log.dimension) or (None, None)
+    return tt.Limited(low, high)  # type: ignore[arg-type]  # of one dose
+
+
+def _tilt(text: str, _: Source) -> Policy:
+    return tt.Tilt(_number(text, f"tilt:{text}"))
+
+
+def _randomized(text: str, log: Source) -> Policy:
+    sd, _, inner = text.partition(":")
+    return tt.Randomized(policy(inner, log), _number(sd, f"randomized:{text}"))
+
+
 def _term(text: str) -> tuple[str, float]:
     """Return column and coefficient; the column may be an indicator such as ``sex=male``."""
     column, _, coefficient = text.rpartition("=")
@@ -401,6 +466,11 @@ _KINDS: dict[str, Callable[[str, Source], Policy]] = {
     "linear": _linear,
     "clipped": _clipped,
     "rounded": _rounded,
+    "shift": _shift,
+    "multiply": _multiply,
+    "limited": _limited,
+    "tilt": _tilt,
+    "randomized": _randomized,
 }
 
 

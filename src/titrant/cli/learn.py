@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.policies import Policy
 
-CLASSES = ("linear", "constant", "rbf")
+CLASSES = ("linear", "constant", "additive", "tree", "products", "rbf", "personal", "auto")
 MODELS = ("all", "ridge")
 STACKED, SEARCH = PROCEDURES = ("stacked", "cpo")
 SAFE_LEVELS = ("ok", "warn")
@@ -68,7 +68,10 @@ class LearnOptions:
     policy_class: str = choice(
         "--policy-class",
         CLASSES,
-        "linear in the context; the same dose for all; rbf: smooth in the context.",
+        "linear in the context; constant: the same dose for all; additive: a curve for each "
+        "context; tree: up to 8 groups; products: with squares and products of contexts; rbf: "
+        "smooth in the context; personal: each by those most alike; auto: the simplest of the "
+        "first five that loses nothing that can be seen.",
         default="linear",
     )
     against: tuple[str, ...] = option(
@@ -185,6 +188,10 @@ def _tell(
         show(results.honest_differences(honest, output.level, maximize=maximize))
         if found := results.described(learner)["candidates"]:
             show(results.candidates(found, maximize=maximize))
+        if (choice := learner.choice_) is not None:
+            if len(choice.classes) > 1:
+                show(results.classes(choice))
+            show(choice.finding)
         show(results.reading(maximize=maximize))
         show(learner.decision_)
     write_json(output.json, results.learned_result(learner, output.level))
@@ -234,7 +241,10 @@ def _learner(
     options: LearnOptions, output: OutputOptions, opened: Opened, against: dict[str, Policy]
 ) -> tt.PolicyLearner:
     """Return the learner that the options ask for."""
-    made = (tt.LinearClass(), tt.ConstantClass(), tt.RBFClass(seed=options.seed))
+    made = (
+        *(tt.LinearClass(), tt.ConstantClass(), tt.AdditiveClass(), tt.TreeClass()),
+        *(tt.ProductsClass(), tt.RBFClass(seed=options.seed), tt.PersonalClass(), tt.Automatic()),
+    )
     return tt.PolicyLearner(
         policy=dict(zip(CLASSES, made, strict=True))[options.policy_class],
         procedure=_procedure(options, opened.log),

@@ -84,7 +84,9 @@ def policies(*, required: bool) -> Any:  # noqa: ANN401
         required=required,
         metavar="[NAME=]POLICY",
         help="A saved policy (file.json), `constant:35`, `linear:intercept=20,age=0.3`, "
-        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`.",
+        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`; "
+        "or a change of the logged dose: `shift:-5` (`shift:-5:0,` keeps doses ≥ 0), "
+        "`multiply:0.9`, `limited:0,40`, `tilt:0.5`, `randomized:2:POLICY`.",
     )
 
 
@@ -92,6 +94,26 @@ def json_file() -> Any:  # noqa: ANN401
     """Return the field of the file for programs."""
     text = "Write the result for programs; `-` for standard output."
     return option("--json", metavar="FILE", help=text)
+
+
+def level() -> Any:  # noqa: ANN401
+    """Return the field of the level of intervals."""
+    return option(
+        "--level",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        metavar="P",
+        help="Of the confidence intervals.",
+    )
+
+
+def population() -> Any:  # noqa: ANN401
+    """Return the field of a second table of contexts."""
+    return option(
+        "--population",
+        metavar="FILE",
+        help="A table of contexts to which the rows are weighted: the values are those there.",
+    )
 
 
 def propensity_model() -> Any:  # noqa: ANN401
@@ -376,19 +398,47 @@ class MethodOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionOptions:
+    """What is asked of the outcomes, and where."""
+
+    population: str | None = population()
+    functional: str | None = option(
+        "--functional",
+        metavar="WHAT",
+        help="Of the outcomes under a policy: `quantile:0.9`, `exceeds:30` (how often), `tail:0.1` "
+        "(the mean of the largest tenth) or `lower-tail:0.1`.  [default: their mean]",
+    )
+    margin: float | None = option(
+        "--margin",
+        type=click.FloatRange(0),
+        metavar="M",
+        help="Say of each pair whether the first is shown to be not worse by more than M.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OutputOptions:
     """How the result is read and where it goes."""
 
     maximize: bool = flag("--maximize", "The outcome is a reward: higher is better.")
-    level: float = option(
-        "--level",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        default=0.95,
-        metavar="P",
-        help="Of the confidence intervals.",
-    )
+    level: float = level()
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
     json: str | None = json_file()
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtOptions:
+    """What a report page says about the possibility of being wrong."""
+
+    sensitivity: bool = flag(
+        "--sensitivity",
+        "With --html: how strong a cause that nobody recorded would have to be; takes as long "
+        "again for each context.",
+    )
+    stress: bool = flag(
+        "--stress",
+        "With --html: placebos, simulated outcomes and other models; takes twenty times as long.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +478,15 @@ class RunOptions:
 
 def vocabulary() -> set[str]:
     """Return the names of all options that commands share."""
-    groups = (LogOptions, PolicyOptions, MethodOptions, OutputOptions, ClusterOptions)
+    groups = (
+        LogOptions,
+        PolicyOptions,
+        MethodOptions,
+        OutputOptions,
+        DoubtOptions,
+        ClusterOptions,
+        QuestionOptions,
+    )
     return {option.name for group in groups for option in fields(group)}
 
 

@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from titrant._text import between, brief
 from titrant.cli.app import as_typed
 from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.cli.options import config_text, settings
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from titrant.data.source import Source
+    from titrant.doubt.stress import Stress
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
+    from titrant.evaluation.questions.outcomes import Outcomes
+    from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
     from titrant.policies import Linear, Policy
@@ -89,6 +94,39 @@ def differences(
     return table
 
 
+def margins(
+    comparison: Comparison,
+    margin: float,
+    level: float,
+    maximize: bool,  # noqa: FBT001
+) -> Iterator[str]:
+    """Yield for each pair whether the first is shown to be not worse by more than a margin."""
+    for a, b in combinations(comparison.estimates, 2):
+        contrast = comparison.contrast(a, b, margin=margin, maximize=maximize)
+        shown = "is not worse" if contrast.not_worse(level) else "is not shown to be not worse"
+        yield (
+            f"{a} {shown} than {b} by more than {margin:g}: by {number(contrast.bound(level))} at "
+            f"most (one-sided {percent(level)})."
+        )
+
+
+def subgroups(found: Subgroups, level: float) -> Table:
+    """Return what a policy changes in all rows and in each part."""
+    headings = list(found.headings(level))
+    table = _table(headings)
+    for name, *cells in found.table(level):
+        _add(table, name, *cells)
+    return table
+
+
+def outcomes(found: Outcomes, level: float) -> Table:
+    """Return the value of each policy by each outcome."""
+    table = _table(found.headings(level))
+    for name, *cells in found.table(level):
+        _add(table, name, *cells)
+    return table
+
+
 def coefficients(learned: Policy, truth: Linear) -> Table:
     """Return the coefficients of a learned linear rule beside those of the best one."""
     found = linear_part(learned)
@@ -111,11 +149,46 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
     return table
 
 
+def classes(choice: ClassChoice) -> Table:
+    """Return the classes of rules that were compared on rows held out."""
+    headings, *rows = choice.table()
+    table = _table(list(headings))
+    for name, *cells in rows:
+        _add(table, name, *cells)
+    return table
+
+
 def checks(report: Diagnostics) -> Table:
     """Return the checks of a trust report, each with its verdict and its sentence."""
     table = _table(["check", "verdict", "finding"])
     for check in report.checks:
         _add(table, check.name.replace("_", " "), check.verdict.value, as_typed(check.message))
+    return table
+
+
+def bounds(rows: Sequence[Mapping[str, float]], level: float) -> Table:
+    """Return bounds at each strength of a hidden cause, with their intervals."""
+    table = _table(["Γ", "lower bound", "upper bound", f"{percent(level)} interval"])
+    for row in rows:
+        width = row["high"] - row["low"]
+        lower, upper = (brief(row[end], width) for end in ("lower", "upper"))
+        _add(table, f"{row['gamma']:g}", lower, upper, between(row["low"], row["high"]))
+    return table
+
+
+def benchmarks(found: Mapping[str, float]) -> Table:
+    """Return how strong each recorded context would be as a hidden cause."""
+    table = _table(["a hidden cause as strong as", "Γ"])
+    for name, strength in found.items():
+        _add(table, name, f"{strength:.2f}")
+    return table
+
+
+def trials(found: Stress, level: float) -> Table:
+    """Return what became of an estimate in each trial."""
+    table = _table(["trial", "value", f"{percent(level)} CI", "shift in SE", "verdict"])
+    for row in found.cells(level):
+        _add(table, *row)
     return table
 
 
@@ -212,6 +285,7 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "decision": learner.decision_,
         "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
+        "choice": None if learner.choice_ is None else learner.choice_.to_dict(),
         "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
     }
 
@@ -232,7 +306,7 @@ def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
     contexts = learner.survey_.contexts
     names, sd = contexts.names, contexts.spread
     found = rule(LEARNED, learner.learned_.policy, treatments, names, sd)
-    lines = [f"  {visible(formula)}" for formula in found.formulas]
+    lines = [f"  {visible(line)}" for line in (*found.formulas, *found.details)]
     return "\n".join(["The learned rule:", *lines]) + "\n"
 
 
@@ -277,6 +351,9 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
             for name, c in chosen.get("scores", {}).items()
         ],
         "outcome_models": report.get("outcome_models", {}),
+        "choice": None
+        if (choice := learner.choice_) is None
+        else {"finding": choice.finding, "table": choice.table()},
     }
 
 

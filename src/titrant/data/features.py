@@ -110,6 +110,13 @@ def source_of(feature: str, available: Collection[str]) -> tuple[str, str]:
     return (base, part) if part in PARTS and base in available else (feature, "")
 
 
+def column_of(feature: str) -> str:
+    """Return the column that a feature's name says it is made of, with no table at hand."""
+    column, equals, _ = feature.removesuffix(IS_MISSING).partition("=")
+    base, _, part = column.rpartition(".")
+    return base if base and part in PARTS and not equals else column or feature
+
+
 def split(feature: str, available: Collection[str]) -> tuple[str, str]:
     """Return column and level of an indicator's name; either may contain an equals sign."""
     cuts = [i for i, letter in enumerate(feature) if letter == "="]

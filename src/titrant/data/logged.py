@@ -299,11 +299,37 @@ class LoggedData:
         validate.check_finite({"outcome": y})
         return self._with(parts=replace(self._parts, outcome=y))
 
+    def with_treatment(self, treatment: ArrayLike) -> LoggedData:
+        """Return the same rows with other doses, (n,) or (n, d), looked at anew for point masses.
+
+        A propensity is the density of the doses that were there before: there is none.
+        """
+        t = validate.treatment(treatment, "treatment")
+        parts = replace(self._parts, treatment=t, propensity=None)
+        labels = validate.array_labels(parts, self.names)
+        validate.check_lengths({"outcome": len(self), "treatment": len(t)})
+        validate.check_finite(validate.by_label(parts, labels))
+        validate.check_varies(parts.doses, labels.treatment)
+        validate.check_within(parts.doses, *self._limits, labels.treatment)
+        return self._with(parts=parts, beside=replace(self._beside, atoms=None))
+
+    def without(self, contexts: Sequence[str]) -> LoggedData:
+        """Return the same rows without some of the contexts, given by their names."""
+        unknown = [name for name in contexts if name not in self.names]
+        if unknown:
+            raise DataError(
+                f"The log has no context {unknown[0]!r}; it has {', '.join(self.names) or 'none'}."
+            )
+        kept = [j for j, name in enumerate(self.names) if name not in contexts]
+        parts = replace(self._parts, context=np.ascontiguousarray(self.context[:, kept]))
+        names = tuple(self.names[j] for j in kept)
+        return _assembled(parts, names, self._limits, self.first_row, self._beside)
+
     def with_weights(self, weights: ArrayLike | None) -> LoggedData:
         """Return the same rows with other weights (n,), or with none."""
         w = None if weights is None else validate.vector(weights, "weights")
         if w is not None:
-            validate.check_lengths({"outcome": len(self), "weights": len(w)})
+            validate.check_lengths({"treatment": len(self), "weights": len(w)})
             validate.check_finite({"weights": w})
             validate.check_weights(w, "weights")
         return self._with(parts=replace(self._parts, weights=w))

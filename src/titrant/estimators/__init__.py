@@ -4,7 +4,8 @@ from titrant.estimators.base import Estimator, Observed, SmoothedEstimator, Weig
 from titrant.estimators.discretized import Discretized
 from titrant.estimators.doubly_robust import DirectMethod, DoublyRobust
 from titrant.estimators.ipw import IPW, SelfNormalized
-from titrant.estimators.joint import Ask, Joint, JointPass, Problem, Question, Tally, ask
+from titrant.estimators.joint import Ask, Joint, JointPass, Problem, Tally, ask
+from titrant.estimators.question import Part, Question
 from titrant.estimators.rows import Rows
 
 ESTIMATORS: tuple[Estimator, ...] = (
@@ -31,6 +32,7 @@ __all__ = [
     "Joint",
     "JointPass",
     "Observed",
+    "Part",
     "Problem",
     "Question",
     "Rows",

@@ -64,7 +64,7 @@ class Estimator(ABC):
 
 
 @dataclass(frozen=True)
-class Average(Estimator):
+class MeanTerm(Estimator):
     """v̂ = mean of the one term, without weights and without a bandwidth."""
 
     __slots__ = ()
@@ -248,7 +248,7 @@ def _check_kernel(kernel: Kernel, owner: str) -> None:
 
 
 @dataclass(frozen=True)
-class Observed(Average):
+class Observed(MeanTerm):
     """v̂ = mean(y): what the logged doses were worth, whatever policy is asked about."""
 
     def terms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)

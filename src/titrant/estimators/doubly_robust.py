@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from titrant import _check
-from titrant.estimators.base import Average, SmoothedEstimator
+from titrant.estimators.base import MeanTerm, SmoothedEstimator
 from titrant.kernels import Boundary, Epanechnikov, Kernel
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectMethod(Average):
+class DirectMethod(MeanTerm):
     """v̂ = mean r̂(τ(x), x).
 
     Its standard error is that of averaging over contexts; the error of the model, which it

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from titrant.estimators.base import SmoothedEstimator
 from titrant.kernels import Scale
 from titrant.moments import Moments
 
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.estimators.base import Estimator
+    from titrant.estimators.base import SmoothedEstimator
+    from titrant.estimators.question import Question
     from titrant.estimators.rows import Rows
 
 
@@ -131,9 +131,9 @@ def _ratio(a: Array, b: Array) -> Array:
 
 # Several estimates on one log, with their joint covariance.
 #
-# A question is an estimator, a policy and a bandwidth. The terms of many questions stand side by
-# side as one long row, so their joint covariance, and with it every paired contrast, bandwidth
-# path and curve, comes from the same moments as one estimate.
+# A question is an estimator, a policy and a bandwidth, and may be about some of the rows. The terms
+# of many questions stand side by side as one long row, so their joint covariance, and with it every
+# paired contrast, bandwidth path and curve, comes from the same moments as one estimate.
 
 S = TypeVar("S")
 """A statistic that adds up over rows."""
@@ -148,24 +148,6 @@ class JointPass(Protocol):
 
     def __call__(self, statistic: Callable[[Sequence[Rows]], S]) -> S:
         """Return the sum of ``statistic`` over all blocks of rows, one Rows for each policy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """How good the policy number ``policy`` is, by ``estimator`` at the bandwidth ``scale``."""
-
-    estimator: Estimator
-    policy: int
-    scale: Scale
-    kink: float = 0.0
-    """Evidence, 0 to 1, that the outcome has a kink at the policy's dose; 0 if nobody looked."""
-    exact: bool = False
-    """Whether all doses of the policy are point masses, so that no bandwidth has a say."""
-
-    @property
-    def smoothed(self) -> bool:
-        """Whether a bandwidth has a say in the answer."""
-        return isinstance(self.estimator, SmoothedEstimator) and not self.exact
 
 
 class AnyStatistics(Protocol):
@@ -379,8 +361,8 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
     """Return the statistics of some rows; rows[j] are those of policy number j."""
     terms, weights = [], []
     for q in questions:
-        terms.append(q.estimator.terms(rows[q.policy], q.scale))
-        weights.append(q.estimator.weights(terms[-1]))
+        terms.append(q.terms(rows[q.policy]))
+        weights.append(q.weights(terms[-1]))
     z, w = np.concatenate(terms, axis=1), np.stack(weights).T
     one = rows[questions[0].policy]
     if one.alike:
@@ -404,8 +386,8 @@ def joint_estimates(questions: Sequence[Question], statistics: AnyStatistics) ->
     g = np.zeros((len(questions), len(moments.mean)))
     for i, (question, columns) in enumerate(zip(questions, _columns(questions), strict=True)):
         if tally.total[i] != 0.0:
-            values[i] = question.estimator.value(moments.mean[columns])
-            g[i, columns] = question.estimator.gradient(moments.mean[columns])
+            values[i] = question.value(moments.mean[columns])
+            g[i, columns] = question.gradient(moments.mean[columns])
     covariance = g @ moments.covariance @ g.T / moments.n
     joint = Joint(tuple(questions), values, covariance, moments, tally)
     if settled.by_row is None:
@@ -418,8 +400,8 @@ def joint_estimates(questions: Sequence[Question], statistics: AnyStatistics) ->
 
 def _columns(questions: Sequence[Question]) -> list[slice]:
     """Return where the terms of each question stand in the joint row."""
-    ends = np.cumsum([q.estimator.size for q in questions]).tolist()
-    return [slice(end - q.estimator.size, end) for q, end in zip(questions, ends, strict=True)]
+    ends = np.cumsum([q.size for q in questions]).tolist()
+    return [slice(end - q.size, end) for q, end in zip(questions, ends, strict=True)]
 
 
 # One policy on one log: what a bandwidth selector, an interval or a trust check may ask for.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,67 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.kernels import Boundary, Kernel, Scale
+
+
+KEPT = 2**21
+"""Numbers that are kept of the distances of some rows, at most."""
+
+
+class Reached(NamedTuple):
+    """The m rows in reach of a kernel: which, v = H^{−1/2}(t − τ) and K(v), each (m, d)."""
+
+    near: NDArray[np.intp]
+    v: Array
+    values: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """t − τ of some rows, and what kernels made of them, which neither q nor a bound changes.
+
+    So other models on the same rows, sides of the policy's dose and later passes share it.
+    """
+
+    t: Array
+    tau: Array
+    whole: tuple[Distances, NDArray[np.intp]] | None = None
+    """The rows that these are some of, and which of them, where that is known."""
+    kept: dict[tuple[Kernel, Scale], Reached] = field(default_factory=dict)
+
+    def reached(self, kernel: Kernel, scale: Scale) -> Reached:
+        """Return the rows in reach of a kernel, and its values there."""
+        asked = kernel, scale
+        found = self.kept.get(asked)
+        if found is None:
+            found = self._of_whole(asked) or self._computed(kernel, scale)
+            size = found.near.size + found.v.size + found.values.size
+            if size + sum(r.near.size + 2 * r.v.size for r in self.kept.values()) <= KEPT:
+                self.kept[asked] = found
+        return found
+
+    def _computed(self, kernel: Kernel, scale: Scale) -> Reached:
+        v = (self.t - self.tau) @ scale.inverse_root
+        near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
+        v = v[near]
+        values = np.empty_like(v)
+        for j in range(v.shape[1]):
+            values[:, j] = kernel(v[:, j].copy())  # a user's kernel may write into it
+        return Reached(near, v, values)
+
+    def _of_whole(self, asked: tuple[Kernel, Scale]) -> Reached | None:
+        """Return what is known of all rows, for these."""
+        if self.whole is None or self.t.shape[1] > 1 or asked not in self.whole[0].kept:
+            return None
+        every, index = self.whole
+        found = every.kept[asked]
+        place = np.full(len(every.t), -1)
+        place[found.near] = np.arange(len(found.near))
+        at = place[index]
+        near = np.flatnonzero(at >= 0)
+        return Reached(near, found.v[at[near]], found.values[at[near]])
+
+
+UNKNOWN = Distances(np.empty((0, 0)), np.empty((0, 0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +112,16 @@ class Rows:
     density: Callable[[Array], Array] | None = None
     """f(t | x) of each row at doses (n, d), within the bounds; for the check of the support."""
     fixed: Array | None = None
-    """w (n,) of rows in which no kernel decides, nan in the others: 1{t = a}/P(T = a | x) where the
-    policy's dose is a point mass a, 0 where the logged dose is one and the policy's is not."""
+    """The part of w (n,) that no kernel decides about: 1{t = a}/P(T = a | x) where the policy's
+    dose is a point mass a, a ratio of densities where the policy changes the logged dose. None if
+    a kernel decides everywhere;"""
+    share: Array | None = None
+    """else by how much the kernel's weight is multiplied (n,): w = fixed + share·K*(u)/(…)."""
+    about: Array | None = None
+    """The dose (n, d) that the kernel lies about, where that is not the policy's."""
+    kept: NDArray[np.bool_] | None = None
+    """Which rows (n,) keep their dose because the policy's would lie beyond bounds; None unless the
+    policy changes the logged dose."""
     omega: Array | None = None
     """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
     group: NDArray[np.int64] | None = None
@@ -61,12 +130,25 @@ class Rows:
     """a = Δ/p̂, 0 where the outcome is missing; None if none is. q holds it already."""
     first_row: int = 0
     """The number of the first of these rows in the whole log."""
+    numbers: NDArray[np.int64] | None = None
+    """The number of each row in the whole log (n,); None if they follow the first."""
     floor: float = 0.0
     """θ, the floor already applied to q."""
     known: dict[tuple[Kernel, Boundary, Scale], Array] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
     """Weights (n,) that were asked for already. Rows that are changed or copied know none."""
+    distances: Distances = field(default=UNKNOWN, repr=False, compare=False)
+    """t − τ, as kernels see it; made anew where t or τ is another."""
+
+    def __post_init__(self) -> None:
+        if self.distances.t is not self.t or self.distances.tau is not self.aim:
+            object.__setattr__(self, "distances", Distances(self.t, self.aim))
+
+    @property
+    def aim(self) -> Array:
+        """The dose (n, d) that kernels lie about."""
+        return self.tau if self.about is None else self.about
 
     @property
     def alike(self) -> bool:
@@ -85,9 +167,27 @@ class Rows:
             raise InvalidArgument(f"`{owner}` needs `{name}` for its terms; the rows carry none.")
         return array
 
+    def like(self, other: Rows | None) -> Rows:
+        """Return these rows, with what is known of the distances of others if they are the same."""
+        if other is None or (self.about is None) is not (other.about is None):
+            return self
+        mine, theirs = (self.t, self.tau, self.aim), (other.t, other.tau, other.aim)
+        if not all(map(np.array_equal, mine, theirs)):
+            return self
+        known = other.distances
+        return replace(self, t=other.t, tau=other.tau, about=other.about, distances=known)
+
+    def forgotten(self) -> Rows:
+        """Return these rows without anything that was found of them."""
+        return replace(self, distances=UNKNOWN)
+
     def smoothed(self) -> Rows:
-        """Return the rows that a kernel decides about."""
-        return self if self.fixed is None else self.take(np.flatnonzero(np.isnan(self.fixed)))
+        """Return the rows that a kernel decides about, each with that part of its weight alone."""
+        if self.share is None:
+            return self
+        some = self.take(np.flatnonzero(self.share))
+        q = None if some.q is None or some.share is None else some.q / some.share
+        return replace(some, tau=some.aim, q=q, fixed=None, share=None, about=None)
 
     def take(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these indices, without the laws, which know all rows only.
@@ -99,4 +199,6 @@ class Rows:
             for f in fields(self)
             if isinstance(value := getattr(self, f.name), np.ndarray)
         }
-        return replace(self, probability=None, density=None, **chosen)
+        aim = chosen.get("about", chosen["tau"])
+        some = Distances(chosen["t"], aim, (self.distances, index))
+        return replace(self, probability=None, density=None, distances=some, **chosen)

@@ -1,7 +1,8 @@
 """The one weight of the library: w = K*(u) / (|H|^{1/2} · q), shared by all kernel estimators.
 
 K* is the product over doses of the kernel with its boundary correction, q the floored propensity.
-Where the policy's dose or the logged one is a point mass, w is fixed: `Rows.fixed`.
+A part of w may be fixed, at point masses of the dose and where the policy changes the logged dose:
+w = fixed + share·K*(u)/(…), see `Rows.fixed`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from titrant.errors import InvalidArgument
 from titrant.kernels import Boundary
-from titrant.kernels.boundary import local_kernel, local_kernel_slope
+from titrant.kernels.boundary import local_factor, local_kernel_slope
 from titrant.kernels.polynomial import middle_polynomial, power_form
 
 if TYPE_CHECKING:
@@ -32,23 +33,34 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
     asked = kernel, boundary, scale
     if asked in rows.known:
         return rows.known[asked]
-    if has_loop(kernel, rows):
-        w = compiled_weight(rows, kernel, boundary, scale)
+    if rows.fixed is None or rows.share is None:
+        w = _kernel_weight(rows, kernel, boundary, scale)
+    elif not rows.share.any():
+        w = rows.fixed
     else:
-        v, low, high = _in_bandwidths(rows, boundary, scale)
-        near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
-        w = np.zeros(len(v))
-        w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
-        for j in range(v.shape[1]):
-            w[near] *= local_kernel(kernel, boundary, v[near, j], low[near, j], high[near, j])
-    if rows.fixed is not None:
-        w = np.where(np.isnan(rows.fixed), w, rows.fixed)
+        smooth = _kernel_weight(rows, kernel, boundary, scale)
+        w = rows.fixed + np.where(rows.share > 0.0, rows.share * smooth, 0.0)
     return rows.known.setdefault(asked, frozen(w))
+
+
+def _kernel_weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
+    """Return K*(u)/(|H|^{1/2}·q) (n,)."""
+    if has_loop(kernel, rows):
+        return compiled_weight(rows, kernel, boundary, scale)
+    near, v, values = rows.distances.reached(kernel, scale)
+    low, high = _ends_in_bandwidths(rows, boundary, scale)
+    w = np.zeros(len(rows.t))
+    w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
+    for j in range(v.shape[1]):
+        place = v[:, j], low[near, j], high[near, j]
+        w[near] *= values[:, j] * local_factor(kernel, boundary, *place)
+    return w
 
 
 def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
     """Return ∂w/∂τ (n, d), by the product rule over the d doses."""
-    v, low, high = _in_bandwidths(rows, boundary, scale)
+    v = (rows.t - rows.aim) @ scale.inverse_root
+    low, high = _ends_in_bandwidths(rows, boundary, scale)
     d = v.shape[1]
     pairs = [local_kernel_slope(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(d)]
     factors = np.stack([value for value, _ in pairs])
@@ -57,26 +69,25 @@ def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -
     ]
     by_u = np.stack(slopes, axis=1) / (scale.volume * rows.need("q", "weight"))[:, None]
     slope = by_u @ scale.inverse_root
-    if rows.fixed is not None:
-        slope[~np.isnan(rows.fixed)] = 0.0
+    if rows.share is not None:
+        slope = np.where(rows.share[:, None] > 0.0, rows.share[:, None] * slope, 0.0)
     return np.asarray(slope)
 
 
-def _in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array, Array]:
-    """Return v = H^{−1/2}(t − τ) and the bounds around τ in the same units, each (n, d)."""
-    v = (rows.t - rows.tau) @ scale.inverse_root
-    infinite = np.broadcast_to(np.inf, v.shape)
+def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array]:
+    """Return the bounds around the kernel's dose in bandwidths, each (n, d)."""
+    infinite = np.broadcast_to(np.inf, rows.t.shape)
     lower = -infinite if rows.lower is None else rows.lower
     upper = infinite if rows.upper is None else rows.upper
     if boundary is Boundary.NONE or not (np.isfinite(lower).any() or np.isfinite(upper).any()):
-        return v, -infinite, infinite
+        return -infinite, infinite
     axes = scale.axes
     if axes is None:
         raise InvalidArgument(
             "A full bandwidth matrix cannot be corrected at bounds, because the kernel's axes are "
             "not the bounds'. Give one bandwidth a dose, or use `boundary=Boundary.NONE`."
         )
-    return v, (lower - rows.tau) / axes, (upper - rows.tau) / axes
+    return (lower - rows.aim) / axes, (upper - rows.aim) / axes
 
 
 # The weights of many rows by compiled loops, where there are any.
@@ -96,7 +107,7 @@ def columns_of(rows: Rows) -> Columns:
     them, (2, 0) where there are none.
     """
     q = rows.need("q", "weight")
-    return column(rows.t[:, 0]), column(rows.tau[:, 0]), column(q), _bounds(rows)
+    return column(rows.t[:, 0]), column(rows.aim[:, 0]), column(q), _bounds(rows)
 
 
 def has_loop(kernel: Kernel, rows: Rows) -> bool:

@@ -28,6 +28,7 @@ from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings
+from titrant.evaluation.moves import move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
@@ -43,6 +44,7 @@ from titrant.kernels import Scale
 from titrant.policies import StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
+from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import AnyStatistics, Search
     from titrant.evaluation.masses import AskedMasses
+    from titrant.evaluation.questions.functionals import Functional
+    from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
+MOST_KNOWN = 65_536
+"""Rows times policies of which the distances are kept between passes."""
 REASONS = 3
 """Of many refusals at once so many are told."""
 
@@ -80,6 +86,8 @@ def evaluate(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
+    functional: Functional | None = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -97,6 +105,10 @@ def evaluate(
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
         else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given
+    weights_to : a second table of contexts, or an array in the order of the log's: the value is
+        that in this population, to which the rows of the log are weighted
+    functional : what is asked of the outcomes under the policy in place of their mean: `Exceeds`,
+        `Quantile` or `TailMean`
     allow_untrusted : return an estimate that the trust rules refuse, marked, instead of raising
     ignore_doubts : tell what is doubtful about columns in notes, which lower no verdict
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
@@ -106,11 +118,20 @@ def evaluate(
     ------
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
     """
-    name = _name(policy)
-    evaluation = Evaluation.of(
-        log, {name: policy}, estimator, propensity, executor, ignore_doubts=ignore_doubts
-    )
-    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)[name]
+    name = name_of(policy)
+    return compare(
+        log,
+        {name: policy},
+        estimator=estimator,
+        bandwidth=bandwidth,
+        propensity=propensity,
+        interval=interval,
+        weights_to=weights_to,
+        functional=functional,
+        allow_untrusted=allow_untrusted,
+        ignore_doubts=ignore_doubts,
+        executor=executor,
+    )[name]
 
 
 def compare(
@@ -121,6 +142,8 @@ def compare(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     interval: IntervalMethod | None = None,
+    weights_to: object = None,
+    functional: Functional | None = None,
     allow_untrusted: bool = False,
     ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
@@ -138,8 +161,31 @@ def compare(
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
     """
+    if functional is not None:
+        from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415
+
+        return functional.compare(
+            Setting(
+                log=log,
+                policies=policies,
+                estimator=estimator,
+                bandwidth=bandwidth,
+                propensity=propensity,
+                interval=interval,
+                weights_to=weights_to,
+                allow_untrusted=allow_untrusted,
+                ignore_doubts=ignore_doubts,
+                executor=executor,
+            )
+        )
     evaluation = Evaluation.of(
-        log, policies, estimator, propensity, executor, ignore_doubts=ignore_doubts
+        log,
+        policies,
+        estimator,
+        propensity,
+        executor,
+        weights_to=weights_to,
+        ignore_doubts=ignore_doubts,
     )
     return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
 
@@ -159,6 +205,8 @@ class Evaluation:
     """Whether what is doubtful about columns is told without lowering a verdict."""
     judged_by: Survey | None = None
     """The survey of the log that these rows are a part of: columns are judged by all of it."""
+    population: Population | None = None
+    """To which the rows are weighted; None for the log as it is."""
 
     @classmethod
     def of(
@@ -171,8 +219,13 @@ class Evaluation:
         *,
         ignore_doubts: bool = False,
         judged_by: Survey | None = None,
+        hidden: tuple[str, ...] = (),
+        weights_to: object = None,
     ) -> Evaluation:
-        """Check the policies and estimate what the estimator needs."""
+        """Check the policies and estimate what the estimator needs.
+
+        Contexts that are ``hidden``, of a log in memory, are seen by policies and by no model.
+        """
         if not isinstance(policies, Mapping):
             raise InvalidArgument(
                 f"The policies must be a dict with a name for each; got {policies!r}."
@@ -182,17 +235,32 @@ class Evaluation:
         check_log(log)
         rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
+        refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
         engine = as_engine(executor, log)
-        survey = survey_of(log, engine)
+        survey, population = survey_of(log, engine), None
+        if weights_to is not None:
+            from titrant.evaluation.questions.population import Population  # noqa: PLC0415
+
+            population = Population.of(log, survey, weights_to)
+            log = population.on(log)
+            survey = survey_of(log, engine)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
-        nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
+        if hidden and isinstance(log, LoggedData):
+            seen = log.without(hidden)
+            fitted = Nuisances.of(seen, chosen, propensity, survey_of(seen, engine), masses)
+            nuisances = replace(fitted, hidden=hidden)
+        else:
+            nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
         known = log, tuple(policies), rules, chosen, nuisances, survey, engine
-        return cls(*known, ignore_doubts, judged_by)
+        return cls(*known, ignore_doubts, judged_by, population)
 
     def with_policies(self, policies: Mapping[str, AnyPolicy]) -> Evaluation:
         """Return the evaluation of other policies by the same nuisances, estimated once."""
         rules = _rules(policies, self.source.names)
+        model = self.nuisances.propensity
+        known = dict(zip(policies, rules, strict=True))
+        refuse_moves(known, self.source, self.estimator, model)
         return replace(self, names=tuple(policies), policies=rules)
 
     def compare(
@@ -210,12 +278,12 @@ class Evaluation:
         choices = self.choices(bandwidth)
         refused = {self.names[i]: refusal for i, refusal in choices.refused.items()}
         if not choices.bandwidths:
-            raise _nothing_answered(refused)
+            raise nothing_answered(refused)
         comparison = self.comparison(choices.bandwidths, interval, choices.point)
         if not allow_untrusted:
             refused |= _untrusted(comparison)
         if len(refused) == len(self.names):
-            raise _nothing_answered(refused)
+            raise nothing_answered(refused)
         reasons = {name: str(refused[name]) for name in self.names if name in refused}
         return comparison.refusing(reasons) if reasons else comparison
 
@@ -238,7 +306,8 @@ class Evaluation:
     def held_blocks(self) -> HeldBlocks:
         """The rows in memory under every policy."""
         prepared = map(self.nuisances.prepare, self.log.batches(BLOCK))
-        return HeldBlocks([self.policy_rows.block(block) for block in prepared])
+        blocks = [self.policy_rows.block(block) for block in prepared]
+        return HeldBlocks(blocks, keep=len(self.log) * len(self.policies) <= MOST_KNOWN)
 
     @property
     def over_rows(self) -> JointPass:
@@ -259,7 +328,7 @@ class Evaluation:
             partial(over_rows_of, i, self.over_rows),
             partial(self.sampled_rows, i),
             i,
-            masses=self.nuisances.masses is not None,
+            masses=self.nuisances.masses is not None or isinstance(self.policies[i], Move),
             alike=self.nuisances.keys is None and not self.source.weighted,
         )
 
@@ -325,8 +394,8 @@ class Evaluation:
         if not isinstance(estimator, SmoothedEstimator):
             raise InvalidArgument(f"`{type(estimator).__name__}` has no bandwidth.")
         problem = self.problem(i, estimator)
-        if self.asked_masses is not None:
-            problem = problem.of_smoothed(self.asked_masses[i].smoothed)
+        if problem.masses:
+            problem = problem.of_smoothed(self._smoothed_rows(i))
         found = yield from selector.search(problem)
         if not isinstance(found, Bandwidth):
             raise InvalidArgument(
@@ -353,7 +422,17 @@ class Evaluation:
         """Whether a bandwidth has a say in the value of policy i."""
         if not isinstance(self._estimator(i), SmoothedEstimator):
             return False
+        if isinstance(self.policies[i], Move):
+            return self._smoothed_rows(i) > 0
         return self.asked_masses is None or self.asked_masses[i].elsewhere > 0
+
+    def _smoothed_rows(self, i: int) -> int:
+        """Return how many rows a kernel decides about in the value of policy i."""
+        if self.asked_masses is not None:
+            return self.asked_masses[i].smoothed
+        if isinstance(self.policies[i], Limited):  # all but those that no cap can touch
+            return self.over_rows(partial(of_policy, i, smoothed_rows))
+        return 0
 
     @cached_property
     def asked_masses(self) -> tuple[AskedMasses, ...] | None:
@@ -386,17 +465,19 @@ class Evaluation:
         ``known`` are the estimates themselves, where they have been asked for already.
         """
         asked = self.point(bandwidths) if known is None else known
-        share = models_share(self.policy_rows, asked.joint.questions, self.survey.sample)
+        familiar = self.held_blocks.first if self.held else []
+        share = models_share(self.policy_rows, asked.joint.questions, self.survey.sample, familiar)
         whole = filled(share, asked.joint.covariance)
         point = asked.joint.with_models(whole, max(self.nuisances.folds - 1, 1))
         facts = self.facts(asked.floor_share)
         method = interval or RobustBiasCorrected()
         searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
         inference, reports = _without_refusals(served(searches, self.over_rows))
-        models = self._second_opinions(point).findings()
+        models = self._second_opinions(point, familiar).findings()
         for one, i in zip(models, bandwidths, strict=True):
             one.extend(self._mass_findings(i))
             one.extend(self.nuisances.weight_notes)
+            one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         if self.held and self.nuisances.keys is None:
@@ -450,6 +531,7 @@ class Evaluation:
             levels=few_levels(survey.sample.log.treatment)
             if isinstance(self.estimator, Discretized)
             else None,
+            dose_ends=self.nuisances.ends,
         )
 
     def _mass_findings(self, i: int) -> list[Check | str]:
@@ -457,6 +539,8 @@ class Evaluation:
         masses, found = self.survey.masses, self._estimator(i).uses_propensity
         if masses is None or not found:
             return []
+        if isinstance(self.policies[i], Move):
+            return list(move_findings(masses, self._smoothed_rows(i), self.nuisances.n))
         if self.asked_masses is None:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
@@ -469,11 +553,11 @@ class Evaluation:
     def _ranks(self) -> tuple[Check | str, ...]:
         return tuple(rank_findings(self.nuisances, self.survey.sample))
 
-    def _second_opinions(self, point: Joint) -> SecondOpinions:
+    def _second_opinions(self, point: Joint, familiar: Sequence[Rows]) -> SecondOpinions:
         """Return the questions to be asked of a sample of rows, with other nuisances as well."""
         sample, hold = self.survey.sample, self.survey.held
         known = self.nuisances, sample, hold, self.names, self.policies
-        return SecondOpinions(*known, point.questions, point.se)
+        return SecondOpinions(*known, point.questions, point.se, familiar)
 
     def method(self, i: int, floor_share: float) -> dict[str, Any]:
         """Return how the estimate of policy i was made, as plain values."""
@@ -522,9 +606,15 @@ class Evaluation:
         keys, evenness = self.nuisances.keys, self.survey.evenness
         groups = {} if keys is None else {"groups": len(keys)}
         worth = {} if evenness is None else {"weights_worth": evenness * self.nuisances.n}
-        return groups | worth
+        there = {} if self.population is None else {"population": self.population.to_dict()}
+        return groups | worth | there
 
     def _no_overlap(self, i: int, bandwidth: Bandwidth | None) -> str:
+        if isinstance(self.policies[i], Move):
+            return (
+                f"Policy {self.names[i]!r} gives none of {self.nuisances.n:,} rows a dose that the "
+                "propensities make possible. Ask about a smaller change of the dose."
+            )
         if bandwidth is None and isinstance(self._estimator(i), SmoothedEstimator):
             return (
                 f"No logged dose is the point mass that policy {self.names[i]!r} gives in any of "
@@ -557,15 +647,24 @@ class OverBlocks(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class HeldBlocks(Sequence["list[Rows]"]):
-    """Blocks that stay in memory. A pass gets copies: the weights that it asks for go with it."""
+    """Blocks that stay in memory. A pass gets copies: the weights that it asks for go with it.
+
+    What kernels made of distances stays where that is little, for the passes that follow.
+    """
 
     blocks: list[list[Rows]]
+    keep: bool
+
+    @property
+    def first(self) -> list[Rows]:
+        """The rows of the first block under every policy, to be known again."""
+        return self[0] if self.blocks else []
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def __getitem__(self, i: Any) -> Any:  # noqa: ANN401  (one block, or some)
-        return [replace(one) for one in self.blocks[i]]
+        return [replace(one) if self.keep else one.forgotten() for one in self.blocks[i]]
 
 
 def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:
@@ -616,6 +715,11 @@ def raised_rows(rows: Sequence[Rows]) -> int:
     return 0 if q is None else int(np.count_nonzero(q <= rows[0].floor))
 
 
+def smoothed_rows(rows: Rows) -> int:
+    """Return how many rows a kernel decides about."""
+    return len(rows.y) if rows.share is None else int(np.count_nonzero(rows.share))
+
+
 @dataclass(frozen=True, slots=True)
 class Nearest:
     """The least distance of a logged dose to the policy's."""
@@ -629,7 +733,8 @@ class Nearest:
 
 def nearest_dose(rows: Rows) -> Nearest:
     """Return the least distance in some rows."""
-    return Nearest(float(np.abs(rows.tau - rows.t).max(axis=1).min()))
+    near = rows.smoothed()
+    return Nearest(float(np.abs(near.tau - near.t).max(axis=1).min(initial=np.inf)))
 
 
 def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:
@@ -645,7 +750,7 @@ def _untrusted(comparison: Comparison) -> dict[str, UntrustedEstimate]:
     return {name: refusal for name, refusal in found.items() if refusal is not None}
 
 
-def _nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
+def nothing_answered(refused: Mapping[str, UntrustedEstimate]) -> UntrustedEstimate:
     """Return the error of a comparison without any estimate."""
     refusals = list(refused.values())
     if len(refusals) == 1:
@@ -680,5 +785,6 @@ def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Pol
     return tuple(rules.values())
 
 
-def _name(policy: object) -> str:
+def name_of(policy: object) -> str:
+    """Return what a policy is called that nobody named."""
     return policy.__name__ if isinstance(policy, FunctionType) else type(policy).__name__

@@ -13,18 +13,17 @@ none of them is near a policy, N is not known and counts as the delta method's v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from titrant.evaluation.nuisance import MOST_TO_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from titrant._types import Array
     from titrant.estimators import Question, Rows
-    from titrant.evaluation.nuisance import PolicyRows
     from titrant.evaluation.survey import Sample
 
 
@@ -32,27 +31,71 @@ FEWEST = 10
 """Rows with weight, of those that were drawn, without which they do not tell the models' share."""
 
 
-def models_share(policy_rows: PolicyRows, questions: Sequence[Question], sample: Sample) -> Array:
+class JudgedRows(Protocol):
+    """Rows of a sample under policies, by models that have not seen a fold."""
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted."""
+
+    def judged_by(self, k: int, sample: Sample) -> Callable[[int], Rows]:
+        """Return what gives the rows under policy i, all by the models without fold k."""
+
+
+def models_share(
+    policy_rows: JudgedRows,
+    questions: Sequence[Question],
+    sample: Sample,
+    familiar: Sequence[Rows] = (),
+) -> Array:
     """Return N (m, m) for m questions about the whole log of which the rows are a sample.
+
+    ``familiar`` are rows under every policy whose distances may be known already.
 
     Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
     """
-    m, folds = len(questions), policy_rows.nuisances.folds
-    if folds < 2:  # noqa: PLR2004  (models that were not cross-fitted, or none)
-        return np.zeros((m, m))
     few = sample.thinned(MOST_TO_FIT)
-    fewest = 1 if few.whole else FEWEST
-    influences = np.empty((folds, len(few.log), m))
-    for k in range(folds):
-        prepared = policy_rows.nuisances.prepare(few.log, few.numbers_if_some, by=k)
-        rows = {q.policy: policy_rows.rows(prepared, q.policy) for q in questions}
-        each = [influence(q, rows[q.policy], fewest) for q in questions]
-        influences[k] = np.stack(each, axis=1)
+    judged = judged_rows(policy_rows, {q.policy for q in questions}, few, familiar)
+    return share_of(judged, questions, few)
+
+
+def judged_rows(
+    policy_rows: JudgedRows,
+    policies: Iterable[int],
+    few: Sample,
+    familiar: Sequence[Rows] = (),
+) -> Iterator[dict[int, Rows]]:
+    """Yield for each fold all rows under these policies, judged by models that have not seen it.
+
+    Models that were not cross-fitted, or none, yield nothing. What is known of the distances of
+    ``familiar`` rows, or of those of another fold, is not found again.
+    """
+    folds = policy_rows.folds
+    known: dict[int, Rows] = dict(enumerate(familiar))
+    for k in range(folds if folds > 1 else 0):
+        judged = policy_rows.judged_by(k, few)
+        rows = {i: judged(i).like(known.get(i)) for i in policies}
+        known |= rows
+        yield rows
+
+
+def share_of(
+    judged: Iterable[Mapping[int, Rows]], questions: Sequence[Question], few: Sample
+) -> Array:
+    """Return N (m, m) from the rows as the models of each fold see them; see `models_share`."""
+    m, fewest = len(questions), 1 if few.whole else FEWEST
+    each = [
+        np.stack([influence(q, rows[q.policy], fewest) for q in questions], axis=1)
+        for rows in judged
+    ]
+    if not each:
+        return np.zeros((m, m))
+    influences = np.stack(each)
     told = np.flatnonzero(~np.isnan(influences).all(axis=(0, 1)))
     if len(told) == m:
-        return jackknife(influences, sample.of)
+        return jackknife(influences, few.of)
     share = np.diag(np.full(m, np.nan))
-    share[np.ix_(told, told)] = jackknife(influences[:, :, told], sample.of)
+    share[np.ix_(told, told)] = jackknife(influences[:, :, told], few.of)
     return share
 
 
@@ -80,16 +123,15 @@ def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
 
     nan where fewer than ``fewest`` rows have weight.
     """
-    estimator = question.estimator
-    terms = estimator.terms(rows, question.scale)
-    if np.count_nonzero(estimator.weights(terms)) < fewest:
+    terms = question.terms(rows)
+    if np.count_nonzero(question.weights(terms) * rows.counts) < fewest:
         return np.full(len(terms), np.nan)
     if rows.omega is None:
         mean = terms.mean(axis=0)
-        return np.asarray(estimator.value(mean) + (terms - mean) @ estimator.gradient(mean))
+        return np.asarray(question.value(mean) + (terms - mean) @ question.gradient(mean))
     mean = np.average(terms, axis=0, weights=rows.omega)
-    moved = rows.omega * ((terms - mean) @ estimator.gradient(mean))
-    return np.asarray(estimator.value(mean) + moved / rows.omega.mean())
+    moved = rows.omega * ((terms - mean) @ question.gradient(mean))
+    return np.asarray(question.value(mean) + moved / rows.omega.mean())
 
 
 def jackknife(influences: Array, n: int) -> Array:

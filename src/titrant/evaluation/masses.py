@@ -133,23 +133,34 @@ def with_masses(rows: Rows, masses: PointMasses, unit: float) -> Rows:
     if rows.q is None:
         return rows
     t, tau = masses.index(rows.t[:, 0]), masses.index(rows.tau[:, 0])
-    exact, q = tau >= 0, rows.q
-    fixed = np.where(exact & (t == tau), 1.0 / (unit * q), np.where(exact, 0.0, np.nan))
+    exact = tau >= 0
+    fixed = np.where(exact & (t == tau), 1.0 / (unit * rows.q), 0.0)
+    return beside_masses(replace(rows, fixed=fixed, share=np.where(exact, 0.0, 1.0)), masses, unit)
+
+
+def beside_masses(rows: Rows, masses: PointMasses, unit: float) -> Rows:
+    """Return rows of which the kernel sees those that answer for doses which are no point mass.
+
+    See `with_masses`. ``share`` is how much of each row's weight the kernel decides about.
+    """
+    assert rows.q is not None and rows.share is not None  # noqa: S101, PT018
+    t = masses.index(rows.t[:, 0])
     if masses.levels:
-        fixed[~exact & (t < 0)] = 0.0
         around = unit / masses.spacing[np.maximum(t, 0)]
-        return replace(rows, fixed=fixed, q=np.where(exact, q, q * around))
-    fixed[~exact & (t >= 0)] = 0.0
+        share = np.where(t < 0, 0.0, rows.share)
+        return replace(rows, share=share, q=np.where(share > 0.0, rows.q * around, rows.q))
+    share = np.where(t < 0, rows.share, 0.0)
     if not (np.isfinite(masses.low) or np.isfinite(masses.high)):
-        return replace(rows, fixed=fixed)
+        return replace(rows, share=share)
     # A dose beyond all that were logged is not smoothed toward them.
+    about = rows.aim
     lower = -np.inf if rows.lower is None else rows.lower
     upper = np.inf if rows.upper is None else rows.upper
     return replace(
         rows,
-        fixed=fixed,
-        lower=np.where(rows.tau < masses.low, lower, np.maximum(lower, masses.low)),
-        upper=np.where(rows.tau > masses.high, upper, np.minimum(upper, masses.high)),
+        share=share,
+        lower=np.where(about < masses.low, lower, np.maximum(lower, masses.low)),
+        upper=np.where(about > masses.high, upper, np.minimum(upper, masses.high)),
     )
 
 
@@ -214,7 +225,8 @@ class AskedMasses:
             thin = exact & (rows.density(rows.tau) * spread < THIN)
         wide = ~exact & masses.levels & (masses.gap(rows.tau[:, 0]) > WIDE * spread)
         fixed = np.zeros(len(tau)) if rows.fixed is None else rows.fixed
-        smoothed, weighted = np.count_nonzero(np.isnan(fixed)), fixed > 0.0
+        share = np.zeros(len(tau)) if rows.share is None else rows.share
+        smoothed, weighted = np.count_nonzero(share), fixed > 0.0
         return cls(
             n=len(tau),
             asked=_counts(tau[exact], size),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,12 +29,12 @@ from titrant.inference import rules
 from titrant.inference.evidence import in_se
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
-    from titrant.estimators import Joint, Question
+    from titrant.estimators import Joint, Question, Rows
     from titrant.evaluation.nuisance import Nuisances, Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -120,6 +121,8 @@ class SecondOpinions:
     questions: tuple[Question, ...]
     se: Array
     """Of the estimates from all rows (m,)."""
+    familiar: Sequence[Rows] = ()
+    """Rows under every policy whose distances may be known already."""
 
     def findings(self) -> list[list[Check | str]]:
         """Return what is found about each question; a check that fails is a note."""
@@ -184,8 +187,12 @@ class SecondOpinions:
         return self.nuisances.prepare(self._few.log, self._few.numbers_if_some)
 
     @cached_property
+    def _rows(self) -> list[Rows]:
+        return self._made(self.nuisances, self._prepared, self.familiar)
+
+    @cached_property
     def _given(self) -> Joint:
-        return self._answers(self.nuisances, self._prepared)
+        return joint_estimates(self.questions, statistics_of(self.questions, self._rows))
 
     @property
     def _without_bounds(self) -> Joint | None:
@@ -217,8 +224,15 @@ class SecondOpinions:
         return self._answers(plain, plain.prepare(self._few.log, self._few.numbers))
 
     def _answers(self, nuisances: Nuisances, prepared: Prepared) -> Joint:
-        made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log))
-        return joint_estimates(self.questions, statistics_of(self.questions, made.block(prepared)))
+        rows = self._made(nuisances, prepared, self._rows)
+        return joint_estimates(self.questions, statistics_of(self.questions, rows))
+
+    def _made(
+        self, nuisances: Nuisances, prepared: Prepared, familiar: Sequence[Rows]
+    ) -> list[Rows]:
+        """Return the rows under every policy."""
+        made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log)).block(prepared)
+        return [one.like(other) for one, other in zip_longest(made, familiar)]
 
 
 def plain_note(by: float, in_se: float) -> str:

@@ -7,6 +7,7 @@ of that log to an estimator.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,14 +22,16 @@ from titrant.evaluation.masses import (
     learns_masses,
     with_masses,
 )
+from titrant.evaluation.moves import DoseLaw, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments
 from titrant.policies import StatusQuo, doses
 from titrant.policies.base import is_exactly
+from titrant.policies.moves import Move
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -79,6 +82,11 @@ class Prepared:
     """t ↦ r̂(t, x), by which r̂ at the doses of any policy is found."""
     law: ScalarLaws | None
     """The law of the dose in each row, where it is modeled."""
+    of_all: Callable[[Array], Array] | None = None
+    """By how much f(t | x) of all rows is larger than that of rows with an outcome, at doses (n,);
+    where outcomes are missing and the law was fitted to the latter."""
+    numbers: NDArray[np.int64] | None = None
+    """The numbers of the rows in the whole log (n,), if they are not consecutive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,10 @@ class Nuisances:
     """Of all groups, in increasing order; None if rows have none."""
     seen: Seen | None = None
     """The chance that an outcome is seen, where some are missing."""
+    ends: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the greatest logged dose, of one."""
+    hidden: tuple[str, ...] = ()
+    """Contexts that policies see and models do not."""
 
     @classmethod
     def of(
@@ -148,7 +160,8 @@ class Nuisances:
             probabilities=models.probabilities,
             mean_weight=known.mean_weight,
             keys=known.keys,
-            seen=seen_model(known, estimator, column=models.propensity is None),
+            seen=seen_model(known, estimator, known=is_known(models.propensity)),
+            ends=(float(known.dose_ends[0][0]), float(known.dose_ends[1][0])),
         )
         if masses is not None and estimator.uses_propensity and made.known:
             some = known.sample.thinned(MOST_TO_FIT)
@@ -165,6 +178,7 @@ class Nuisances:
         rows are judged ``by`` the models that have not seen that fold, if it is given; else each
         row by those that have not seen its own.
         """
+        whole, log = log, self._visible(log)
         fold = self._fold(log, numbers)
         if fold is not None and by is not None:
             fold = np.full_like(fold, by)
@@ -175,7 +189,7 @@ class Nuisances:
         q = self._floored(self._column(log) if law is None else self._checked(law, log.doses))
         factor = None if self.seen is None else self.seen.factor(log, numbers, self.keys, by)
         return Prepared(
-            log=log,
+            log=whole,
             q=q if q is None or factor is None else over(q, factor),
             factor=factor,
             r_logged=None if outcome is None else outcome(log.doses),
@@ -183,6 +197,8 @@ class Nuisances:
             seen=seen,
             outcome=outcome,
             law=law,
+            of_all=None if self.seen is None else self.seen.of_all(log, numbers, self.keys, by),
+            numbers=numbers,
         )
 
     def predicted(self, prepared: Prepared) -> Prepared:
@@ -193,6 +209,7 @@ class Nuisances:
 
     def law(self, log: LoggedData, numbers: NDArray[np.int64] | None = None) -> ScalarLaws:
         """Return the law of the dose in each row of a block, by models that have not seen it."""
+        log = self._visible(log)
         fold = self._fold(log, numbers)
         law = self._law(log, fold, self._extended(log, fold))
         if law is None:
@@ -212,7 +229,7 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=None if prepared.outcome is None else prepared.outcome(tau),
+            r_tau=self._at_policy(prepared, policy, tau),
             r_logged=prepared.r_logged,
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
@@ -221,15 +238,27 @@ class Nuisances:
             group=None if self.keys is None else log.groups,
             seen=prepared.factor,
             first_row=log.first_row,
+            numbers=prepared.numbers,
         )
+        if isinstance(policy, Move):
+            return with_move(whole, policy, prepared, DoseLaw(self.masses, self.unit, *self.ends))
         return whole if self.masses is None else with_masses(whole, self.masses, self.unit)
 
+    def _visible(self, log: LoggedData) -> LoggedData:
+        """Return a block as models see it."""
+        return log.without(self.hidden) if self.hidden else log
+
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
-        if is_exactly(policy, StatusQuo):
+        if is_exactly(policy, StatusQuo) or isinstance(policy, Move):
             return log.doses
         tau = doses(policy, log.context, log.dimension, log.names)
         check_within_bounds(tau, log)
         return tau
+
+    def _at_policy(self, prepared: Prepared, policy: Policy, tau: Array) -> Array | None:
+        if prepared.outcome is None or isinstance(policy, Move):  # which predicts by itself
+            return prepared.r_logged
+        return prepared.outcome(tau)
 
     @property
     def folds(self) -> int:
@@ -247,9 +276,7 @@ class Nuisances:
     @property
     def known(self) -> bool:
         """Whether the law of the doses is known, as a column or a function."""
-        from titrant.propensity import Known  # noqa: PLC0415
-
-        return self.propensity is None or isinstance(self.propensity, Known)
+        return is_known(self.propensity)
 
     @property
     def unit(self) -> float:
@@ -369,17 +396,26 @@ class Nuisances:
         return self.outcome.given(own, seen)
 
 
+def is_known(propensity: PropensityModel | CrossPropensity | None) -> bool:
+    """Return whether a law of the doses is known, as a column (None) or a function."""
+    from titrant.propensity import Known  # noqa: PLC0415
+
+    return propensity is None or isinstance(propensity, Known)
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The chance that an outcome is seen, by models that have not seen a row's fold.
 
     Fitted propensities are learned from rows with an outcome, f(t | x, Δ = 1), and what remains is
-    P(Δ = 1 | x). A column of propensities is f(t | x) of all rows: then the chance depends on the
-    dose as well.
+    P(Δ = 1 | x). Those that are known, as a column or a function, are f(t | x) of all rows: then
+    the chance depends on the dose as well.
     """
 
     model: SeenModel
     with_dose: bool
+    by_dose: SeenModel | None = None
+    """P(Δ = 1 | x, t) where the other does not know the dose."""
 
     def factor(
         self,
@@ -391,9 +427,35 @@ class Seen:
         """Return a = Δ/p̂ (n,)."""
         if log.observed is None:
             return np.ones(len(log))
-        fold = self.model.fold(log.first_row, len(log), folding_numbers(log, numbers, keys))
-        fold = fold if by is None else np.full_like(fold, by)
+        fold = self._fold(log, numbers, keys, by)
         return np.asarray(log.observed / self.model.probability(fold, self._contexts(log)))
+
+    def of_all(
+        self,
+        log: LoggedData,
+        numbers: NDArray[np.int64] | None,
+        keys: NDArray[np.int64] | None,
+        by: int | None,
+    ) -> Callable[[Array], Array] | None:
+        """Return f(t | x)/f(t | x, Δ = 1) = P(Δ = 1 | x)/P(Δ = 1 | x, t) as a function of t (n,).
+
+        None where the propensities are those of all rows.
+        """
+        if self.by_dose is None:
+            return None
+        x, fold, by_dose = contexts(log), self._fold(log, numbers, keys, by), self.by_dose
+        chance = self.model.probability(fold, x)
+        return lambda t: chance / by_dose.probability(fold, np.column_stack([x, t]))
+
+    def _fold(
+        self,
+        log: LoggedData,
+        numbers: NDArray[np.int64] | None,
+        keys: NDArray[np.int64] | None,
+        by: int | None,
+    ) -> Folds:
+        fold = self.model.fold(log.first_row, len(log), folding_numbers(log, numbers, keys))
+        return fold if by is None else np.full_like(fold, by)
 
     def _contexts(self, log: LoggedData) -> Array:
         return np.column_stack([contexts(log), log.doses]) if self.with_dose else contexts(log)
@@ -405,13 +467,17 @@ class Seen:
         place: dict[str, Any] = {"first_row": log.first_row, "numbers": numbers}
         observed = np.ones(len(log)) if log.observed is None else log.observed
         place["sample_weight"] = log.weights
-        return replace(self, model=self.model.fit(self._contexts(log), observed, **place))
+        fitted = replace(self, model=self.model.fit(self._contexts(log), observed, **place))
+        if self.by_dose is None:
+            return fitted
+        both = np.column_stack([contexts(log), log.doses])
+        return replace(fitted, by_dose=self.by_dose.fit(both, observed, **place))
 
 
-def seen_model(survey: Survey, estimator: Estimator, *, column: bool) -> Seen | None:
+def seen_model(survey: Survey, estimator: Estimator, *, known: bool) -> Seen | None:
     """Return the model of which outcomes are seen; None if all are.
 
-    ``column`` says that the propensities are those of the log.
+    ``known`` says that the propensities are known, and hence those of all rows.
     """
     if survey.sample.log.observed is None:
         return None
@@ -423,7 +489,8 @@ def seen_model(survey: Survey, estimator: Estimator, *, column: bool) -> Seen | 
     from titrant.propensity.observed import SeenModel  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
-    unfitted = Seen(SeenModel(folds=folds, seed=seed), with_dose=column)
+    apart = None if known else SeenModel(folds=folds, seed=seed)
+    unfitted = Seen(SeenModel(folds=folds, seed=seed), with_dose=known, by_dose=apart)
     return unfitted.fitted(survey.sample.counting.thinned(MOST_TO_FIT), survey.keys)
 
 
@@ -446,6 +513,15 @@ class PolicyRows:
         """Yield the blocks of a partition, the rows of each under every policy."""
         for block in partition.batches(self.size):
             yield self.block(self.nuisances.prepare(block))
+
+    @property
+    def folds(self) -> int:
+        """In how many folds models were cross-fitted; 1 if none were."""
+        return self.nuisances.folds
+
+    def judged_by(self, k: int, sample: Sample) -> Callable[[int], Rows]:
+        """Return what gives the rows under policy i, all by the models without fold k."""
+        return partial(self.rows, self.nuisances.prepare(sample.log, sample.numbers_if_some, by=k))
 
     def block(self, prepared: Prepared) -> list[Rows]:
         """Return the rows of one block under every policy."""

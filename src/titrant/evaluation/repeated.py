@@ -82,7 +82,7 @@ def repeated_findings(
 def residuals(question: Question, mean: Array, n: int, blocks: Sequence[Sequence[Rows]]) -> Array:
     """Return each row's part in the error of an estimate that its context does not explain (n,)."""
     each = [parts(question, mean, n, rows[question.policy]) for rows in blocks]
-    base, own, _ = np.concatenate(each).T
+    base, own, *_ = np.concatenate(each).T
     return np.asarray(own if own.any() else base)
 
 

@@ -27,23 +27,23 @@ class SideBySide:
 
     statistics: tuple[Callable[[Sequence[Rows]], Any], ...]
 
-    def __call__(self, rows: Sequence[Rows]) -> Sums:
+    def __call__(self, rows: Sequence[Rows]) -> Answers:
         """Return each statistic of some rows."""
         parts = []
         for statistic in self.statistics:
             parts.append(statistic(rows))  # noqa: PERF401  (the way to the kernel stays short)
-        return Sums(tuple(parts))
+        return Answers(tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class Answers:
     """What several statistics are so far."""
 
     parts: tuple[Any, ...]
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: Answers) -> Answers:
         """Return the statistics of both sets of rows."""
-        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+        return Answers(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
 def served(searches: Sequence[Search[R]], over_rows: JointPass) -> list[R | UntrustedEstimate]:

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 from titrant import _check
 from titrant.errors import ExecutionError, InvalidArgument
-from titrant.execute.installed import Asked, cannot_load, check_same, installed
+from titrant.execute.installed import WhichInstalled, cannot_load, check_same, installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,7 +249,7 @@ class DaskWatch:
         A cluster may start workers only when there is work. A worker that cannot load its task
         would drop it, and Dask say nothing.
         """
-        answer = self.client.submit(pickle.loads, pickle.dumps(Asked()), pure=False)
+        answer = self.client.submit(pickle.loads, pickle.dumps(WhichInstalled()), pure=False)
         while not answer.done() and monotonic() < until:
             self.look()
             with suppress(TimeoutError):
@@ -270,7 +270,7 @@ class DaskWatch:
         with suppress(TimeoutError, OSError):
             answers = self.client.run(
                 pickle.loads,
-                pickle.dumps(Asked()),
+                pickle.dumps(WhichInstalled()),
                 workers=new,
                 on_error="return",
                 callback_timeout=self.answer,

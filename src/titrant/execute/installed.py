@@ -62,7 +62,7 @@ def cannot_load(reason: str) -> ExecutionError:
     )
 
 
-class Asked:
+class WhichInstalled:
     """A question that travels pickled: to open it is to answer which titrant is installed."""
 
     def __reduce__(self) -> tuple[Callable[[], str], tuple[()]]:

@@ -219,7 +219,7 @@ def binned_imbalance(
     moved = np.abs(u - p * u[first].sum())
     squared = np.maximum((1.0 - 2.0 * p) * u2 + p**2 * u2[first].sum(), 0.0)
     spread = np.sqrt(design_effect * squared)
-    sd = np.sqrt(p * (1.0 - p))
+    sd = np.sqrt(np.maximum(p * (1.0 - p), 0.0))  # weights may round p above 1
     enough = (rows >= max(FEWEST_ROWS, LEAST_SHARE * n)) & (rows < n) & (spread > 0.0)
     zero = np.zeros_like(p)
     return BinnedImbalance(

@@ -12,7 +12,7 @@ import numpy as np
 
 from titrant import _check
 from titrant._hash import GOLDEN, splitmix64
-from titrant.estimators.form import is_ratio_around_a_constant, values_of
+from titrant.estimators.form import is_ratio_around_a_constant
 from titrant.estimators.joint import Ask
 from titrant.inference.base import Inference, Interval, IntervalMethod, difference
 from titrant.inference.rbc import corrected_answers
@@ -111,13 +111,12 @@ class PoissonBootstrap(IntervalMethod):
         """Return the resampled estimates, in one pass over the rows."""
         questions, notes = yield from self._resampled(point)
         sums = yield Ask(partial(resampled_sums, questions, self.draws, self.seed))
-        ends = np.cumsum([q.estimator.size for q in questions]).tolist()
+        ends = np.cumsum([q.size for q in questions]).tolist()
         draws = np.empty((self.draws, len(questions)))
         with np.errstate(invalid="ignore"):  # 0/0: a draw that left out every row in reach
             means = sums[:, 1:] / sums[:, :1]
             for i, (question, end) in enumerate(zip(questions, ends, strict=True)):
-                columns = means[:, end - question.estimator.size : end]
-                draws[:, i] = values_of(question.estimator, columns)
+                draws[:, i] = question.values(means[:, end - question.size : end])
         return DrawnInference("Poisson bootstrap", point.values, point.covariance, draws, notes)
 
     def _resampled(self, point: Joint) -> Search[tuple[Sequence[Question], tuple[str | None, ...]]]:
@@ -190,12 +189,12 @@ def resampled_sums(
     """Return ΣN and ΣN·terms of each draw (draws, 1 + Σk) over some rows, N ~ Poisson(1)."""
     one = rows[questions[0].policy]
     many = len(one.y) * draws >= _MANY and sys.byteorder == "little"
-    terms = np.concatenate([q.estimator.terms(rows[q.policy], q.scale).T for q in questions])
+    terms = np.concatenate([q.terms(rows[q.policy]).T for q in questions])
     # The rows of a group are drawn together, as often.
     number = one.first_row + np.arange(terms.shape[1]) if one.group is None else one.group
     if one.omega is not None:
         return weighted_sums(terms, one.omega, number, draws, seed)
-    if all(is_ratio_around_a_constant(q.estimator) for q in questions):
+    if all(q.part is None and is_ratio_around_a_constant(q.estimator) for q in questions):
         active = np.flatnonzero(np.any(terms[2::3] != 0.0, axis=0))
         terms, number = np.take(terms, active, axis=1), number[active]
     sums = fused_sums if many else plain_sums

@@ -132,6 +132,7 @@ def side_sums(rows: Rows, question: Question) -> Array | None:
     estimator, scale = question.estimator, question.scale
     if rows.tau.shape[1] > 1 or question.exact or not has_common_terms(estimator):
         return None
+    rows = rows.smoothed()
     distance = rows.t[:, 0] - rows.tau[:, 0]
     found = np.zeros((2, 2, 5))
     for i, own in enumerate((scale, scale.times(NARROW))):
@@ -197,6 +198,8 @@ class LogFacts:
     """What was found about the propensities, for every estimate that uses them."""
     levels: Array | None = None
     """The logged doses (k,) where there are few of them."""
+    dose_ends: tuple[float, float] = (-np.inf, np.inf)
+    """The least and the greatest logged dose, of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +255,8 @@ class Evidence:
     """See `side_sums`, where rows have two sides."""
     bins: BinsOfDoses | None = None
     """In which bins the policy's doses fell, for an estimator that has bins."""
+    moved: MovedDoses | None = None
+    """Where doses went, for a policy that changes the logged one."""
 
     def __add__(self, other: Evidence) -> Evidence:
         """Return the evidence of both sets of rows."""
@@ -265,7 +270,39 @@ class Evidence:
             self.near_bound + other.near_bound,
             None if self.sides is None or other.sides is None else self.sides + other.sides,
             None if self.bins is None or other.bins is None else self.bins + other.bins,
+            None if self.moved is None or other.moved is None else self.moved + other.moved,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MovedDoses:
+    """Where doses went under a policy that changes the logged one: shares are of rows that count.
+
+    Sums of ω over all rows, and over those that keep their dose at a bound, whose new dose lies
+    beyond all logged ones, and below 0.
+    """
+
+    sums: Array
+
+    @classmethod
+    def of(cls, rows: Rows, ends: tuple[float, float]) -> Self | None:
+        """Return those of some rows; None if the policy gives each context its dose."""
+        if rows.kept is None:
+            return None
+        tau, low = rows.tau[:, 0], ends[0]
+        beyond = (tau < low) | (tau > ends[1])
+        each = np.stack([np.ones(len(tau)), rows.kept, beyond, (tau < 0.0) & (low >= 0.0)])
+        return cls(each @ rows.counts)
+
+    def __add__(self, other: MovedDoses) -> MovedDoses:
+        """Return those of both sets of rows."""
+        return MovedDoses(self.sums + other.sums)
+
+    def checks(self, ends: tuple[float, float]) -> Iterator[Check]:
+        """Yield the checks of where doses went."""
+        kept, beyond, negative = (self.sums[1:] / self.sums[0]).tolist()
+        yield rules.kept_doses(kept)
+        yield rules.beyond_logged(beyond, negative, *ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,9 +397,10 @@ def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan)
         Tally.of(influence[:, None]),
         raised_weight(w, influence, own),
         int(outside),
-        int(np.count_nonzero(within_reach_of_bound(own, plan.question.scale))),
+        int(np.count_nonzero(within_reach_of_bound(own.smoothed(), plan.question.scale))),
         side_sums(own, plan.question),
         bins,
+        MovedDoses.of(own, facts.dose_ends),
     )
 
 
@@ -394,7 +432,7 @@ def within_reach_of_bound(rows: Rows, scale: Scale) -> Array:
     root = np.linalg.inv(scale.inverse_root)
     h = np.sqrt(np.diagonal(root @ root))
     near = ((rows.tau - rows.lower < h) | (rows.upper - rows.tau < h)).any(axis=1)
-    return np.asarray(near if rows.fixed is None else near & np.isnan(rows.fixed))
+    return np.asarray(near)
 
 
 def without_outcome_model(question: Question) -> Iterator[Question]:
@@ -417,7 +455,7 @@ def report(point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence
             *(facts.columns if adjusts(plan.question.estimator) else ()),
             *weight_checks(point, i, plan, facts, evidence),
             *support_checks(plan, facts, evidence),
-            *smoothing_checks(joint, plan),
+            *smoothing_checks(joint, plan, evidence),
             *jump_checks(point, i, evidence),
             rules.value_range(float(point.values[i]), *facts.outcome_ends),
             *(facts.ranks if plan.question.estimator.uses_propensity else ()),
@@ -450,13 +488,16 @@ def weight_checks(
     # column of propensities that is off by a factor is wrong all the same.
     estimator = plan.question.estimator
     robust = facts.modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
-    gap = rules.MEAN_WEIGHT_GAP_DR if robust else rules.MEAN_WEIGHT_GAP
+    ratio = is_ratio_of_densities(plan, evidence)
+    gap = rules.MEAN_WEIGHT_GAP_DR if robust and not ratio else rules.MEAN_WEIGHT_GAP
     yield rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]), gap)
     if not plan.question.estimator.uses_propensity:
         if plan.question.estimator.uses_outcome_model:  # not so the mean of observed outcomes
             yield "The direct method uses no propensities: nothing shows how wrong its model is."
         return
     yield tail_check(point, i, evidence)
+    if ratio:
+        yield from ratio_checks(point, i, facts)
     se, value = float(point.se[i]), float(point.values[i])
     if isinstance(plan.question.estimator, SmoothedEstimator):
         share = float(evidence.raised[0] / tally.absolute[i])
@@ -471,6 +512,22 @@ def weight_checks(
             evidence.binned, facts.bins, residuals=residuals, design_effect=max(effect, 1.0)
         )
         yield rules.binned_balance(binned, facts.bins, max(se, _ROUNDING * abs(value)))
+
+
+def is_ratio_of_densities(plan: Plan, evidence: Evidence) -> bool:
+    """Whether weights are ratios of densities: the policy changes the dose, without a kernel."""
+    return evidence.moved is not None and plan.question.exact
+
+
+def ratio_checks(point: Joint, i: int, facts: LogFacts) -> Iterator[Check]:
+    """Yield the checks of weights that are ratios of densities, which have limits of their own."""
+    tally = point.tally
+    # What unequal weights and missing outcomes take is not the policy's doing.
+    worth = tally.n * (facts.evenness or 1.0) * (facts.seen or 1.0)
+    yield rules.ratio_rows(min(float(tally.ess[i]) / worth, 1.0))
+    index = tail_index(tally.largest[i], int(tally.count[i]))
+    if index is not None:
+        yield rules.ratio_tail(index)
 
 
 def tail_check(point: Joint, i: int, evidence: Evidence) -> Check | str:
@@ -505,6 +562,8 @@ def support_checks(plan: Plan, facts: LogFacts, evidence: Evidence) -> Iterator[
     else:
         share = evidence.outside / n
         yield rules.support(share, support.level, surrogate=support.surrogate)
+    if evidence.moved is not None:
+        yield from evidence.moved.checks(facts.dose_ends)
     if isinstance(estimator, Discretized) and evidence.bins is not None:
         yield bin_check(estimator, facts.levels, evidence.bins)
     if facts.bounded and isinstance(estimator, SmoothedEstimator) and plan.question.smoothed:
@@ -534,7 +593,7 @@ def _logged(estimator: Discretized, levels: Array, reached: Sequence[int]) -> st
     return ", ".join(f"{level:.6g}" for level in there) or "no dose"
 
 
-def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
+def smoothing_checks(joint: Joint, plan: Plan, evidence: Evidence) -> Iterator[Check | str]:
     """Yield the checks of what the bandwidth and the outcome model do to the estimate."""
     k, v, se = len(plan.path), joint.values, joint.se
     if k > 1:
@@ -549,7 +608,12 @@ def smoothing_checks(joint: Joint, plan: Plan) -> Iterator[Check | str]:
         yield rules.smoothing_gap(in_se(v[0] - v[k], float(se[k]), v[0]))
     if len(plan.corrected) > 1:
         gap_se = difference_se(joint.covariance, k, k + 1)
-        yield rules.outcome_model_gap(in_se(v[k] - v[k + 1], gap_se, v[0]))
+        gap = in_se(v[k] - v[k + 1], gap_se, v[0])
+        if is_ratio_of_densities(plan, evidence):
+            sd = float(se[k]) * math.sqrt(joint.moments.n)
+            yield rules.ratio_model_gap(gap, in_se(v[k] - v[k + 1], sd, v[0]))
+        else:
+            yield rules.outcome_model_gap(gap)
     elif isinstance(plan.question.estimator, DoublyRobust):
         yield (
             "The outcome model was not left out for comparison: "

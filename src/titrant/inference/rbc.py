@@ -73,7 +73,7 @@ class RobustBiasCorrected(IntervalMethod):
         answers = yield from corrected_answers(point, self.shrink, self.at_kink)
         questions, means = [a.question for a in answers], [a.mean for a in answers]
         found = yield Ask(partial(influence_sums, questions, means, point.rows))
-        n, comoment = point.rows, found.comoment(point.rows)
+        n, comoment = point.rows, found.comoment()
         corrected = np.array([a.value for a in answers])
         degrees = np.array([a.degrees for a in answers])
         covariance = comoment / n**2 + point.models
@@ -197,24 +197,26 @@ class Comoment:
         """Return that of both sets of rows."""
         return Comoment(self.of_rows + other.of_rows)
 
-    def comoment(self, n: int) -> Array:  # noqa: ARG002  (as that of groups)
+    def comoment(self) -> Array:
         """Return Σφφᵀ (m, m)."""
         return self.of_rows
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedInfluence:
-    """Sums over each group of ω times the `parts` of m questions, then of ω."""
+    """Sums over each group of ω times the `parts` of m questions."""
 
     sums: GroupSums
+    shares: Array
+    """1/n of the rows that each question is about (m,)."""
 
     def __add__(self, other: GroupedInfluence) -> GroupedInfluence:
         """Return those of both sets of rows."""
-        return GroupedInfluence(self.sums + other.sums)
+        return GroupedInfluence(self.sums + other.sums, self.shares)
 
-    def comoment(self, n: int) -> Array:
-        """Return Σφφᵀ (m, m) over groups, of n rows."""
-        phi = left_out(self.sums.sums, n)
+    def comoment(self) -> Array:
+        """Return Σφφᵀ (m, m) over groups."""
+        phi = left_out(self.sums.sums, self.shares)
         return np.asarray(phi.T @ phi)
 
 
@@ -223,16 +225,19 @@ def influence_sums(
 ) -> Comoment | GroupedInfluence:
     """Return what is kept of some rows for Σφφᵀ over all n: of rows, or of groups."""
     one = rows[questions[0].policy]
-    pairs = list(zip(questions, means, strict=True))
+    each = []
+    for q, mean in zip(questions, means, strict=True):
+        each.append(parts(q, mean, n, rows[q.policy]))
     if one.alike:
-        phi = np.stack([influence(q, mean, n, rows[q.policy]) for q, mean in pairs], axis=1)
+        phi = np.stack([_row_left_out(own) for own in each], axis=1)
         return Comoment(phi.T @ phi)
     omega = one.counts[:, None]
-    each = [omega * parts(q, mean, n, rows[q.policy]) for q, mean in pairs]
-    columns = np.hstack([*each, omega])
+    columns = np.hstack([omega * own for own in each])
+    pairs = zip(questions, means, strict=True)
+    shares = np.array([1.0 / (n * q.share(mean)) for q, mean in pairs])
     if one.group is not None:
-        return GroupedInfluence(GroupSums.of(one.group, columns))
-    phi = left_out(columns, n)
+        return GroupedInfluence(GroupSums.of(one.group, columns), shares)
+    phi = left_out(columns, shares)
     return Comoment(phi.T @ phi)
 
 
@@ -242,33 +247,39 @@ def influence(question: Question, mean: Array, n: int, rows: Rows) -> Array:
     Self-normalized: φᵢ = bᵢ − m₀ + n·ℓᵢ(eᵢ − m₁/m₂)/(1 − ℓᵢ), ℓᵢ = wᵢ/Σw; otherwise the delta
     method's ∇value·(termsᵢ − mean).
     """
-    base, own, leverage = parts(question, mean, n, rows).T
+    return _row_left_out(parts(question, mean, n, rows))
+
+
+def _row_left_out(found: Array) -> Array:
+    base, own, leverage, _ = found.T
     return np.asarray(base + own / np.maximum(1.0 - leverage, _SMALLEST))
 
 
 def parts(question: Question, mean: Array, n: int, rows: Rows) -> Array:
-    """Return b − m₀, w(e − m₁/m₂)/m₂ and ℓ = w/Σw of each row (n, 3).
+    """Return b − m₀, w(e − m₁/m₂)/m₂, ℓ = w/Σw and 1/n of each row (n, 4).
 
-    Of an estimator that is no ratio, the delta method's ∇value·(terms − mean), 0 and 0.
+    Of an estimator that is no ratio, the delta method's ∇value·(terms − mean), 0, 0 and 1/n. Of a
+    part of the log, b − m₀ is divided by its share and n is that of its rows; others have 0.
     """
-    estimator = question.estimator
-    terms = estimator.terms(rows, question.scale)
-    found = np.zeros((len(terms), 3))
-    found[:, 0] = (terms - mean) @ estimator.gradient(mean)
-    if is_ratio(estimator):
+    terms = question.terms(rows)
+    found = np.zeros((len(terms), 4))
+    found[:, 0] = (terms - mean) @ question.gradient(mean)
+    if is_ratio(question.estimator):
         found[:, 1] = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]
         found[:, 0] -= found[:, 1]
         found[:, 2] = terms[:, 2] / (n * mean[2])
+    inside = 1.0 if question.part is None else terms[:, -1]
+    found[:, 3] = inside / (n * question.share(mean))
     return found
 
 
-def left_out(columns: Array, n: int) -> Array:
-    """Return φ (G, m) of groups, each left out, from sums of ω·`parts` and of ω (G, 3m + 1).
+def left_out(columns: Array, shares: Array) -> Array:
+    """Return φ (G, m) of groups, each left out, from sums of ω·`parts` (G, 4m).
 
-    With N = Σω of the group over all, φ = (b − m₀)(1 − 1/n)/(1 − N) + w(e − m₁/m₂)/(m₂(1 − L)): of
-    n rows that are groups of their own and count alike, that is `influence`.
+    With N = Σω of the group over all, and 1/n that of a row (``shares``, of each question),
+    φ = (b − m₀)(1 − 1/n)/(1 − N) + w(e − m₁/m₂)/(m₂(1 − L)): of n rows that are groups of their
+    own and count alike, that is `influence`.
     """
-    base, own, leverage = columns[:, :-1:3], columns[:, 1:-1:3], columns[:, 2:-1:3]
-    share = columns[:, -1:] / n
-    alone = (1.0 - 1.0 / n) / np.maximum(1.0 - share, _SMALLEST)
+    base, own, leverage, share = (columns[:, k::4] for k in range(4))
+    alone = (1.0 - shares) / np.maximum(1.0 - share, _SMALLEST)
     return np.asarray(base * alone + own / np.maximum(1.0 - leverage, _SMALLEST))

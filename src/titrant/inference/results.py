@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _drawing, _text
+from titrant import _check, _drawing, _text
 from titrant._text import between, brief
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.inference.base import (
@@ -112,10 +112,36 @@ class Contrast:
     """v̂_a − v̂_b; negative means that a loses less."""
     se: float
     confidence: Interval
+    margin: float | None = None
+    """By how much a may be worse than b and still count as not worse; None if that is not asked."""
+    maximize: bool = False
+    """Whether the outcome is a reward, so that less is worse."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval of the difference at ``level``."""
         return self.confidence.at(level)
+
+    def bound(self, level: float = 0.95) -> float:
+        """Return the one-sided bound at ``level``: how much worse a may be than b, at the most.
+
+        That is an end of the interval at 2·level − 1. Worse is more, or less of a reward.
+        """
+        if _check.probability(level, "level", "bound") <= 0.5:  # noqa: PLR2004
+            raise _check.invalid("level", "bound", "a number between 0.5 and 1", level)
+        low, high = self.interval(2.0 * level - 1.0)
+        return -low if self.maximize else high
+
+    def not_worse(self, level: float = 0.95) -> bool:
+        """Return whether a is shown to be worse than b by less than ``margin``.
+
+        Shown means that the one-sided bound is below the margin: where a is worse by the margin,
+        that happens in 1 − level of logs. Regulators ask for .975, the end of a 95 % interval.
+        """
+        if self.margin is None:
+            raise InvalidArgument(
+                f"`{self.a} − {self.b}` has no margin; ask for contrast(a, b, margin=…)."
+            )
+        return self.bound(level) < self.margin
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON, with the interval at ``level``."""
@@ -125,12 +151,30 @@ class Contrast:
             "difference": self.difference,
             "se": self.se,
             "interval": self.confidence.to_dict(level),
+            "margin": None
+            if self.margin is None
+            else {
+                "margin": self.margin,
+                "maximize": self.maximize,
+                "level": level,
+                "bound": self.bound(level),
+                "not_worse": self.not_worse(level),
+            },
         }
 
     def __str__(self) -> str:
         low, high = self.interval()
         difference = brief(self.difference, high - low)
-        return f"{self.a} − {self.b}: {difference}  95% CI {between(low, high)}"
+        return f"{self.a} − {self.b}: {difference}  95% CI {between(low, high)}{self._judged()}"
+
+    def _judged(self) -> str:
+        """Return the verdict about the margin in words, at the one-sided level of 95 %."""
+        if self.margin is None:
+            return ""
+        shown = "not worse" if self.not_worse() else "not shown to be not worse"
+        return (
+            f"  {shown} by more than {self.margin:g} (bound {brief(self.bound())}, one-sided 95%)"
+        )
 
     def __repr__(self) -> str:
         return f"Contrast({self})"
@@ -194,11 +238,17 @@ class Comparison:
         kept = [name for name in self.names if name not in refused]
         return replace(self.only(kept), refused={**self.refused, **refused})
 
-    def contrast(self, a: str, b: str) -> Contrast:
+    def contrast(
+        self, a: str, b: str, *, margin: float | None = None, maximize: bool = False
+    ) -> Contrast:
         """Return how much the value of `a` differs from that of `b`, paired.
 
-        Raise the reason if either is refused.
+        With a ``margin`` ≥ 0 it also says whether a is shown to be not worse than b by more than
+        that (non-inferiority); ``maximize`` says that the outcome is a reward. Raise the reason if
+        either is refused.
         """
+        if margin is not None:
+            _check.nonnegative(margin, "margin", "contrast")
         i, j = self._place(a), self._place(b)
         values = np.array([one.value for one in self.estimates.values()])
         between, confidence = (
@@ -213,6 +263,8 @@ class Comparison:
             difference=between if apart else confidence.center,
             se=difference_se(self.covariance, i, j),
             confidence=confidence,
+            margin=margin,
+            maximize=maximize,
         )
 
     def simultaneous(self, level: float = 0.95, *, seed: int = 0) -> dict[str, tuple[float, float]]:
@@ -234,15 +286,23 @@ class Comparison:
         p = simultaneous_probability(joint * np.outer(moving, moving), level, seed)
         return {self.names[i]: inference.contrast(i, j).around(p) for i in others}
 
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON; each pair once."""
+    def to_dict(
+        self, level: float = 0.95, *, margin: float | None = None, maximize: bool = False
+    ) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON; each pair once.
+
+        ``margin`` and ``maximize`` are those of `contrast`.
+        """
         pairs = combinations(self.names, 2)
         estimates = {name: e.to_dict(level) for name, e in self.estimates.items()}
         data = [estimate.pop("data") for estimate in estimates.values()]  # said once for all
         return {
             "estimates": estimates,
             "refused": dict(self.refused),
-            "contrasts": [self.contrast(a, b).to_dict(level) for a, b in pairs],
+            "contrasts": [
+                self.contrast(a, b, margin=margin, maximize=maximize).to_dict(level)
+                for a, b in pairs
+            ],
             "data": data[0] if data else None,
         }
 

@@ -27,12 +27,16 @@ from titrant.inference.diagnostics import Check, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from titrant._types import Array
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
 
 
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0
 """Below 10 effective rows intervals mean nothing. From 10 to 30 they are wide and covered in 69 of
 69 logs; a standard error that is itself known to a sixth only, at 20, is worth a word."""
+TAIL_WANTED, TAIL_NEEDED = 20.0, 5.0
+"""Beyond a quantile there are a share of the effective rows: a mean of them, or an end of its
+interval, is known no better than their number allows."""
 SHARE_MUCH, SHARE_TOO_MUCH = 0.2, 0.3
 """One row that holds a fifth of all weight colors the estimate; one that holds 30 % is it. At 30
 effective rows the largest of ordinary weights holds a tenth: 74 of 74 such logs covered."""
@@ -92,10 +96,29 @@ PIT_DISTANCE, PIT_RATE = 0.05, 0.001
 STABILIZED_GAP, STABILIZED_SE = 0.1, 3.0
 """The mean stabilized weight estimates 1; its marginal density is itself good to a few percent."""
 
+RATIO_WANTED, RATIO_NEEDED = 0.25, 0.1
+"""The effective share of rows behind a policy that changes the logged dose. Its weights are ratios
+of densities, whose tails grow with the change: intervals covered .93 at .23, .90 at .13 and .74 at
+.05 of 1,000 normal doses, and no better of 4,000."""
+RATIO_TAIL, RATIO_TAIL_MOST = 0.5, 0.8
+"""Beyond a shape k of ½ the variance of the weights does not exist."""
+KEPT_SHARE = 0.2
+"""Where more rows keep their dose, the policy is another one than its name says."""
+BEYOND_SHARE = 0.05
+"""Of the rows, moved beyond all logged doses; the largest of normal ones always are, about 2 %."""
+RATIO_GAP_SE, RATIO_GAP_SD = 2.58, 0.05
+"""1 in 100 by chance. With and without the outcome model such an estimate rests on nearly the same
+sums, so that the error of their difference is small and any propensity a little off passes it (6 of
+6 logs of 2,000 hours between bounds; 100,000 normal doses by .015 sd): it must also be material."""
+
 GROUPS_WANTED, GROUPS_NEEDED = 30, 10
 """Between 15 groups, the fewest tried, and 30 intervals by group cover about as they should."""
 EVEN_WANTED, EVEN_NEEDED = 0.5, 0.1
 """Weights worth half as many even ones make errors 1.4 times as large, a tenth 3.2 times."""
+UNSEEN_MUCH, UNSEEN_MOST = 0.05, 0.25
+"""Of a population: what hardly any row stands for is not in the value, whatever it is there."""
+UNBALANCED_SD = 0.5
+"""Weights that leave half an sd between two populations have not brought one to the other."""
 SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 """Where most outcomes are missing, the value is mostly the models' word."""
 DESIGN_EFFECT = 1.5
@@ -146,6 +169,19 @@ def effective_sample_size(ess: float, units: int, noun: str = "rows") -> Check:
     )
 
 
+def tail_rows(rows: float, beyond: str) -> Check:
+    """Return the check of the effective rows on the thin side of a quantile."""
+    return _check(
+        "tail_rows",
+        rows,
+        f"About {_count(rows)} effective rows lie {beyond} ({TAIL_WANTED:g} wanted, "
+        f"{TAIL_NEEDED:g} needed).",
+        "Ask about a quantile nearer to the middle or a larger share, widen the bandwidth, or "
+        "collect more rows.",
+        judge(rows, warn=rows < TAIL_WANTED, refuse=rows < TAIL_NEEDED),
+    )
+
+
 def group_count(groups: int) -> Check:
     """Return the check of how many groups there are: errors are known from these alone."""
     return _check(
@@ -166,6 +202,35 @@ def row_weights(evenness: float, rows: int) -> Check:
         f"({_percent(EVEN_WANTED)} wanted, {_percent(EVEN_NEEDED)} needed).",
         "Trim the largest weights, and say so, or collect more of the rows that count most.",
         judge(evenness, warn=evenness < EVEN_WANTED, refuse=evenness < EVEN_NEEDED),
+    )
+
+
+def population_overlap(share: float, most: float) -> Check:
+    """Return the check of the share of a population whose contexts hardly come in the log."""
+    return _check(
+        "population_overlap",
+        share,
+        f"{_percent(share)} of the population have contexts that come more than {most:g} times as "
+        f"often there as in the log ({_percent(UNSEEN_MUCH)} is much, {_percent(UNSEEN_MOST)} too "
+        "much).",
+        "The log says next to nothing about them: ask about the part of the population that it "
+        "has rows of.",
+        judge(share, warn=share > UNSEEN_MUCH, refuse=share > UNSEEN_MOST),
+    )
+
+
+def population_balance(before: Array, after: Array, names: tuple[str, ...]) -> Check:
+    """Return the check of how far weighted rows are from a population, in its sds (p,)."""
+    j = int(np.argmax(after))
+    far = float(after[j])
+    return _check(
+        "population_balance",
+        far,
+        f"Weighted to the population, rows differ from it most in {names[j]!r}, by {far:.2f} sd "
+        f"({before[j]:.2f} before; largest before {float(before.max()):.2f}; {IMBALANCE_SD:g} sd "
+        f"is much, {UNBALANCED_SD:g} sd too much).",
+        "The log has too few rows like those of the population: ask about a part that it has.",
+        judge(far, warn=far > IMBALANCE_SD, refuse=far > UNBALANCED_SD),
     )
 
 
@@ -230,6 +295,64 @@ def influence_tail(index: float, share: float) -> Check:
         "rows to come could change the estimate).",
         "Raise `clip` or the bandwidth, or ask about a policy closer to the log.",
         judge(index, warn=index > TAIL_INDEX and share > TAIL_SHARE),
+    )
+
+
+def ratio_rows(share: float) -> Check:
+    """Return the check of (Σw)²/Σw², w ratios of densities, as a share of all rows."""
+    return _check(
+        "effective_share",
+        share,
+        f"Under the policy the rows are worth {_percent(share)} of what they are "
+        f"({_percent(RATIO_WANTED)} wanted, {_percent(RATIO_NEEDED)} needed).",
+        "Ask about a smaller change of the dose.",
+        judge(share, warn=share < RATIO_WANTED, refuse=share < RATIO_NEEDED),
+    )
+
+
+def ratio_tail(index: float) -> Check:
+    """Return the check of the tail index k̂ of weights that are ratios of densities."""
+    return _check(
+        "weight_tail",
+        index,
+        f"The tail index of the weights is {index:.2f} (above {RATIO_TAIL:g} a few rows may "
+        f"decide, above {RATIO_TAIL_MOST:g} they do).",
+        "Ask about a smaller change of the dose.",
+        judge(index, warn=index > RATIO_TAIL, refuse=index > RATIO_TAIL_MOST),
+    )
+
+
+def kept_doses(share: float) -> Check:
+    """Return the check of the share of rows that keep their dose at a bound."""
+    return _check(
+        "kept_doses",
+        share,
+        f"{_percent(share)} of the rows keep their dose, since the policy's would lie beyond a "
+        f"bound ({_percent(KEPT_SHARE)} is much).",
+        "The value is that of the policy in the other rows alone: say so, or ask about a change "
+        "that more rows can make.",
+        judge(share, warn=share > KEPT_SHARE),
+    )
+
+
+def beyond_logged(share: float, negative: float, low: float, high: float) -> Check:
+    """Return the check of the share of rows whose new dose lies beyond all logged ones.
+
+    ``negative`` is the share of rows with a dose below 0 where none was logged.
+    """
+    fact = (
+        f"The policy's dose lies beyond all logged ones, {low:.6g} to {high:.6g}, in "
+        f"{_percent(share)} of the rows ({_percent(BEYOND_SHARE)} is much)"
+    )
+    if negative > 0.0:
+        fact += f", and below 0, where none was logged, in {_percent(negative)}"
+    return _check(
+        "beyond_logged",
+        share,
+        f"{fact}.",
+        "If such doses are impossible, give the policy `low` and `high`, or the log `bounds`: rows "
+        "that would leave them then keep their dose.",
+        judge(share, warn=share > BEYOND_SHARE or negative > 0.0),
     )
 
 
@@ -327,6 +450,22 @@ def smoothing_gap(gap: float) -> Check:
         "The outcome bends sharply at the policy's dose: give a smaller `bandwidth`, or look at "
         "`RobustBiasCorrected(recentered=True)`.",
         judge(gap, warn=gap > SMOOTHING_GAP_SE),
+    )
+
+
+def ratio_model_gap(gap: float, in_sd: float) -> Check:
+    """Return the check of |doubly robust − self-normalized|, the weights ratios of densities.
+
+    ``gap`` is in standard errors of the difference, ``in_sd`` in sds of what is averaged.
+    """
+    return _check(
+        "outcome_model_gap",
+        gap,
+        f"With and without the outcome model the estimates differ by {gap:.2f} SE of their "
+        f"difference, {in_sd:.3f} sd of a row ({RATIO_GAP_SE:g} with {RATIO_GAP_SD:g} are much).",
+        "The propensities or the outcome model are wrong: check the calibration by "
+        "`titrant.check`, and try other models.",
+        judge(gap, warn=gap > RATIO_GAP_SE and in_sd > RATIO_GAP_SD),
     )
 
 

@@ -45,11 +45,16 @@ class Boundary(IntEnum):
 
 def local_kernel(kernel: Kernel, boundary: Boundary, v: Array, low: Array, high: Array) -> Array:
     """Return K*(v), elementwise (see the module); all arrays (n,), [low, high] in units of h."""
-    value = kernel(v)
+    return kernel(v) * local_factor(kernel, boundary, v, low, high)
+
+
+def local_factor(
+    kernel: Kernel, boundary: Boundary, v: Array, low: Array, high: Array
+) -> Array | float:
+    """Return K*(v)/K(v), the polynomial that corrects the kernel, elementwise."""
     if boundary is Boundary.NONE:
-        return value
-    c = _coefficients(kernel, boundary, low, high)
-    return value * _polynomial(c, v)
+        return 1.0
+    return _polynomial(_coefficients(kernel, boundary, low, high), v)
 
 
 def local_kernel_slope(

@@ -1,12 +1,18 @@
 """The parts of learning a policy: classes, outcome curves, candidates, scores, honest values."""
 
 from titrant.learn.classes import (
+    AdditiveClass,
+    Automatic,
     ClippedClass,
     ConstantClass,
+    CurveClass,
     FittedClass,
     LinearClass,
+    PersonalClass,
     PolicyClass,
+    ProductsClass,
     RBFClass,
+    TreeClass,
 )
 from titrant.learn.setting import Learned, Procedure, TrainingLog
 
@@ -16,19 +22,32 @@ POLICY_CLASSES: tuple[PolicyClass, ...] = (
     LinearClass(intercept=False),
     LinearClass(intercept=False, standardize=False),
     ConstantClass(),
+    AdditiveClass(),
+    ProductsClass(),
     RBFClass(centers=7),
+    TreeClass(),
+    PersonalClass(),
 )
 """Every policy class, in each of its forms; the law tests run over this list."""
+AFFINE = tuple(kind for kind in POLICY_CLASSES if not isinstance(kind, CurveClass))
+"""Those that any procedure can learn; the others are learned from outcome curves."""
 
 __all__ = [
+    "AFFINE",
     "POLICY_CLASSES",
+    "AdditiveClass",
+    "Automatic",
     "ClippedClass",
     "ConstantClass",
+    "CurveClass",
     "FittedClass",
     "Learned",
     "LinearClass",
+    "PersonalClass",
     "PolicyClass",
     "Procedure",
+    "ProductsClass",
     "RBFClass",
     "TrainingLog",
+    "TreeClass",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from titrant.errors import InvalidArgument
 from titrant.estimators import DirectMethod, DoublyRobust, Rows
 from titrant.kernels import Scale
+from titrant.learn.classes.base import DoseCurves
 from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Scaled, Solution, Status
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class LearningRows:
     @classmethod
     def of(cls, log: LoggedData, q: Array, fitted: FittedClass, units: Units) -> Self:
         """Return the rows of a log with one treatment."""
+        return cls.without_features(log, q).of_class(fitted, log, units)
+
+    @classmethod
+    def without_features(cls, log: LoggedData, q: Array) -> Self:
+        """Return the rows of a log for any class."""
         rows = Rows(
             tau=log.doses,
             t=log.doses,
@@ -50,7 +56,12 @@ class LearningRows:
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
         )
-        return cls(fitted.features(log.context) * units.dose_sd, fitted.roughness, rows)
+        return cls(np.empty((len(log), 0)), np.empty(0), rows)
+
+    def of_class(self, fitted: FittedClass, log: LoggedData, units: Units) -> Self:
+        """Return the same rows with the features of a class."""
+        phi = fitted.features(log.context) * units.dose_sd
+        return replace(self, phi=phi, roughness=fitted.roughness)
 
     def only(self, index: NDArray[np.intp], curves: Curves) -> Self:
         """Return some of the rows with an outcome model."""
@@ -86,6 +97,64 @@ def scores(params: Array, rows: LearningRows, units: Units) -> Array:
     tau = np.clip(rows.phi @ params.T, units.low, units.high).T
     seen = [replace(rows.rows, q=q, tau=t[:, None], r_tau=rows.curves(t)) for t in tau]
     return np.stack([ROBUST.terms(one, scale)[:, :2].sum(axis=1) for one in seen])
+
+
+# Curves of each row over the doses, smoothed as scores are.
+
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
+"""Where a curve is looked at to smooth it, in bandwidths."""
+EVERY = 2
+"""A search over curves sees every second dose of the table."""
+
+
+def smoothed_at(tau: Array, rows: LearningRows, units: Units) -> Array:
+    """Return (K_h ∗ r̂)(τ, x) = ∫ K*_h(t − τ)·r̂(t, x) dt (n,) at doses τ (n,), h = .8s.
+
+    It is what the weighted outcomes near τ estimate. A rule that sits on the dips of r̂ itself
+    would look too well by r̂(τ, x).
+    """
+    h = BANDWIDTH * units.dose_sd
+    scale = Scale.of(h, 1)
+    doses = tau[:, None] + h * ROBUST.kernel.support * NODES
+    seen = replace(rows.rows, q=np.ones(len(tau)), tau=tau[:, None])
+    weight = np.stack([ROBUST.weight(replace(seen, t=t[:, None]), scale) for t in doses.T], axis=1)
+    weight = weight * NODE_WEIGHTS
+    return np.asarray((weight * rows.curves(doses)).sum(axis=1) / weight.sum(axis=1))
+
+
+def fair_scores(tau: Array, rows: LearningRows, units: Units) -> Array:
+    """Return S = (K_h ∗ r̂)(τ) + K_h(t − τ)/q·(y − r̂(t)) (n,) of doses τ (n,).
+
+    The loss of the dose smoothed by h: for comparing classes, never a value.
+    """
+    scale = Scale.of(BANDWIDTH * units.dose_sd, 1)
+    q = np.maximum(rows.rows.need("q", "scores"), SCORE_FLOOR / units.dose_sd)
+    r = smoothed_at(tau, rows, units)
+    one = replace(rows.rows, q=q, tau=tau[:, None], r_tau=r)
+    return np.asarray(ROBUST.terms(one, scale)[:, :2].sum(axis=1))
+
+
+def smoothed_curves(rows: LearningRows, units: Units) -> tuple[Array, Array]:
+    """Return a grid of doses (G,) and r̂ smoothed over h = .8s on it (n, G)."""
+    fine = rows.curves.grid
+    grid = fine[::EVERY]
+    near = ROBUST.kernel((fine[:, None] - grid) / (BANDWIDTH * units.dose_sd))
+    # A bandwidth below the step of the grid has only the dose itself in it.
+    near[::EVERY][np.diag_indices(len(grid))] += np.finfo(np.float64).tiny
+    return grid, rows.curves.values @ (near / near.sum(axis=0))
+
+
+def dose_curves(rows: LearningRows, units: Units) -> DoseCurves:
+    """Return r̂ smoothed, and D = r̂(g) + K_h(t − g)/q·(y − r̂(t)), on a grid of doses."""
+    grid, model = smoothed_curves(rows, units)
+    scale, seen = Scale.of(BANDWIDTH * units.dose_sd, 1), rows.rows
+    e = seen.y - seen.need("r_logged", "curves")
+    q = np.maximum(seen.need("q", "curves"), CANDIDATE_FLOOR / units.dose_sd)
+    robust = np.array(rows.curves.values[:, ::EVERY])
+    for i, dose in enumerate(grid):
+        at = replace(seen, q=q, tau=np.full((len(e), 1), dose))
+        robust[:, i] += ROBUST.weight(at, scale) * e
+    return DoseCurves(grid, model, robust)
 
 
 # The candidates of the default learner: nine ways from one outcome model to a policy.
@@ -237,21 +306,11 @@ class HeldOutScores:
 
     def to_dict(self, candidates: Sequence[Candidate], center: float) -> dict[str, Any]:
         """Return why the policy was chosen, as plain values; ``center`` is added to all scores."""
-        behind = [paired(score, self.score[self.best]) for score in self.score]
+        names = [candidate.name for candidate in candidates]
         return {
-            "chosen": candidates[self.best].name if self.best_alone else "weighted average",
-            "because": self._because(candidates[self.best].name),
-            "scores": {
-                candidate.name: {
-                    "held_out_loss": float(score.mean()) + center,
-                    "behind_the_best": difference,
-                    "behind_the_best_se": se,
-                    "weight": float(weight),
-                }
-                for candidate, score, (difference, se), weight in zip(
-                    candidates, self.score, behind, self.weights, strict=True
-                )
-            },
+            "chosen": names[self.best] if self.best_alone else "weighted average",
+            "because": self._because(names[self.best]),
+            "scores": score_table(names, self.score, self.weights, center),
             "average_held_out_loss": float(self.average.mean()) + center,
         }
 
@@ -260,6 +319,23 @@ class HeldOutScores:
         far = f"{abs(behind):.3g} {'above' if behind > 0 else 'below'} that of `{best}`, the best"
         rule = f"it is kept unless it lies more than {WORSE:g} of the difference's SE above"
         return f"the held-out loss of the weighted average lies {far} (SE {se:.3g}); {rule}"
+
+
+def score_table(
+    names: Sequence[str], score: Array, weights: Array, center: float
+) -> dict[str, dict[str, float]]:
+    """Return the scores (candidates, n) by name as plain values; ``center`` is added to losses."""
+    best = score[int(np.argmin(score.mean(axis=1)))]
+    found = {}
+    for name, one, weight in zip(names, score, weights, strict=True):
+        difference, se = paired(one, best)
+        found[name] = {
+            "held_out_loss": float(one.mean()) + center,
+            "behind_the_best": difference,
+            "behind_the_best_se": se,
+            "weight": float(weight),
+        }
+    return found
 
 
 def paired(a: Array, b: Array) -> tuple[float, float]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
+    from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import DoseLimits, FittedClass, PolicyClass
     from titrant.optimize import Solution
     from titrant.policies import Policy
@@ -123,6 +124,8 @@ class Learned:
     """Of the search on all rows that was given the most say."""
     report: Mapping[str, Any] = field(default_factory=dict)
     """Every choice and what it rests on, as plain values."""
+    choice: ClassChoice | None = None
+    """How the class compares with others on rows held out, where that was measured."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""
@@ -141,6 +144,13 @@ class Procedure(ABC):
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
         """Return the policy of the class with the best estimated value."""
+
+    @property
+    def usual_class(self) -> PolicyClass:
+        """The class that is learned unless one is asked for."""
+        from titrant.learn.classes import LinearClass  # noqa: PLC0415
+
+        return LinearClass()
 
 
 def silent(stage: str, done: int, total: int) -> None:

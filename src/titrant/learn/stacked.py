@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant import _check
 from titrant.errors import DataError, InvalidArgument
-from titrant.learn.candidates import (
-    CANDIDATES,
-    Candidate,
-    HeldOutScores,
-    LearningRows,
-    learn_candidates,
-    scores,
-    weights_of,
-)
-from titrant.learn.setting import Learned, Procedure, Units
+from titrant.learn.candidates import CANDIDATES, Candidate, LearningRows
+from titrant.learn.choice import ClassChoice
+from titrant.learn.classes import CurveClass
+from titrant.learn.contenders import Arena, affine, contender
+from titrant.learn.setting import Learned, Procedure, Units, silent
 from titrant.learn.tables import DOSES, CrossTables
 from titrant.optimize import Constraint, Free
 
@@ -27,6 +23,7 @@ if TYPE_CHECKING:
 
     from titrant.data import LoggedData
     from titrant.learn.classes import PolicyClass
+    from titrant.learn.contenders import Contender
     from titrant.learn.setting import Progress, TrainingLog
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
@@ -39,6 +36,9 @@ if TYPE_CHECKING:
 # 3. Nine candidates are learned from the stack, from smooth to sharp.
 # 4. Each is scored on folds that it has not seen, by a doubly robust estimate.
 # 5. The candidates are averaged by their scores and learned again on all rows.
+#
+# Where classes compete, each goes through steps 3 to 5 on the same curves and folds, and the
+# simplest that scores within one standard error of the best is learned on all rows.
 
 FEWEST = 4
 """Rows of a fold."""
@@ -80,20 +80,41 @@ class StackedDR(Procedure):
     ) -> Learned:
         """Return the averaged candidates, or the best alone where the average scores worse.
 
-        Of a log that is not in memory they are learned from the sample of its rows.
+        Where the class is a choice among several, they are those of the simplest good one. Of a
+        log that is not in memory they are learned from the sample of its rows.
         """
         log = training.losses()
-        if log.dimension > 1:
-            raise InvalidArgument(
-                f"`StackedDR` learns one dose; the log has {log.dimension}. "
-                "Use `PolicyLearner(procedure=CPO(...))` for vector doses."
-            )
-        if not policy_class.on(log).affine:
-            raise InvalidArgument(
-                "`StackedDR` averages policies by their parameters, which takes a class that is "
-                f"linear in them; got {policy_class!r}. Use `PolicyLearner(procedure=CPO(...))`."
-            )
-        q = training.propensities()
+        self._check_doses(log)
+        classes = policy_class.competing(log)
+        self._check_classes(classes, log)
+        arena = self.arena(training, policy_class, progress)
+        steps = self.folds * len(classes) + 1
+        found: list[Contender] = []
+        for kind in classes:
+            before = self.folds * len(found)
+            done = partial(_advance, progress, before, steps)
+            found.append(contender(kind, arena, done))
+        choice = ClassChoice.of(found, arena)
+        learned = found[choice.place].learned(arena)
+        progress("candidates", steps, steps)
+        report = {
+            "procedure": "stacked doubly robust",
+            "outcome_models": dict(zip(self._models(), arena.stack.tolist(), strict=True)),
+            "candidates": learned.report,
+            "dose_range": [arena.units.low, arena.units.high],
+            "dose_sd": arena.units.dose_sd,
+            "folds": self.folds,
+            "seed": self.seed,
+            "learned_on": len(arena.log),
+            "rows": training.survey.n,
+        }
+        return replace(learned, choice=choice, report=report)
+
+    def arena(
+        self, training: TrainingLog, policy_class: PolicyClass, progress: Progress = silent
+    ) -> Arena:
+        """Return what all classes are learned from: the rows with the curves of unseen models."""
+        log, q = training.losses(), training.propensities()
         if len(log) > self.most_rows:
             drawn = np.random.default_rng(self.seed).choice(len(log), self.most_rows, replace=False)
             drawn.sort()
@@ -103,30 +124,39 @@ class StackedDR(Procedure):
         # a search stops.
         center = float(log.outcome.mean())
         losses = log.with_outcome(log.outcome - center)
-        units, fitted = Units.of(losses, policy_class.limits), policy_class.on(log)
-        rows = LearningRows.of(losses, q, fitted, units)
-        models = self._models()
-        tables = self._tables(models, losses, units, progress)
-        held_out = self._held_out(tables, rows, units, progress)
+        units = Units.of(losses, policy_class.limits)
+        tables = self._tables(self._models(), losses, units, progress)
         stack = tables.without_own.weights(losses.outcome)
-        learned = rows.with_curves(tables.without_own.stacked(stack))
-        params, solutions = learn_candidates(self.candidates, learned, units, self.constraint)
-        progress("candidates", self.folds + 1, self.folds + 1)
-        return Learned(
-            policy=units.policy(fitted, held_out.combined(params)),
-            solution=solutions[held_out.best],
-            report={
-                "procedure": "stacked doubly robust",
-                "outcome_models": dict(zip(models, stack.tolist(), strict=True)),
-                "candidates": held_out.to_dict(self.candidates, center),
-                "dose_range": [units.low, units.high],
-                "dose_sd": units.dose_sd,
-                "folds": self.folds,
-                "seed": self.seed,
-                "learned_on": len(log),
-                "rows": training.survey.n,
-            },
+        rows = LearningRows.without_features(losses, q)
+        return Arena(
+            log=losses,
+            rows=rows.with_curves(tables.without_own.stacked(stack)),
+            units=units,
+            splits=Arena.folded(tables, losses.outcome),
+            stack=stack,
+            candidates=self.candidates,
+            constraint=self.constraint,
+            center=center,
         )
+
+    def _check_doses(self, log: LoggedData) -> None:
+        """Refuse a log with several doses."""
+        if log.dimension > 1:
+            raise InvalidArgument(
+                f"`StackedDR` learns one dose; the log has {log.dimension}. "
+                "Use `PolicyLearner(procedure=CPO(...))` for vector doses."
+            )
+
+    def _check_classes(self, classes: tuple[PolicyClass, ...], log: LoggedData) -> None:
+        """Refuse classes that cannot be learned from this log before any model is fitted."""
+        if len(classes) > 1 and not isinstance(self.constraint, Free):
+            raise InvalidArgument(
+                f"A constraint is on the parameters of one class; here {len(classes)} compete. "
+                "Name the class to learn, such as `policy=LinearClass()`."
+            )
+        for kind in classes:
+            if not isinstance(kind, CurveClass):
+                affine(kind, log)
 
     def _check_rows(self, n: int) -> None:
         """Refuse a log whose folds would be too small to fit models on."""
@@ -155,31 +185,13 @@ class StackedDR(Procedure):
         )
         return CrossTables.of(models, log, fold, grid, progress)
 
-    def _held_out(
-        self, tables: CrossTables, rows: LearningRows, units: Units, progress: Progress
-    ) -> HeldOutScores:
-        """Learn all candidates without each fold and score them on it."""
-        score = np.empty((len(self.candidates), len(rows.phi)))
-        parts = []
-        for k, without in enumerate(tables.without_both):
-            train, test = np.flatnonzero(tables.fold != k), np.flatnonzero(tables.fold == k)
-            seen = without.only(train)
-            stack = seen.weights(rows.rows.y[train])
-            learned = rows.only(train, seen.stacked(stack))
-            params, _ = learn_candidates(self.candidates, learned, units, self.constraint)
-            graded = rows.only(test, tables.without_own.only(test).stacked(stack))
-            score[:, test] = scores(params, graded, units)
-            parts.append((test, params, graded))
-            progress("candidates", k + 1, self.folds + 1)
-        weights = weights_of(score)
-        average = np.empty(len(rows.phi))
-        for test, params, graded in parts:
-            average[test] = scores((weights @ params)[None], graded, units)[0]
-        return HeldOutScores(score, weights, average)
-
     def _models(self) -> dict[str, OutcomeModel]:
         from titrant.outcome import as_outcome_model, library  # noqa: PLC0415
 
         if self.models is None:
             return library(seed=self.seed)
         return {name: as_outcome_model(model) for name, model in self.models.items()}
+
+
+def _advance(progress: Progress, before: int, steps: int, fold: int) -> None:
+    progress("candidates", before + fold + 1, steps)

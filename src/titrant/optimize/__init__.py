@@ -2,12 +2,18 @@
 
 import numpy as np
 
-from titrant.optimize.affine import AffineSearch
 from titrant.optimize.constraints import Ball, Box, Constraint, Free, Scaled, paper_box
 from titrant.optimize.exact_line import exact_line
 from titrant.optimize.lbfgs import LBFGS, Checkpoint, Solution, Status
 from titrant.optimize.objective import Objective, PolicyObjective
-from titrant.optimize.sums import SearchStatistics, Second, TermSearch, search_statistics, stacked
+from titrant.optimize.sums import (
+    AffineSearch,
+    SearchStatistics,
+    Second,
+    TermSearch,
+    search_statistics,
+    stacked,
+)
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Free(),

@@ -22,8 +22,7 @@ from titrant.estimators.form import (
     is_ratio,
     values_of,
 )
-from titrant.optimize.affine import AffineSearch
-from titrant.optimize.sums import Second
+from titrant.optimize.sums import AffineSearch, Second
 
 if TYPE_CHECKING:
     from collections.abc import Callable

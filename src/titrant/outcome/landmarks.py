@@ -43,7 +43,7 @@ JITTER = 1e-6
 _FOLDS = 5
 
 
-class Kernel(ABC):
+class Likeness(ABC):
     """k(z, z*) with k(z, z) = 1: how alike two contexts are."""
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class Kernel(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Kernel):
+class Together(Likeness):
     """k(z, z*) = exp(−Σⱼ vⱼ(zⱼ − z*ⱼ)²/(2·width²)), v ≥ 0 of mean 1: alike in all that matters."""
 
     importance: Array
@@ -69,7 +69,7 @@ class Together(Kernel):
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs(Kernel):
+class Pairs(Likeness):
     """k ∝ Σⱼ vⱼkⱼ + k·Σ_{j<l} vⱼvₗkⱼkₗ: functions of one context and of two, added up.
 
     kⱼ = exp(−(zⱼ − z*ⱼ)²/(2·width²)); v of sum 1. A sum over pairs is Newton's (e₁² − p₂)/2.
@@ -92,7 +92,7 @@ class Pairs(Kernel):
         return np.asarray((single + 0.5 * number * (single**2 - squares)) / height)
 
 
-def kernels(importance: Array) -> list[Kernel]:
+def kernels(importance: Array) -> list[Likeness]:
     """Return the kernels tried."""
     return [
         *(Together(importance, width) for width in WIDTHS),
@@ -104,14 +104,14 @@ def kernels(importance: Array) -> list[Kernel]:
 class Bumps:
     """Features f with f(z)'f(z*) ≈ k(z, z*), exact where z or z* is a landmark (Nyström)."""
 
-    kernel: Kernel
+    kernel: Likeness
     landmarks: Array
     """(m, k)"""
     root: Array
     """The Cholesky root of k at the landmarks (m, m)."""
 
     @classmethod
-    def around(cls, landmarks: Array, kernel: Kernel) -> Self:
+    def around(cls, landmarks: Array, kernel: Likeness) -> Self:
         """Lay the features out around landmarks (m, k)."""
         alike = kernel(landmarks, landmarks) + JITTER * np.eye(len(landmarks))
         return cls(kernel, landmarks, np.asarray(np.linalg.cholesky(alike), dtype=np.float64))

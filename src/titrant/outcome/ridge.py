@@ -230,14 +230,14 @@ class RidgeModel(OutcomeModel):
         x, doses, outcome = training(X, t, y, "RidgeModel")
         weights = row_weights(sample_weight, len(x), "RidgeModel")
         self.features_ = self.basis.on(x, doses)
-        table = Table.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
+        table = FeatureTable.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
         total, parts = folded_moments(table, outcome, fold, weights)
         self.ridge_ = ridge_gcv(total)
         return predicted_by_others(table, parts, fold)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FeatureTable:
     """Features of n rows, block by block: kept if they are few, else computed anew each time."""
 
     n: int
@@ -248,7 +248,7 @@ class Table:
     kept: tuple[Array, ...] | None
 
     @classmethod
-    def of(cls, n: int, features: Callable[[slice], Array]) -> Table:
+    def of(cls, n: int, features: Callable[[slice], Array]) -> FeatureTable:
         """Return the table of n rows."""
         first, *others = blocks(n, BLOCK)
         known = features(first)
@@ -262,7 +262,7 @@ class Table:
 
 
 def folded_moments(
-    table: Table, y: Array, fold: Folds, weights: Array | None = None
+    table: FeatureTable, y: Array, fold: Folds, weights: Array | None = None
 ) -> tuple[Moments, dict[int, Moments]]:
     """Return the moments of [features, y] over all rows and over those of each fold."""
     parts: dict[int, Moments] = {}
@@ -275,7 +275,7 @@ def folded_moments(
     return _total(list(parts.values())), parts
 
 
-def predicted_by_others(table: Table, parts: dict[int, Moments], fold: Folds) -> Array:
+def predicted_by_others(table: FeatureTable, parts: dict[int, Moments], fold: Folds) -> Array:
     """Return the prediction of each row (n,) by the ridge fit of all folds but its own."""
     prediction = np.empty(table.n)
     ridges = {k: ridge_gcv(_total([part for j, part in parts.items() if j != k])) for k in parts}

@@ -53,7 +53,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class WellFit:
     """Least squares for the parameters θ = (a, c, g, ½log e) of a well."""
 
     z: Array
@@ -108,7 +108,7 @@ class Problem:
         w = np.sqrt((self.s - self.z @ line) ** 2 + 0.25)
         return np.concatenate([self._fit(np.column_stack([self.z, w])), line, [np.log(0.5)]])
 
-    def adapted(self, theta: Array) -> Problem:
+    def adapted(self, theta: Array) -> WellFit:
         """Return the problem with the ridge σ²p/n, σ² the residual variance at θ."""
         n, parameters = self.n, len(theta)
         spent = min(parameters, n // 2)
@@ -122,7 +122,7 @@ class Problem:
         return np.asarray(np.linalg.solve(normal, own.T @ self.y / n), dtype=np.float64)
 
 
-def search(problem: Problem, lines: list[Array], *, adapt: bool) -> Shape:
+def search(problem: WellFit, lines: list[Array], *, adapt: bool) -> Shape:
     """Return the best well: every line gets a few iterations, the best of them goes on."""
     screened = [descend(problem, problem.around(line), SCREENING) for line in lines]
     best = min(screened, key=lambda theta: problem.loss(theta)[0])
@@ -130,7 +130,7 @@ def search(problem: Problem, lines: list[Array], *, adapt: bool) -> Shape:
     return Shape.of(descend(final, best, POLISHING))
 
 
-def descend(problem: Problem, start: Array, iterations: int) -> Array:
+def descend(problem: WellFit, start: Array, iterations: int) -> Array:
     """Return θ after at most so many iterations of L-BFGS."""
     free = np.full(len(start) - 1, np.inf)
     low, high = np.log(ROUNDNESS)
@@ -185,7 +185,7 @@ class Well(OutcomeModel):
         target = self.outcome_.grained(outcome[:, None])[:, 0]
         omega = row_weights(sample_weight, len(x), "Well")
         s = grained(self.dose_(z, doses[:, 0]))
-        problem = Problem(z, s, target, self.ridge or PILOT, omega)
+        problem = WellFit(z, s, target, self.ridge or PILOT, omega)
         random = np.random.default_rng(seed).normal(0.0, 0.5, (starts, z.shape[1]))
         lines = [self.dose_.logged, problem.vertex(), self.dose_.mean, *random][:starts]
         self.shape_ = search(problem, lines, adapt=self.ridge is None)

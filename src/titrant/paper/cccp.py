@@ -21,9 +21,9 @@ from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.estimators.form import is_piecewise, is_ratio
 from titrant.kernels import Boundary, Triangular
-from titrant.optimize.affine import AffineSearch
 from titrant.optimize.constraints import Box, Constraint, Free, limits_of
 from titrant.optimize.lbfgs import Solution, Status
+from titrant.optimize.sums import AffineSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,7 @@
 """Policies: a rule that turns a context into a dose, τ(x)."""
 
 from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.bent import Additive, Products
 from titrant.policies.calling import doses
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
@@ -14,20 +15,35 @@ from titrant.policies.loading import (
     policy_from_dict,
     save_learned,
 )
+from titrant.policies.moves import MOVES, Limited, Move, Moved, Multiply, Randomized, Shift, Tilt
+from titrant.policies.personal import Personal
 from titrant.policies.rbf import RBF
+from titrant.policies.tree import Tree
 
 __all__ = [
+    "MOVES",
     "POLICIES",
     "RBF",
+    "Additive",
     "Clipped",
     "Constant",
     "Function",
+    "Limited",
     "Linear",
+    "Move",
+    "Moved",
+    "Multiply",
     "ParametricPolicy",
+    "Personal",
     "Policy",
+    "Products",
+    "Randomized",
     "Rounded",
+    "Shift",
     "StatusQuo",
+    "Tilt",
     "TrainingRange",
+    "Tree",
     "as_policy",
     "doses",
     "load_policy",

@@ -101,6 +101,8 @@ class ParametricPolicy(Policy):
 
 
 def _same(mine: object, theirs: object) -> bool:
+    if isinstance(mine, tuple) and isinstance(theirs, tuple):
+        return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     arrays = isinstance(mine, np.ndarray) or isinstance(theirs, np.ndarray)
     return np.array_equal(mine, theirs) if arrays else bool(mine == theirs)  # type: ignore[arg-type]
 
@@ -116,6 +118,8 @@ def _items(policy: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
 
 def _short(value: object) -> str:
     """Return a value on one line, long arrays shortened."""
+    if isinstance(value, tuple) and any(isinstance(part, np.ndarray) for part in value):
+        return f"[{', '.join(map(_short, value))}]"
     if not isinstance(value, np.ndarray):
         return repr(value)
     text = np.array2string(value, separator=", ", threshold=8, edgeitems=2, max_line_width=10_000)

@@ -13,11 +13,15 @@ import numpy as np
 
 from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument, PolicyFileError
+from titrant.policies.bent import Additive, Products
 from titrant.policies.clipped import Clipped, Rounded
 from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.linear import Linear
+from titrant.policies.moves import MOVES
+from titrant.policies.personal import Personal
 from titrant.policies.rbf import RBF
 from titrant.policies.saving import FORMAT, TRAINING, VERSION, read, write
+from titrant.policies.tree import Tree
 
 if TYPE_CHECKING:
     import os
@@ -30,9 +34,12 @@ if TYPE_CHECKING:
 
     Known = Mapping[str, type[Policy]]
 
-POLICIES: tuple[type[Policy], ...] = (Constant, Linear, RBF, Clipped, Rounded)
+POLICIES: tuple[type[Policy], ...] = (
+    *(Constant, Linear, Additive, Products, Tree, RBF, Personal),
+    *(Clipped, Rounded),
+)
 """Every policy with a formula; the law tests run over this list."""
-_ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo)
+_ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo, *MOVES)
 SAVED: dict[str, type[Policy]] = {cls.__name__: cls for cls in _ALL}
 """Every class that a file may name without being told."""
 MOST_NESTED = 100

@@ -10,7 +10,7 @@ import numpy as np
 from titrant._check import count
 from titrant.outcome.base import some, worth
 from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
-from titrant.propensity.gaussian import Design, degrees_of_freedom
+from titrant.propensity.gaussian import Whitened, degrees_of_freedom
 from titrant.propensity.mixture import (
     affordable,
     by_component,
@@ -100,7 +100,7 @@ class GatedMixture(SearchedModel):
         rows = few_rows(len(t), self.seed, MOST)
         w = some(self._weights(sample_weight, len(t)), rows)
         u = (t[rows] - self.center_) / self.sd_
-        self.design_ = Design.of(X[rows])
+        self.design_ = Whitened.of(X[rows])
         Z = self.design_(X[rows])
         n = worth(w, len(u))
         degrees_of_freedom(n, 2 * self.design_.rank)

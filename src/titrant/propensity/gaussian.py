@@ -33,7 +33,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class Whitened:
     """The whitened context: (1, (x − center) P), with ZᵀZ = n·I on the training rows.
 
     Collinear and constant columns of X leave through P, so every later solve is well posed.
@@ -74,13 +74,13 @@ class Design:
 class Affine:
     """An affine function of the context, Z(x)·coef, with `coef` (rank,) or (rank, d)."""
 
-    design: Design
+    design: Whitened
     coef: Array
 
     @classmethod
     def least_squares(cls, X: Array, t: Array, weights: Array | None = None) -> Self:
         """Return the least squares fit of t (n,) or (n, d) on X (n, p), rows by weights (n,)."""
-        design, w = Design.of(X), np.ones(len(X)) if weights is None else weights
+        design, w = Whitened.of(X), np.ones(len(X)) if weights is None else weights
         return cls(design, weighted_least_squares(design(X), t, w))
 
     def predict(self, X: Array) -> Array:
@@ -195,7 +195,7 @@ class LinearSums:
         coef = np.vstack([self.moments.mean[:d], slopes])
         return Affine(design, coef[:, 0] if d == 1 else coef), c_tt - n * slopes.T @ slopes
 
-    def _design(self) -> Design:
+    def _design(self) -> Whitened:
         d, n = self.doses, self.moments.n
         c_xx = self.moments.comoment[d:, d:]
         spread = np.sqrt(np.diagonal(c_xx) / n)
@@ -203,7 +203,7 @@ class LinearSums:
         shares, directions = np.linalg.eigh(c_xx / n / np.outer(scale, scale))
         keep = shares > _COLLINEAR * max(float(shares.max(initial=0.0)), 1.0)
         projection = directions[:, keep] / np.sqrt(shares[keep]) / scale[:, None]
-        return Design(self.moments.mean[d:], projection)
+        return Whitened(self.moments.mean[d:], projection)
 
 
 def linear_gaussian(sums: LinearSums) -> LinearGaussian:

@@ -52,11 +52,11 @@ def laws_of(model: FittedPropensity, X: ArrayLike) -> Laws:
     """
     keeps = isinstance(model, PreciseTails) and not written_anew(model, ANSWERS, since="laws")
     known = model.laws(X) if isinstance(model, PreciseTails) and keeps else None
-    return Asked(model, np.asarray(X)) if known is None else known
+    return AskedModel(model, np.asarray(X)) if known is None else known
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedModel:
     """The laws of any model at contexts X (n, p), by the model itself."""
 
     model: FittedPropensity

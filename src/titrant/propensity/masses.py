@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
+from titrant.data.masses import reach_of
 from titrant.outcome.base import row_weights, some
 from titrant.outcome.context import ContextMap
 from titrant.outcome.crossfit import Folded, Folds, need_rows
@@ -73,9 +74,14 @@ class MixedLaws:
         t = doses(t, len(self.probabilities))
         k = self.masses.index(t)
         at = self.probabilities[np.arange(len(k)), k] / self.unit
-        return np.asarray(np.where(k >= 0, at, self._between_masses(t)))
+        return np.asarray(np.where(k >= 0, at, self.beside(t)))
 
-    def _between_masses(self, t: Array) -> Array:
+    def at_masses(self, n: int) -> Array:  # noqa: ARG002
+        """Return P(T = aₖ | x) (n, K)."""
+        return self.probabilities
+
+    def beside(self, t: Array) -> Array:
+        """Return the density (n,) with respect to dt alone, at point masses too."""
         if self.rest is not None:
             return self._other * self.rest.density(t)
         levels = self.masses.values
@@ -124,6 +130,19 @@ class KnownMixedLaws:
     def density(self, t: ArrayLike) -> Array:
         """Return the density with respect to dt + s·Σδ_a, (n,)."""
         return read_at_masses(self.known.density(t), np.ravel(t), self.masses, self.unit)
+
+    def at_masses(self, n: int) -> Array:
+        """Return P(T = aₖ | x) (n, K)."""
+        return np.stack([self.known.density(np.full(n, a)) for a in self.masses.values], axis=1)
+
+    def beside(self, t: Array) -> Array:
+        """Return the density (n,) with respect to dt alone; at a point mass, that just beside."""
+        values = self.masses.values
+        k = self.masses.index(t)
+        # Toward the other doses: beyond a point mass at the end of all there are none.
+        side = np.where(values == self.masses.high, -1.0, 1.0)
+        beside = values + 4.0 * side * reach_of(values)
+        return self.known.density(np.where(k >= 0, beside[k], t))
 
     def cdf(self, t: ArrayLike) -> Array:
         """Return F(t|x), (n,)."""

@@ -12,7 +12,7 @@ from titrant.outcome.base import some, worth
 from titrant.propensity.base import NormalMixture, SearchedModel, log_sum_exp
 from titrant.propensity.gaussian import (
     Affine,
-    Design,
+    Whitened,
     degrees_of_freedom,
     residual_sd,
     weighted_least_squares,
@@ -266,7 +266,7 @@ class GaussianMixture(SearchedModel):
         self.means_ = [Affine(ols.design, ols.coef + sd * fit.coef[k]) for k in order]
 
     def _law(self, X: Array) -> NormalMixture:
-        design: Design = self.means_[0].design
+        design: Whitened = self.means_[0].design
         means = design(X) @ np.column_stack([mean.coef for mean in self.means_])
         return NormalMixture(np.log(self.weights_)[None, :], means, self.sds_[None, :])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -16,8 +16,8 @@ from titrant.outcome.context import ContextMap, extra_columns
 from titrant.outcome.crossfit import fold_of
 from titrant.outcome.ridge import (
     BLOCK,
+    FeatureTable,
     Ridge,
-    Table,
     folded_moments,
     leverages,
     predicted_by_others,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
+    from titrant.outcome.base import Regressor
 
     Rows = NDArray[np.intp]
 
@@ -83,7 +84,7 @@ def regressed(
     degrees_of_freedom(n, 2)
     context, folds = ContextMap.of(x, extra), min(_FOLDS, n)
     fold = fold_of(0, n, folds, seed)
-    table = Table.of(n, lambda rows: context(x[rows]))
+    table = FeatureTable.of(n, lambda rows: context(x[rows]))
     total, parts = folded_moments(table, target, fold, weights)
     ridge = ridge_gcv(total)
     mean, residual = predicted_by_others(table, parts, fold), np.empty(n)
@@ -206,16 +207,6 @@ def few_rows(n: int, seed: int, most: int) -> slice | Rows:
 
 
 # ── The propensity with a mean and a scale by any regressor and a free shape of the residual ──────
-
-
-class Regressor(Protocol):
-    """Any regressor of scikit-learn's manners."""
-
-    def fit(self, X: Array, y: Array) -> Self:
-        """Learn y (n,) from X (n, p)."""
-
-    def predict(self, X: Array) -> Array:
-        """Return predictions, (n,)."""
 
 
 class LocationScale(NormalModel):

@@ -189,6 +189,8 @@ class Rule:
     coefficients: tuple[Coefficient, ...]
     left_out: int
     """Coefficients that are smaller than those listed."""
+    details: tuple[str, ...]
+    """Lines that the formula leaves out: points of curves, leaves of a tree."""
     document: Mapping[str, Any] | None
     """What `load_policy` reads; None for code, and for documents too large for a page."""
 
@@ -235,6 +237,8 @@ class Report:
     """The true values of the policies, where the log was simulated."""
     learned: Mapping[str, Any] | None = None
     """How the policy was learned, as `gather` describes it."""
+    doubts: Mapping[str, Any] | None = None
+    """What if we are wrong: sensitivity and stress as `gather` describes them, where asked for."""
 
     def interval(self, name: str) -> tuple[float, float]:
         """Return the interval of a policy at the level of the report."""
@@ -276,6 +280,7 @@ class Report:
             "balance": plain(self.balance),
             "rules": plain(self.rules),
             "learned": plain(self.learned),
+            "doubts": plain(self.doubts),
             "settings": plain(self.settings),
             "config": self.config,
             "versions": plain(self.versions),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.evaluation.questions.cells import cuts_of
 from titrant.report.content import (
     LOGGED,
     DoseCounts,
@@ -29,8 +30,6 @@ CELLS = 24
 """Of each side of an overlap map."""
 PARTS = 8
 """Of a context with many values, in a profile."""
-FEW_VALUES = 6
-"""A context with so few values is taken value by value."""
 THIRDS = 3
 _TENTHS = (0.1, 0.5, 0.9)
 
@@ -72,28 +71,9 @@ def overlap_map(
     )
 
 
-def cuts_of(x: Array, parts: int) -> Array:
-    """Return where a context x (n,) is cut (k − 1,), each part having its upper end.
-
-    Between all values if it has few of them, otherwise into ``parts`` of about equally many rows;
-    fewer where values are tied.
-    """
-    values = np.unique(x)
-    if len(values) <= FEW_VALUES:
-        return values[:-1]
-    cuts = np.unique(np.quantile(x, np.arange(1, parts) / parts))
-    filled = np.unique(np.searchsorted(cuts, x, side="left"))
-    return np.asarray(cuts[filled[:-1]])
-
-
 def parts_of(x: Array, parts: int) -> NDArray[np.intp]:
     """Return the part of each row (n,), 0 … k − 1, of a context x (n,)."""
     return np.searchsorted(cuts_of(x, parts), x, side="left")
-
-
-def part_label(name: str, low: float, high: float) -> str:
-    """Return what the part of a context with these least and greatest values is called."""
-    return f"{name} = {low:.4g}" if low == high else f"{name} {low:.4g} … {high:.4g}"
 
 
 def profile(

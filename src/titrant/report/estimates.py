@@ -11,12 +11,13 @@ import numpy as np
 from titrant.errors import TitrantError, UntrustedEstimate
 from titrant.estimators import SmoothedEstimator, ask
 from titrant.evaluation.curves import curve_on, path_search_on
+from titrant.evaluation.moves import doses_under
 from titrant.evaluation.schedule import served
 from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_checks
 from titrant.inference import Diagnostics
 from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.evidence import tail_index
-from titrant.policies import Constant, Function, StatusQuo, doses
+from titrant.policies import Constant, Function, Move, StatusQuo, doses
 from titrant.policies.base import is_exactly
 from titrant.report.content import DOSES, Balance, Weights
 
@@ -100,7 +101,7 @@ def strengths(
     None for other rules, and where the log does not answer.
     """
     log, rule = whole.log, whole.policies[whole.names.index(focus)]
-    if is_exactly(rule, StatusQuo):
+    if is_exactly(rule, StatusQuo) or isinstance(rule, Move):
         return None
     if not np.ptp(doses_of(rule, log), axis=0).any():
         return None
@@ -138,6 +139,8 @@ def doses_of(policy: Policy, log: LoggedData) -> Array:
     """Return the doses of a policy (n, d); those of the status quo are in the log."""
     if is_exactly(policy, StatusQuo):
         return log.doses
+    if isinstance(policy, Move):
+        return doses_under(policy, log)
     return doses(policy, log.context, log.dimension, log.names)
 
 
@@ -201,6 +204,8 @@ def near_and_weighted(question: Question, rows: Sequence[Rows]) -> tuple[Array, 
     """Return the weights of rows near a policy's doses (n,), and those over the propensity."""
     mine = rows[question.policy]
     w = question.estimator.weights(question.estimator.terms(mine, question.scale))
+    if mine.kept is not None:  # no row is further from a policy that changes its own dose
+        return np.ones(len(w)), w
     smooth = isinstance(question.estimator, SmoothedEstimator)
     return (w * mine.need("q", "balance") if smooth else 1.0 * (w != 0)), w
 

@@ -14,7 +14,7 @@ from titrant.report.svg import INK, SERIES, canvas, svg, upright
 from titrant.report.words import number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from matplotlib.axes import Axes
 
@@ -196,6 +196,21 @@ def balance(report: Report, found: Balance) -> str:
             f"{number(found.weighted.max())} sd after weighting; {SENSITIVE_SD} is the usual limit."
         )
         return svg(figure, "balance", f"Balance of the contexts, {found.policy}", described)
+
+
+def sensitivity(report: Report, found: Mapping[str, Any]) -> str:
+    """Return bounds over the strength of a hidden cause, with tipping points and benchmarks."""
+    rows = found["bounds"]
+    with canvas(3.1) as (figure, axes):
+        _drawing.bounds(
+            axes,
+            {name: np.array([row[name] for row in rows]) for name in rows[0]},
+            reference=found["reference"],
+            tipping=found["tipping"],
+            benchmarks=found["benchmarks"],
+            label=upright(f"mean {report.log.outcome}"),
+        )
+        return svg(figure, "sensitivity", "Bounds under a hidden cause", found["sentence"])
 
 
 def _cells(axes: Axes, edges: Array, counts: Any, color: str) -> None:  # noqa: ANN401

@@ -36,7 +36,7 @@ from titrant.report.estimates import (
     weights,
 )
 from titrant.report.rules import rule
-from titrant.report.subgroups import subgroups
+from titrant.report.whom import subgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +75,7 @@ def gather(
     rules: Mapping[str, Policy] | None = None,
     treatments: Sequence[str] | None = None,
     outcome: str | None = None,
+    doubts: Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None = None,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
@@ -97,9 +98,13 @@ def gather(
         ``objection``, what speaks against a policy that was not deployed, a clause or None;
         ``candidates``, each with
         ``name``, ``loss``, ``behind``, ``behind_se`` and ``weight``; ``outcome_models``
-        (name → weight). Other entries go into the JSON as they are
+        (name → weight); ``choice`` with ``finding``, a line, and ``table``, the classes of rules
+        that were compared, headings first. Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
     treatments, outcome : what the doses and the outcome are called
+    doubts : called with the evaluation and comparison of the policy that the page looks at most and
+        the status quo, and the policy's name; returns ``sensitivity`` and ``stress``, each as its
+        ``to_dict()`` says or None
     seed : draws the folds of the calibration, and rows for it where there are many
     progress : called with what is at work, the share of the time that is over, and 100
     """
@@ -117,6 +122,11 @@ def gather(
     found_strengths = strengths(whole, first, bandwidth)
     say("calibration", *CURVES_END)
     calibrated, calibration_checks = calibration(whole, seed)
+    doubted = None
+    if doubts is not None and first != base:
+        say("what if we are wrong", *CALIBRATION_END)
+        pair = whole.with_policies({n: whole.policies[whole.names.index(n)] for n in (first, base)})
+        doubted = doubts(pair, both.only([first, base]), first)
     say("who gets what", *CALIBRATION_END)
     return Report(
         comparison=both,
@@ -146,6 +156,7 @@ def gather(
         config=config,
         truth=truth,
         learned=learned,
+        doubts=doubted,
     )
 
 

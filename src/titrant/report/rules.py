@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.errors import InvalidArgument
-from titrant.policies import RBF, Clipped, Constant, Function, Linear, Rounded, StatusQuo
+from titrant.policies import (
+    RBF,
+    Additive,
+    Clipped,
+    Constant,
+    Function,
+    Linear,
+    Personal,
+    Products,
+    Rounded,
+    StatusQuo,
+    Tree,
+)
 from titrant.policies.base import is_exactly
+from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
 from titrant.report.content import Coefficient, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from titrant._types import Array
     from titrant.policies import Policy
@@ -38,6 +51,7 @@ def rule(
         intercept=None if linear is None else _entries(linear.intercept),
         coefficients=_largest(found),
         left_out=max(0, len(found) - LISTED),
+        details=tuple(_details(unwrapped(policy), treatments, names)),
         document=_document(policy),
     )
 
@@ -54,21 +68,53 @@ def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> st
         offset = _entry(policy.offset, j)
         start = f" from {_shown(offset)}" if offset else ""
         return _formula(policy.policy, j, treatment, names) + step + start
+    if isinstance(policy, Move):
+        return _change(policy, treatment, names)
     return f"{treatment} = {_right_side(policy, j, names)}"
 
 
+def _change(policy: Move, treatment: str, names: Sequence[str]) -> str:
+    """Return how a policy changes what was given."""
+    given = f"{treatment} as it was given"
+    if isinstance(policy, Shift):
+        sign = "−" if policy.by < 0.0 else "+"
+        given = f"{given} {sign} {_shown(abs(policy.by))}"
+    elif isinstance(policy, Multiply):
+        given = f"{_shown(policy.by)} · {given}"
+    elif isinstance(policy, Tilt):
+        return f"{given}, tilted by e^({_shown(policy.strength)} · {treatment})"
+    elif isinstance(policy, Randomized):
+        return f"{_formula(policy.policy, 0, treatment, names)}, ± {_shown(policy.sd)} at random"
+    elif isinstance(policy, Moved):
+        given = f"what a Python function makes of {given}"
+    if isinstance(policy, Limited):
+        return given + _kept(policy.low, policy.high)
+    ends = _kept(policy.low, policy.high) if isinstance(policy, OneToOne) else ""
+    return f"{given}{ends} or as it was" if ends else given
+
+
 def _right_side(policy: Policy, j: int, names: Sequence[str]) -> str:
-    if is_exactly(policy, Constant):
-        return _shown(_entry(policy.dose, j))
-    if is_exactly(policy, Linear) and policy.coef is not None:
-        slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
-        return _sum(_entry(policy.intercept, j), policy.features or names, slopes)
-    if is_exactly(policy, RBF):
-        level = _shown(_entry(policy.intercept, j))
-        return f"{level} + a sum of {len(policy.centers)} bumps of width {_width(policy.scale)}"
     if isinstance(policy, Function):
         return "what a Python function returns: it has no formula to show"
-    return type(policy).__name__
+    said = SIDES.get(type(policy))
+    return type(policy).__name__ if said is None else said(policy, j, names)
+
+
+def _linear(policy: Linear, j: int, names: Sequence[str]) -> str:
+    if policy.coef is None:
+        return type(policy).__name__
+    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+    return _sum(_entry(policy.intercept, j), policy.features or names, slopes)
+
+
+def _bumps(policy: RBF, j: int, names: Sequence[str]) -> str:  # noqa: ARG001
+    level = _shown(_entry(policy.intercept, j))
+    return f"{level} + a sum of {len(policy.centers)} bumps of width {_width(policy.scale)}"
+
+
+def _people(policy: Personal, j: int, names: Sequence[str]) -> str:  # noqa: ARG001
+    alike = f"the {policy.nearest} of {len(policy.contexts):,} people who are most alike"
+    return f"the dose with the least mean loss of {alike}"
 
 
 def _sum(intercept: float, names: Sequence[str], slopes: Array) -> str:
@@ -117,9 +163,76 @@ def _largest(found: tuple[Coefficient, ...]) -> tuple[Coefficient, ...]:
 
 def linear_part(policy: Policy) -> Linear | None:
     """Return the linear rule inside a policy, if there is one."""
+    inside = unwrapped(policy)
+    return inside if is_exactly(inside, Linear) and inside.coef is not None else None
+
+
+def unwrapped(policy: Policy) -> Policy:
+    """Return the policy inside limits and steps."""
     if is_exactly(policy, Clipped) or is_exactly(policy, Rounded):
-        return linear_part(policy.policy)
-    return policy if is_exactly(policy, Linear) and policy.coef is not None else None
+        return unwrapped(policy.policy)
+    return policy
+
+
+# Rules that take more than a line: curves by their points, squares by their units, trees by leaves.
+
+
+def _additive(policy: Additive, j: int, names: Sequence[str]) -> str:
+    """Return intercept ± slope · name … + curve(name) … in words."""
+    known = policy.features or names
+    bent = np.array([len(k) > 0 for k in policy.knots])
+    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+    line = _sum(_entry(policy.intercept, j), known, np.where(bent, 0.0, slopes))
+    curves = "".join(f" + curve({known[i]})" for i in np.flatnonzero(bent)[:_TERMS])
+    rest = int(bent.sum()) - _TERMS
+    return line + curves + (f" + … ({rest} curves more)" if rest > 0 else "")
+
+
+def _products(policy: Products, j: int, names: Sequence[str]) -> str:
+    """Return intercept ± slope · name … ± factor · u(name)·u(name) … in words."""
+    known = policy.features or names
+    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+    factors = policy.bends.reshape(len(policy.bends), -1)[:, j]
+    terms = [
+        f"u({known[a]})²" if a == b else f"u({known[a]})·u({known[b]})" for a, b in policy.pairs
+    ]
+    return _sum(_entry(policy.intercept, j), [*known, *terms], np.append(slopes, factors))
+
+
+def _details(policy: Policy, treatments: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that a formula leaves out."""
+    if is_exactly(policy, Additive):
+        known = policy.features or names
+        for i, knots in enumerate(policy.knots):
+            if not len(knots):
+                continue
+            heights = policy.curve(i, knots).reshape(len(knots), -1)
+            for t, column in zip(treatments, heights.T, strict=True):
+                of = f" for {t}" if len(treatments) > 1 else ""
+                points = (f"{_shown(y)} at {_shown(x)}" for x, y in zip(knots, column, strict=True))
+                yield f"curve({known[i]}){of}: {', '.join(points)}"
+    elif is_exactly(policy, Products):
+        known = policy.features or names
+        for i in sorted({i for pair in policy.pairs for i in pair}):
+            center = f"{_shown(abs(policy.center[i]))}"
+            sign = "+" if policy.center[i] < 0 else "−"
+            unit = _shown(policy.size[i])
+            yield f"u({known[i]}) = ({known[i]} {sign} {center})/{unit}, held within ±3"
+    elif is_exactly(policy, Tree):
+        known = policy.features or names
+        doses = policy.doses.reshape(len(policy.doses), -1)
+        for answers, leaf in policy.paths():
+            asked = ", ".join(
+                _answer(known[policy.columns[s]], policy.cuts[s], at_most=low) for s, low in answers
+            )
+            yield f"{asked}: {', '.join(map(_shown, doses[leaf]))}"
+
+
+def _answer(name: str, cut: float, *, at_most: bool) -> str:
+    """Return one answer of a tree; an indicator of a text is there or not."""
+    if "=" in name and 0.0 <= cut < 1.0:
+        return f"not {name}" if at_most else name
+    return f"{name} {'≤' if at_most else '>'} {_shown(cut)}"
 
 
 def _document(policy: Policy) -> dict[str, Any] | None:
@@ -149,3 +262,15 @@ def _entry(value: float | Array, j: int) -> float:
 
 def _entries(value: float | Array) -> tuple[float, ...]:
     return tuple(np.atleast_1d(value).tolist())
+
+
+SIDES: dict[type[Policy], Callable[[Any, int, Sequence[str]], str]] = {
+    Constant: lambda policy, j, _: _shown(_entry(policy.dose, j)),
+    Linear: _linear,
+    Additive: _additive,
+    Products: _products,
+    Tree: lambda policy, _, __: f"the dose of one of {len(policy.doses)} groups",
+    RBF: _bumps,
+    Personal: _people,
+}
+"""How the right side of each policy's formula is written, for dose number j."""

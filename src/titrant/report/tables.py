@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from titrant.doubt.sensitivity import SHOWN
+from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
-from titrant.report.content import LOGGED
+from titrant.report.content import LOGGED, MOST_COLUMNS
 from titrant.report.numbers import count, percent, share
 from titrant.report.words import UNCLEAR, better, number, signed, span, value_and_interval
 
@@ -280,6 +282,45 @@ def other_balances(report: Report) -> list[Table]:
     return [balance(found) for found in report.balance if found.policy != report.focus]
 
 
+def hidden_bounds(report: Report, found: Mapping[str, Any]) -> Table:
+    """Return bounds and intervals at some strengths of a hidden cause."""
+    rows = [row for row in found["bounds"] if row["gamma"] in SHOWN]
+    columns: dict[str, Callable[[Any], str]] = {
+        "Γ": lambda row: f"{row['gamma']:g}",
+        "bounds": lambda row: span(row["lower"], row["upper"]),
+        f"{percent(report.level)} interval": lambda row: span(row["low"], row["high"]),
+    }
+    return Table.of("Bounds under a hidden cause", rows, columns, ())
+
+
+def benchmarks(found: Mapping[str, Any]) -> Table:
+    """Return how strong recorded contexts would be as hidden causes."""
+    columns: dict[str, Callable[[Any], str]] = {
+        "context": lambda one: one[0],
+        "Γ": lambda one: f"{one[1]:.2f}",
+    }
+    strongest = list(found["benchmarks"].items())[:MOST_COLUMNS]
+    return Table.of("Recorded contexts, were they hidden", strongest, columns)
+
+
+def trials(report: Report, found: Mapping[str, Any]) -> Table:
+    """Return what became of the estimate in each trial."""
+    original = {**found["estimate"], "change": "original", "shift": None, "verdict": "", "note": ""}
+
+    def ends(trial: Mapping[str, Any]) -> str:
+        low, high = trial["low"], trial["high"]
+        return (trial["note"] or NONE) if low is None else span(low, high)
+
+    columns: dict[str, Callable[[Any], str]] = {
+        "trial": lambda t: t["change"],
+        "value": lambda t: NONE if t["value"] is None else number(t["value"], t["high"] - t["low"]),
+        f"{percent(report.level)} interval": ends,
+        "shift in SE": lambda t: NONE if t["shift"] is None else in_se(t["shift"]),
+        "finding": lambda t: t["verdict"],
+    }
+    return Table.of("Trials of the estimate", [original, *found["trials"]], columns, (0, 4))
+
+
 def coefficients(found: Rule, log: LogSummary) -> Table | None:
     """Return the coefficients of a linear rule on the user's scale."""
     if found.intercept is None:
@@ -319,6 +360,15 @@ def candidates(learned: Mapping[str, Any]) -> Table | None:
     }
     found = learned.get("candidates")
     return Table.of("Candidates", found, columns) if found else None
+
+
+def classes(learned: Mapping[str, Any]) -> Table | None:
+    """Return the classes of policies that were compared on rows held out."""
+    choice = learned.get("choice")
+    if not choice:
+        return None
+    headings, *rows = choice["table"]
+    return Table("Classes of rules", tuple(headings), tuple(map(tuple, rows)))
 
 
 def outcome_models(learned: Mapping[str, Any]) -> Table | None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.compiled.decorators import compiled, fast
-from titrant.optimize.compiled.weights import set_baselines, set_weights, set_weights_near_bounds
+from titrant.compiled.weights import set_weights, set_weights_near_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
 
     Blocks = tuple[Array, Array, Array, Array]
+    Ends = tuple[float, float]
     How = tuple[Array, float, int, float, float, tuple[float, float]]
     Index = NDArray[np.int64]
 
@@ -283,3 +284,30 @@ def add_product_slope(a: Array, da: Array, b: Array, db: Array, factor: float, o
     """Add factor × the slope of a·b to out (B,)."""
     for i in range(len(a)):
         out[i] += factor * (a[i] * db[i] + da[i] * b[i])
+
+
+@compiled
+def set_baselines(
+    table: Array, start: int, tau: Array, ends: Ends, grid: Ends, b: Array, db: Array
+) -> None:
+    """Set b = r̂(τ, x) and ∂b/∂τ, each (B,), by the cubic Hermite interpolant of a dose table.
+
+    table (n, G, 2) holds r̂ and its slope a step at the doses of a grid (first dose, step).
+    Beyond the grid the curve is flat (see `titrant.outcome.table`).
+    """
+    (low, high), last = ends, table.shape[1] - 1
+    for i in range(min(len(tau), len(table) - start)):
+        place = (min(max(tau[i], low), high) - grid[0]) / grid[1]
+        inside = low < tau[i] < high and 0.0 <= place <= last
+        place = min(max(place, 0.0), float(last))
+        cell = min(int(place), last - 1)
+        left, right = table[start + i, cell], table[start + i, cell + 1]
+        u = place - cell
+        v = 1.0 - u
+        b[i] = v * v * ((1.0 + 2.0 * u) * left[0] + u * left[1])
+        b[i] += u * u * ((3.0 - 2.0 * u) * right[0] - v * right[1])
+        slope = 6.0 * u * v * (right[0] - left[0])
+        slope += v * (1.0 - 3.0 * u) * left[1] + u * (3.0 * u - 2.0) * right[1]
+        db[i] = slope / grid[1] if inside else 0.0
+    for i in range(max(len(table) - start, 0), len(tau)):
+        b[i] = db[i] = 0.0

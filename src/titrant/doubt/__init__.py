@@ -1,0 +1,1 @@
+"""What if we are wrong: causes that nobody recorded, and trials that an estimate should survive."""

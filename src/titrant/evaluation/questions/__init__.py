@@ -1,0 +1,1 @@
+"""Questions about a log besides the value of a policy: for whom, elsewhere, and how badly."""

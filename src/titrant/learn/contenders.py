@@ -1,0 +1,242 @@
+"""Classes that compete on the same curves: each learned without every fold, then on all rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant.errors import InvalidArgument
+from titrant.learn.candidates import (
+    HeldOutScores,
+    dose_curves,
+    fair_scores,
+    learn_candidates,
+    score_table,
+    scores,
+    smoothed_curves,
+    weights_of,
+)
+from titrant.learn.classes import CurveClass
+from titrant.learn.setting import Learned
+from titrant.optimize import Solution, Status
+from titrant.policies import ParametricPolicy
+from titrant.policies.calling import recommended
+from titrant.policies.personal import least_dose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.learn.candidates import Candidate, LearningRows
+    from titrant.learn.classes import FittedClass, PolicyClass
+    from titrant.learn.setting import Units
+    from titrant.learn.tables import CrossTables, Curves
+    from titrant.optimize import Constraint
+    from titrant.policies import Policy
+
+    Done = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One fold held out: what is learned from without it, and what it is graded by."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    seen: Curves
+    """Of the training rows, by models that have seen neither them nor the fold."""
+    graded: Curves
+    """Of the fold, by models that have not seen it, stacked on the training rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arena:
+    """The rows, curves and folds that all classes share."""
+
+    log: LoggedData
+    """Losses, counted from their mean."""
+    rows: LearningRows
+    """The same rows without features, with the curves of models that have not seen them."""
+    units: Units
+    splits: tuple[Split, ...]
+    stack: Array
+    """The share of each outcome model on all rows."""
+    candidates: tuple[Candidate, ...]
+    constraint: Constraint
+    center: float
+    """The mean loss."""
+
+    @staticmethod
+    def folded(tables: CrossTables, y: Array) -> tuple[Split, ...]:
+        """Return the folds with their curves, stacked for outcomes y (n,)."""
+        found = []
+        for k, without in enumerate(tables.without_both):
+            train, test = np.flatnonzero(tables.fold != k), np.flatnonzero(tables.fold == k)
+            seen = without.only(train)
+            stack = seen.weights(y[train])
+            graded = tables.without_own.only(test).stacked(stack)
+            found.append(Split(train, test, seen.stacked(stack), graded))
+        return tuple(found)
+
+    def score(self, tau: Array) -> Array:
+        """Return each row's say (n,) on doses τ (n,) that were learned without its fold."""
+        found = np.empty(len(tau))
+        for split in self.splits:
+            graded = self.rows.only(split.test, split.graded)
+            found[split.test] = fair_scores(tau[split.test], graded, self.units)
+        return found
+
+    def personal(self) -> Array:
+        """Return the dose (n,) with the least smoothed curve for each row."""
+        found = np.empty(len(self.log))
+        for split in self.splits:
+            graded = self.rows.only(split.test, split.graded)
+            found[split.test] = least_dose(*smoothed_curves(graded, self.units))
+        return found
+
+
+class Contender(ABC):
+    """A class with what it learned without each fold."""
+
+    __slots__ = ()
+    name: str
+    size: int | None
+    """Parameters of a rule, leaves of a tree; None for a dose of each person's own."""
+    doses: Array
+    """The dose of each row (n,), learned without its fold."""
+
+    @abstractmethod
+    def learned(self, arena: Arena) -> Learned:
+        """Return what is learned on all rows, with a report on its candidates."""
+
+
+def contender(kind: PolicyClass, arena: Arena, done: Done = lambda _: None) -> Contender:
+    """Return the class with what it learns without each fold; ``done`` is told each fold."""
+    if isinstance(kind, CurveClass):
+        return CurveContender.of(kind, arena, done)
+    return AffineContender.of(kind.name, affine(kind, arena.log), arena, done)
+
+
+def affine(kind: PolicyClass, log: LoggedData) -> FittedClass:
+    """Return the scales of a class whose policies can be averaged; refuse any other."""
+    fitted = kind.on(log)
+    if not fitted.affine:
+        raise InvalidArgument(
+            "`StackedDR` averages policies by their parameters, which takes a class that is "
+            f"linear in them; got {kind!r}. Use `PolicyLearner(procedure=CPO(...))`."
+        )
+    return fitted
+
+
+# Classes that are affine in their parameters: the candidates of each fold are averaged.
+
+
+@dataclass(frozen=True, slots=True)
+class AffineContender(Contender):
+    """Candidates from smooth to sharp, averaged by their scores."""
+
+    name: str
+    size: int
+    fitted: FittedClass
+    rows: LearningRows
+    held_out: HeldOutScores
+    doses: Array
+
+    @classmethod
+    def of(cls, name: str, fitted: FittedClass, arena: Arena, done: Done) -> AffineContender:
+        """Learn all candidates without each fold and score them on it."""
+        rows, units = arena.rows.of_class(fitted, arena.log, arena.units), arena.units
+        score = np.empty((len(arena.candidates), len(rows.phi)))
+        parts = []
+        for fold, split in enumerate(arena.splits):
+            learned = rows.only(split.train, split.seen)
+            params, _ = learn_candidates(arena.candidates, learned, units, arena.constraint)
+            graded = rows.only(split.test, split.graded)
+            score[:, split.test] = scores(params, graded, units)
+            parts.append((split.test, params, graded))
+            done(fold)
+        weights = weights_of(score)
+        average = np.empty(len(rows.phi))
+        for test, params, graded in parts:
+            average[test] = scores((weights @ params)[None], graded, units)[0]
+        held_out = HeldOutScores(score, weights, average)
+        doses = np.empty(len(rows.phi))
+        for test, params, graded in parts:
+            doses[test] = np.clip(graded.phi @ held_out.combined(params), units.low, units.high)
+        return cls(name, rows.phi.shape[1], fitted, rows, held_out, doses)
+
+    def learned(self, arena: Arena) -> Learned:
+        """Learn all candidates on all rows and combine them by their held-out scores."""
+        params, solutions = learn_candidates(
+            arena.candidates, self.rows, arena.units, arena.constraint
+        )
+        return Learned(
+            policy=arena.units.policy(self.fitted, self.held_out.combined(params)),
+            solution=solutions[self.held_out.best],
+            report=self.held_out.to_dict(arena.candidates, arena.center),
+        )
+
+
+# Classes with a search of their own: the best of their policies.
+
+
+@dataclass(frozen=True, slots=True)
+class CurveContender(Contender):
+    """A few policies with their held-out scores (candidates, n); the best is taken as it is."""
+
+    name: str
+    size: int | None
+    kind: CurveClass
+    score: Array
+    doses: Array
+
+    @classmethod
+    def of(cls, kind: CurveClass, arena: Arena, done: Done) -> CurveContender:
+        """Find the policies without each fold and score them on it."""
+        tau = np.empty((len(kind.candidates), len(arena.log)))
+        for fold, split in enumerate(arena.splits):
+            seen = dose_curves(arena.rows.only(split.train, split.seen), arena.units)
+            found = kind.found(arena.log.rows(split.train), seen)
+            x, names = arena.log.context[split.test], arena.log.names
+            tau[:, split.test] = [recommended(policy, x, names) for policy in found]
+            done(fold)
+        score = np.stack([arena.score(t) for t in tau])
+        best = int(np.argmin(score.mean(axis=1)))
+        return cls(kind.name, [*kind.candidates.values()][best], kind, score, tau[best])
+
+    def learned(self, arena: Arena) -> Learned:
+        """Find the policies on all rows and take the one that was best on rows held out."""
+        names, best = [*self.kind.candidates], int(np.argmin(self.score.mean(axis=1)))
+        found = self.kind.found(arena.log, dose_curves(arena.rows, arena.units))
+        alone = np.eye(len(names))[best]
+        candidates = {
+            "chosen": names[best],
+            "because": f"`{names[best]}` has the least held-out loss of {len(names)}",
+            "scores": score_table(names, self.score, alone, arena.center),
+            "average_held_out_loss": float(self.score[best].mean()) + arena.center,
+        }
+        return Learned(
+            policy=found[best],
+            solution=_end(found[best], float(self.score[best].mean())),
+            report=candidates,
+        )
+
+
+def _end(policy: Policy, value: float) -> Solution:
+    """Return the end of a search that is no descent."""
+    params = policy.params if isinstance(policy, ParametricPolicy) else np.empty(0)
+    return Solution(
+        params=params,
+        value=value,
+        status=Status.CONVERGED,
+        starts=params[None],
+        ends=params[None],
+        values=np.array([value]),
+        evaluations=1,
+    )
