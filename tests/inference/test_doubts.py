@@ -73,6 +73,12 @@ def coded_outcome(d):
     return d.rng.normal(size=len(d.t))
 
 
+def later(d):
+    """A noisy copy of outcomes that the dose moves and chance as well."""
+    d.y[:] += 1.5 * d.t + 3.0 * d.rng.normal(size=len(d.t))
+    return d.y + 0.9 * d.rng.normal(size=len(d.t))
+
+
 def far_value(d):
     odd = d.rng.normal(size=len(d.t))
     odd[:1] = 1e9
@@ -111,10 +117,7 @@ EXAMPLES = {
         lambda d: 1.0 * (d.y > 1.0),
         lambda d: np.digitize(d.y, [-1.0, 1.0, 3.0]),
     ],
-    "late_outcomes": [
-        lambda d: d.y + 0.4 * d.rng.normal(size=len(d.t)),
-        lambda d: 9.0 - 3.0 * (d.y + 0.5 * d.rng.normal(size=len(d.t))),
-    ],
+    "late_outcomes": [later, lambda d: 9.0 - 3.0 * later(d)],
     "leaked_outcomes": [
         lambda d: d.y + d.x[:, 1],
         lambda d: d.y - d.t,

@@ -639,6 +639,8 @@ def fitted_models(
     default_r = takes_default_outcome(estimator)
     sample, keys = survey.sample.seen.counting, survey.keys
     apart = masses is not None and learns_masses(log, estimator, propensity, masses)
+    if (default_q or default_r) and sample.log.weights is not None:
+        check_units(sample.log, folds_of(estimator)[0])
     if len(sample.log) < FEWEST_TO_FOLLOW or not (default_q or default_r or apart):
         given = fitted_propensity(log, estimator, propensity, survey)
         numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
