@@ -68,6 +68,48 @@ def test_what_is_hardly_a_context_is_left_out_unless_named():
     assert encode(few, None, ()).names == ("ward=b", "ward=c")
 
 
+def of_ids(values):
+    return encode(pa.table({"store_id": pa.array(values)}), None, ())
+
+
+@pytest.mark.parametrize(
+    "kind", [int, float, lambda i: f"{i:04}", lambda i: f"S{i}"], ids=["int", "float", "0012", "S"]
+)
+def test_ids_that_repeat_as_categories_do_are_contexts(kind):
+    # 30 stores of 15 rows each, whatever they are called: indicators of all but the first.
+    found = of_ids([kind(12 + i % 30) for i in range(450)])
+    assert len(found.names) == 29
+    assert found.notes[0].text.startswith(
+        "Column `store_id` is called as a key is, but a category, each value in 15 rows on average:"
+    )
+    # One row less of a store, and they are keys of those who have a few rows each.
+    fewer = of_ids([kind(12 + i % 30) for i in range(449)])
+    assert fewer.names == ()
+    assert (
+        "a key, of 30 that have 15.0 rows each on average; say `groups='sto" in fewer.notes[0].text
+    )
+    assert of_ids([kind(i) for i in range(450)]).notes[0].text.endswith("it looks like a key.")
+    # Of more than 50 it is a code, of more than 500 a key again.
+    assert of_ids([kind(i % 60) for i in range(900)]).recipe.codes == ("store_id",)
+    assert of_ids([kind(i % 501) for i in range(501 * 15)]).names == ()
+
+
+def test_ids_are_the_same_ones_in_a_later_table():
+    found = of_ids([None, *(float(7 + i % 3) for i in range(60))])
+    assert found.names == ("store_id=8", "store_id=9", "store_id=missing")
+    later = pa.table({"store_id": [9, 7, None, 12]})  # whole numbers now: the gap is another
+    made = with_features(later, found.names, found.recipe)
+    assert made["store_id=9"].to_pylist() == [1.0, 0.0, 0.0, 0.0]
+    assert made["store_id=missing"].to_pylist() == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_ids_without_a_choice():
+    assert "it is empty" in of_ids(pa.nulls(40, pa.int64())).notes[0].text
+    assert "all its values are the same" in of_ids([7] * 40).notes[0].text
+    assert of_ids([i % 2 == 0 for i in range(40)]).names == ("store_id",)  # yes or no is no key
+    assert of_ids([i % 2 + 0.5 for i in range(40)]).names == ("store_id",)
+
+
 def test_named_contexts_keep_their_order():
     found = encode(TABLE, ["ward", "age"], ["dose"])
     assert found.names == ("ward=b", "ward=c", "age")

@@ -250,3 +250,45 @@ def test_an_irrelevant_context_in_small_units_does_not_spoil_bumps():
         excess.append(float(np.mean((found(contexts) - best) ** 2)))
     assert excess[0] < 0.15  # a line leaves .6
     assert excess[1] == pytest.approx(excess[0], rel=0.2)
+
+
+def stores(seed, *, several):
+    """25 stores that differ in dose and outcome, or as many customers as have four rows each."""
+    rng = np.random.default_rng(seed)
+    n = 1000
+    count = 25 if several else n // 4
+    effect, own = rng.normal(size=count), rng.integers(0, count, n)
+    x = rng.normal(size=n)
+    t = 20 + x + 2.5 * effect[own] + 2 * rng.normal(size=n)
+    y = 0.02 * (t - 21) ** 2 + x + 1.2 * (effect - effect.mean())[own] + rng.normal(size=n)
+    table = {"t": t, "loss": y, "x": x, "store_id": 100 + own}
+    return tt.LoggedData.from_frame(table, treatment="t", outcome="loss")
+
+
+def test_a_store_is_followed_although_it_is_called_an_id():
+    found = tt.evaluate(stores(0, several=True), tt.Constant(18.0))
+    assert abs(found.value - 0.18) < 3 * found.se  # left out, it was off by 8
+    assert not any("store_id" in note for note in found.diagnostics.notes)
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_an_id_that_is_left_out_is_told_with_every_estimate():
+    log = stores(0, several=False)
+    found = tt.compare(log, {"a": tt.Constant(18.0), "now": tt.StatusQuo()})
+    told = [note for note in found["a"].diagnostics.notes if "`store_id` is no context" in note]
+    assert len(told) == 1
+    assert "4.1 rows each on average" in told[0]
+    assert not any("no context" in note for note in found["now"].diagnostics.notes)
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_a_log_without_contexts_says_what_it_rests_on():
+    _, x, t, y = drawn(n=400)
+    known = np.exp(-((t - x) ** 2) / 2) / np.sqrt(2 * np.pi)
+
+    def notes(**more):
+        log = tt.LoggedData(np.empty((len(t), 0)), t, y, **more)
+        return " ".join(tt.evaluate(log, POLICY).diagnostics.notes)
+
+    assert "The log has no contexts: the estimate is right only if doses" in notes()
+    assert "no contexts" not in notes(propensity=known)

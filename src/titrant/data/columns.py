@@ -316,6 +316,16 @@ class Flow:
         return () if self.recipe is None else self.recipe.codes
 
     @property
+    def encoded(self) -> tuple[str, ...]:
+        """The columns of which contexts were made."""
+        return tuple(note.column for note in self.notes if note.done == ENCODED)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are no contexts."""
+        return tuple(note.column for note in self.notes if note.done == LEFT_OUT)
+
+    @property
     def plain(self) -> bool:
         """Whether the table was taken as it is."""
         return not self.steps and not self.notes

@@ -204,12 +204,23 @@ def _blank(found: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts or categories as plain texts, null where there is none."""
+    """Return texts or categories as plain texts, null where there is none; of whole numbers, 7."""
+    if pa.types.is_floating(column.type):
+        column = _whole(column)
     if not pa.types.is_dictionary(column.type):
         return pc.cast(column, pa.string())
     # Not by `cast`, which does not know dictionaries of the view types that polars has.
     chunks = [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(chunks, pa.string())
+
+
+def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers as whole ones, null where there is none, if they are: 1e16 is no other id."""
+    there = pc.if_else(pc.is_nan(column), None, column)
+    try:
+        return pc.cast(there, pa.int64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:

@@ -39,7 +39,7 @@ from titrant.data.features import (
     with_features,
 )
 from titrant.data.gaps import differences
-from titrant.data.keys import group_keys, repeating
+from titrant.data.keys import ROWS_OF_ID, group_keys, repeating
 from titrant.data.validate import Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
 
@@ -69,6 +69,9 @@ _WITH_SIGNS = r"^\s*[-+$€£]?\s*(\d{1,3}([ ,.'’]\d{3})+|\d+)([.,]\d+)?\s*[%�
 """A number with separators of thousands, a decimal comma, or a sign of percent or currency."""
 FEWEST_NUMBERED = 20
 """Rows from which on whole numbers one after another are no accident."""
+ROWS_OF_CATEGORY, MOST_CATEGORIES = 15.0, 500
+"""Rows of a value, on average, from which on models follow what is called an id, such as a store's;
+and values up to which it is one of a list. Others are keys of those who have a few rows each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,13 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
     """
     if context is None:
         chosen = [name for name in table.column_names if name not in taken]
-        reasons = {name: _by_name(name) or _unfit(table[name], name) for name in chosen}
+        reasons = {name: _reason(table[name], name) for name in chosen}
+        categories = [name for name in chosen if _called_key(name) and not reasons[name]]
     else:
-        chosen = list(context)
+        chosen, categories = list(context), []
         check_present(context_roles(chosen), table.column_names)
         reasons = {name: _unusable(table[name], name) for name in chosen}
-    plan = _Plan()
+    plan = _Plan(categories)
     for name, reason in reasons.items():
         if reason is not None:
             plan.leave_out(name, reason)
@@ -123,6 +127,8 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
 class _Plan:
     """The contexts decided on so far."""
 
+    categories: Sequence[str] = ()
+    """Columns that are called as keys are and repeat their values as categories do."""
     names: list[str] = field(default_factory=list)
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     fills: dict[str, float] = field(default_factory=dict)
@@ -138,7 +144,7 @@ class _Plan:
 
     def add(self, column: pa.ChunkedArray, name: str) -> None:
         """Take a column in."""
-        if is_text(column.type):
+        if is_text(column.type) or (name in self.categories and _are_codes(column)):
             self._add_texts(column, name)
         elif is_date(column.type):
             self._add_dates(column, name)
@@ -165,11 +171,15 @@ class _Plan:
         missing = gaps(column)
         levels = self.levels[name] = _levels(column, name)
         also = f"; missing in {of_rows(missing)}, the level `{MISSING}`" if missing.any() else ""
+        kind = "text"
+        if name in self.categories:
+            each = len(column) / len(levels)
+            kind = f"called as a key is, but a category, each value in {each:.0f} rows on average"
         if len(levels) > MOST_LEVELS:
             self.names.append(name)
             self.codes.append(name)
             how = (
-                f"is text with {len(levels):,} different values: a code from 0 to "
+                f"is {kind} with {len(levels):,} different values: a code from 0 to "
                 f"{len(levels) - 1:,} in alphabetical order{also}. Default models adjust by the "
                 "mean of each value, drawn to the others, and may leave some confounding by it; "
                 "other models take it for an amount; a learned rule does not use it."
@@ -178,7 +188,7 @@ class _Plan:
             indicators = [f"{name}={level}" for level in levels[1:]]
             self.names += indicators
             made = listed(indicators) or "nothing"
-            how = f"is text: encoded 0/1 as {made} (all 0: `{levels[0]}`){also}."
+            how = f"is {kind}: encoded 0/1 as {made} (all 0: `{levels[0]}`){also}."
         self.notes.append(ColumnNote(name, ENCODED, f"Column `{name}` {how}"))
 
     def _add_dates(self, column: pa.ChunkedArray, name: str) -> None:
@@ -220,12 +230,44 @@ def _levels(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
 # Which columns are fit to be contexts.
 
 
-def _by_name(name: str) -> str | None:
-    """Return why a column of this name is no context unless the user says so, or None."""
-    word = name.strip().casefold()
-    if word == "propensity":
+def _reason(column: pa.ChunkedArray, name: str) -> str | None:
+    """Return why a column is no context unless the user says so, or None."""
+    if name.strip().casefold() == "propensity":
         return "it looks like the density of the logged dose; name it as the propensity to use it"
-    return "it looks like a key" if word == "id" or word.endswith(("_id", " id")) else None
+    countable = is_text(column.type) or is_number(column.type)
+    return _key(column, name) if countable and _called_key(name) else _unfit(column, name)
+
+
+def _key(column: pa.ChunkedArray, name: str) -> str | None:
+    """Return why a column that is called as a key is no category, or None."""
+    missing = gaps(column)
+    count, rows = _distinct(column, missing), int(np.count_nonzero(~missing))
+    if not count:
+        return "it is empty"
+    if count == 1 and rows == len(column):
+        return "all its values are the same"
+    if count <= MOST_CATEGORIES and rows >= ROWS_OF_CATEGORY * count:
+        return None
+    if rows < ROWS_OF_ID[0] * count:
+        return "it looks like a key"
+    return (
+        f"it looks like a key, of {count:,} that have {rows / count:.1f} rows each on average; say "
+        f"`groups={name!r}` (`--groups`) if rows of one belong together"
+    )
+
+
+def _called_key(name: str) -> bool:
+    word = name.strip().casefold()
+    return word == "id" or word.endswith(("_id", " id"))
+
+
+def _are_codes(column: pa.ChunkedArray) -> bool:
+    """Return whether numbers are whole, as those of a list are."""
+    if pa.types.is_floating(column.type):
+        there = np.asarray(column.drop_null().to_numpy(), dtype=np.float64)
+        there = there[~np.isnan(there)]
+        return bool(np.all(there == np.round(there)))
+    return pa.types.is_integer(column.type)
 
 
 def _unfit(column: pa.ChunkedArray, name: str) -> str | None:
@@ -359,8 +401,9 @@ def taken_in(
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
     notes = (*settled.notes, *encoded.notes)
     flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
-    left_out = [note.column for note in encoded.notes if note.done == LEFT_OUT]
-    unused |= {name: held.table[name].to_numpy() for name in left_out}
+    # Rows of one store may be alike in more than what models follow.
+    aside = [n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)]
+    unused |= {name: held.table[name].to_numpy() for name in aside}
     ids = repeating(unused)
     made = parts.marked(settled.observed)
     return Intake(made, labels, encoded.names, settled.kept, flow, ids)

@@ -42,8 +42,8 @@ class Beside:
     after: tuple[str, ...] = ()
     flow: Flow | None = None
     ids: Mapping[str, Keys] = field(default_factory=dict)
-    """Columns of the table with no part in the log, of texts or whole numbers that repeat: keys of
-    their values (n,). Known of a whole log in memory alone."""
+    """Columns of the table that are no amounts among the contexts, of texts or whole numbers that
+    repeat: keys of their values (n,). Known of a whole log in memory alone."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)

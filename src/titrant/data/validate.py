@@ -201,7 +201,7 @@ class Intake:
     """Which rows of the table these are; None for all."""
     flow: Flow | None
     ids: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    """Columns with no part in the log that may be ids, as keys (n,)."""
+    """Columns that may be ids and are no contexts as such, as keys (n,)."""
 
 
 def array_labels(parts: Parts, names: Iterable[str]) -> Labels:

@@ -33,6 +33,7 @@ from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
+from titrant.evaluation.unseen import unseen_notes
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.balance import Bins
@@ -47,7 +48,7 @@ from titrant.policies.calling import check_features
 from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
@@ -477,6 +478,7 @@ class Evaluation:
         for one, i in zip(models, bandwidths, strict=True):
             one.extend(self._mass_findings(i))
             one.extend(self.nuisances.weight_notes)
+            one.extend(self._unseen_notes(i))
             one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
@@ -545,6 +547,13 @@ class Evaluation:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
         return list(mass_findings(masses, self.asked_masses[i]))
+
+    def _unseen_notes(self, i: int) -> Iterator[str]:
+        """Return what the estimate of policy i takes for granted about columns left out."""
+        estimator = self._estimator(i)
+        by_model = estimator.uses_outcome_model and not estimator.uses_propensity
+        by_law = estimator.uses_propensity and not self.nuisances.known
+        return unseen_notes(self.log, modeled=by_model or by_law)
 
     def _doubts(self, found: tuple[Check | str, ...]) -> tuple[Check | str, ...]:
         return tuple(ignored(found)) if self.ignore_doubts else found

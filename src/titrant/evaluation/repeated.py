@@ -58,7 +58,12 @@ def repeated_findings(
     ]
     if not known:
         return found
-    called = {f"column `{name}`": name for name in log.ids if CALLED_ID.search(name)}
+    followed = () if log.flow is None else log.flow.encoded
+    called = {
+        f"column `{name}`": name
+        for name in log.ids
+        if CALLED_ID.search(name) and name not in followed
+    }
     for i, question in enumerate(point.questions):
         own = residuals(question, point.mean(i), point.rows, blocks)
         for what, keys in known:
@@ -129,7 +134,7 @@ def ids(log: LoggedData) -> Iterator[tuple[str, Keys]]:
 
 
 def ids_beside(log: LoggedData) -> Iterator[tuple[str, Keys]]:
-    """Yield the columns with no part in the log that may be ids of those who have several rows."""
+    """Yield columns that may be ids of those who have several rows and are no contexts as such."""
     for name, keys in log.ids.items():
         rows = len(keys) / len(np.unique(keys))
         if len(keys) == len(log) and (rows <= USUAL_ROWS or CALLED_ID.search(name)):
