@@ -81,7 +81,7 @@ def test_every_decision_is_said_and_kept(call, messy_csv, messy):
     gaps, median = int(used["age"].isna().sum()), float(used["age"].median())
     assert f"Column `age` is missing in {gaps} of 396 rows: the median, {median:g}," in said.err
     assert "Column `sex` is text: encoded 0/1 as `sex=male`, `sex=missing`" in said.err
-    assert "`visit.year`, `visit.month`, `visit.weekday` stand for it." in said.err
+    assert "`visit.weekday`, `visit.days` stand for it." in said.err
     contexts = next(line for line in said.err.splitlines() if line.startswith("Context: "))
     assert "patient" not in contexts
     assert "weight" not in contexts
@@ -155,7 +155,7 @@ def test_rows_with_gaps_are_served_as_the_rule_was_trained(call, messy_csv, mess
     policy = tt.load_policy("policy.json")
     filled = {"age": [training["fills"]["age"]], "age is missing": [1.0], "sex=missing": [1.0]}
     filled |= {"sex=male": [0.0], "visit.year": [2024.0], "visit.month": [1.0]}
-    dose = policy({**filled, "visit.weekday": [5.0]})[0]
+    dose = policy({**filled, "visit.day": [5.0], "visit.weekday": [5.0]})[0]
     assert [float(row["dose"]) for row in rows[1:]] == pytest.approx([dose, dose])
     # A text without a gap in training has none to be served by.
     assert float(rows[0]["dose"]) != pytest.approx(dose)

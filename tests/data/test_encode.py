@@ -7,7 +7,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from titrant.data.features import with_features
+from titrant.data.features import date_part, with_features
 from titrant.data.intake import MOST_LEVELS, encode
 from titrant.errors import DataError
 
@@ -32,8 +32,7 @@ def test_known_answer():
     assert found.table["ward=c"].to_pylist() == [0.0, 0.0, 1.0]
     days, *others = (note.text for note in found.notes)
     assert days == (
-        "Column `day` is left out of the context: its dates differ neither in year, month, weekday "
-        "nor hour."
+        "Column `day` is left out of the context: its dates differ in neither day nor hour."
     )
     assert tuple(others) == (
         "Column `site` is left out of the context: all its values are the same.",
@@ -66,6 +65,24 @@ def test_what_is_hardly_a_context_is_left_out_unless_named():
     assert encode(table.slice(0, 5), None, ()).names == ("", "age", "visits")  # too few to tell
     few = pa.table({"name": [f"P-{i}" for i in range(12)], "ward": ["a", "b", "c"] * 4})
     assert encode(few, None, ()).names == ("ward=b", "ward=c")
+
+
+def of_days(*days):
+    return encode(pa.table({"day": [dt.date(*day) for day in days]}), None, ()).names
+
+
+def test_a_date_has_the_parts_that_say_something_of_their_own():
+    # 19,723 days lie between 1970-01-01 and 2024-01-01: 54 years, 13 of them leap years.
+    within = pa.table({"day": [dt.date(2024, 1, 1), dt.date(2024, 1, 30)]})
+    found = encode(within, None, ())
+    assert found.names == ("day.weekday", "day.days")  # a Monday and a Tuesday of one month
+    assert found.table["day.days"].to_pylist() == [19723.0, 19752.0]
+    assert of_days((2024, 1, 1), (2024, 1, 8)) == ("day.days",)
+    assert of_days((2024, 1, 1), (2024, 4, 1)) == ("day.month", "day.days")
+    assert of_days((2018, 1, 1), (2024, 1, 1)) == ("day.year",)
+    # Before 1970, in its last hour of local time.
+    early = pa.array([-3600, 0], pa.timestamp("s", "UTC"))
+    assert date_part(pa.chunked_array([early]), "day", "days").to_pylist() == [-1.0, 0.0]
 
 
 def of_ids(values):

@@ -53,7 +53,9 @@ def test_known_answer(made):
         "sex=m": [1.0, 0.0, 0.0, 1.0],
         "sex=missing": [0.0, 1.0, 0.0, 0.0],
         "visit.month": [2.0, 2.0, 3.0, 2.0],
+        "visit.day": [28.0, 28.0, 1.0, 28.0],
         "visit.weekday": [3.0, 3.0, 5.0, 3.0],
+        "visit.days": [19781.0, 19781.0, 19783.0, 19781.0],
         "visit is missing": [0.0, 1.0, 0.0, 0.0],
         "smoker": [1.0, 1.0, 0.0, 0.0],
     }
@@ -274,11 +276,11 @@ def test_dates_of_all_kinds():
     )
     log = tt.LoggedData.from_frame(table, **ROLES)
     assert log.names == (
-        *("at.year", "at.month", "at.weekday", "at.hour", "at is missing"),
-        *("day.year", "day.month", "day.weekday", "clock.hour"),
+        *("at.year", "at.month", "at.day", "at.weekday", "at.hour", "at.days", "at is missing"),
+        *("day.year", "day.month", "day.day", "day.weekday", "day.days", "clock.hour"),
     )
-    assert log.context[1].tolist() == [2024, 1, 1, 5, 0, 2024, 1, 1, 9]
-    assert log.context[2].tolist() == [2023, 1, 1, 5, 1, 2023, 1, 1, 23]
+    assert log.context[1].tolist() == [2024, 1, 1, 1, 5, 19723, 0, 2024, 1, 1, 1, 19723, 9]
+    assert log.context[2].tolist() == [2023, 1, 1, 1, 5, 19722, 1, 2023, 1, 1, 1, 19722, 23]
     with pytest.raises(DataError, match=r"`at\.month` is made of a date; the column `at` holds"):
         with_features(pa.table({"at": ["1/2/24"]}), ["at.month"])
 

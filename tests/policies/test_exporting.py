@@ -154,16 +154,21 @@ def test_a_row_without_a_needed_value_has_no_dose(way):
 
 
 def test_dates_are_taken_apart():
-    policy = Linear([1.0, 10.0, 100.0], features=["visit.month", "visit.weekday", "visit.hour"])
+    parts = ("month", "weekday", "hour", "day", "days")
+    policy = Linear([1.0, 10.0, 100.0, 1000.0, 1e5], features=[f"visit.{part}" for part in parts])
     table = pa.table({"visit": pa.array(np.array(["2024-12-31T23:59:00"], "datetime64[s]"))})
-    expected = recommended(policy, table)  # 12 + 10·2 (a Tuesday) + 100·23
-    assert expected.tolist() == [2332.0]
+    # 12 + 10·2 (a Tuesday) + 100·23 + 1000·31 + 1e5·(19,723 + 365)
+    expected = recommended(policy, table)
+    assert expected.tolist() == [2008833332.0]
     assert by_python(policy, table, None) == expected.tolist()
     text = to_sql(policy)
     database = duckdb.connect(":memory:")
     database.execute("CREATE TABLE people (visit TIMESTAMP)")
     database.execute("INSERT INTO people VALUES ('2024-12-31 23:59:00')")
-    assert database.execute(f"SELECT {text} FROM people").fetchall() == [(2332.0,)]  # noqa: S608
+    found = database.execute(f"SELECT {text} FROM people").fetchall()  # noqa: S608
+    assert found == [(2008833332.0,)]
+    # A spreadsheet counts 45,657 days to 2024-12-31, 25,569 more than since 1970.
+    assert "(INT(A2)-25569)" in to_excel(policy)
     assert "WEEKDAY(A2,2)" in to_excel(policy)
 
 

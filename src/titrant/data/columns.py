@@ -316,6 +316,11 @@ class Flow:
         return () if self.recipe is None else self.recipe.codes
 
     @property
+    def running(self) -> tuple[str, ...]:
+        """The contexts that are the running time of dates."""
+        return tuple(f"{name}.days" for name in self.encoded)
+
+    @property
     def encoded(self) -> tuple[str, ...]:
         """The columns of which contexts were made."""
         return tuple(note.column for note in self.notes if note.done == ENCODED)

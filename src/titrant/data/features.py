@@ -6,7 +6,8 @@
 | `age is missing` | 1 where the column has no value, else 0                             |
 | `sex=male`       | 1 where the column `sex` has the text `male`, else 0                |
 | `state`          | of many texts: the place in the recipe's list, its end if it is new |
-| `visit.month`    | of a date: `year`, `month`, `weekday` (Monday is 1) or `hour`       |
+| `visit.month`    | of a date: `year`, `month`, `day` (of the month), `weekday` (Monday |
+|                  | is 1), `hour`, or `days`, the running time: whole ones since 1970   |
 
 All but codes and fills need no recipe: a policy saved with such names can be applied to a table.
 """
@@ -32,7 +33,8 @@ MISSING = "missing"
 """The level of a text that is not there. It comes last, so that it is never the reference."""
 MARKS = ("#N/A", "#NA", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
 """Texts that stand for a value that is not there, as they do among the numbers of a CSV."""
-PARTS = ("year", "month", "weekday", "hour")
+PARTS = ("year", "month", "day", "weekday", "hour", "days")
+"""Of a date. Without the running time, what changed over time would be in no context."""
 
 
 def with_features(
@@ -236,14 +238,21 @@ def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:
     taken = {
         "year": pc.year,
         "month": pc.month,
+        "day": pc.day,
         "weekday": _weekday,
         "hour": pc.hour,
+        "days": _days,
     }[part](moments)
     return pc.cast(taken, pa.float64())
 
 
 def _weekday(moments: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.day_of_week(moments, count_from_zero=False)
+
+
+def _days(moments: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the days from 1970-01-01 on, of the calendar that the hours are of."""
+    return pc.cast(pc.cast(moments, pa.date32(), safe=False), pa.int32())
 
 
 def date_parts(kind: pa.DataType) -> tuple[str, ...]:

@@ -206,8 +206,13 @@ class _Plan:
 
 def _varying(column: pa.ChunkedArray, name: str) -> list[tuple[str, pa.ChunkedArray]]:
     """Return the parts of dates that differ between rows."""
-    each = [(part, date_part(column, name, part)) for part in date_parts(column.type)]
-    return [(part, values) for part, values in each if pc.count_distinct(values).as_py() > 1]
+    each = {part: date_part(column, name, part) for part in date_parts(column.type)}
+    found = {part: values for part, values in each.items() if pc.count_distinct(values).as_py() > 1}
+    if not found.keys() & {"year", "month"}:
+        found.pop("day", None)  # within one month the running time says it
+    elif not found.keys() & {"month", "day"}:
+        found.pop("days", None)  # and the year does, of one day in each
+    return list(found.items())
 
 
 def _median(column: pa.ChunkedArray) -> float:
@@ -267,7 +272,7 @@ def _are_codes(column: pa.ChunkedArray) -> bool:
         there = np.asarray(column.drop_null().to_numpy(), dtype=np.float64)
         there = there[~np.isnan(there)]
         return bool(np.all(there == np.round(there)))
-    return pa.types.is_integer(column.type)
+    return bool(pa.types.is_integer(column.type))
 
 
 def _unfit(column: pa.ChunkedArray, name: str) -> str | None:
@@ -294,7 +299,7 @@ def _unusable(column: pa.ChunkedArray, name: str) -> str | None:
     if missing.all():
         return "it is empty"
     if is_date(column.type) and not _varying(column, name):
-        return "its dates differ neither in year, month, weekday nor hour"
+        return "its dates differ in neither day nor hour"
     if not is_text(column.type):
         return None
     count, rows = _distinct(column, missing), int(np.count_nonzero(~missing))
@@ -402,8 +407,8 @@ def taken_in(
     notes = (*settled.notes, *encoded.notes)
     flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
     # Rows of one store may be alike in more than what models follow.
-    aside = [n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)]
-    unused |= {name: held.table[name].to_numpy() for name in aside}
+    keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}
+    unused |= {name: held.table[name].to_numpy() for name in sorted(keyed)}
     ids = repeating(unused)
     made = parts.marked(settled.observed)
     return Intake(made, labels, encoded.names, settled.kept, flow, ids)

@@ -179,8 +179,9 @@ class LoggedData:
         ----------
         context : names of columns; None for all others that are fit to be contexts. Texts and
             categories become 0/1 columns such as ``sex=male``, or one column of codes where they
-            are more than 50; dates their year, month, weekday and hour; missing numbers the median,
-            with a 0/1 column such as ``age is missing``; missing texts a level of their own
+            are more than 50; dates their year, month, day, weekday, hour and running days; missing
+            numbers the median, with a 0/1 column such as ``age is missing``; missing texts a level
+            of their own
         missing_treatment : "refuse" rows without a treatment, or "drop" them
         missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so
             that they stand for them

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,6 +109,8 @@ def to_excel(policy: Policy, *, recipe: Recipe | None = None, row: int = 2) -> s
 
 
 LONGEST_CELL = 8192
+_EPOCH, _SPREADSHEET = date(1970, 1, 1), date(1899, 12, 30)
+"""Day 0 of the running time, and of a spreadsheet."""
 
 
 # What the columns are, and where a row has no dose.
@@ -309,6 +312,8 @@ class Sql(Language):
 
     def date_part(self, column: str, part: str) -> str:
         """Return EXTRACT(…)."""
+        if part == "days":
+            return f"(CAST({column} AS DATE) - DATE '1970-01-01')"
         return f"EXTRACT({'ISODOW' if part == 'weekday' else part.upper()} FROM {column})"
 
     def exponential(self, of: str) -> str:
@@ -360,6 +365,8 @@ class Python(Language):
 
     def date_part(self, column: str, part: str) -> str:
         """Return an attribute of a date."""
+        if part == "days":
+            return f"({column}.toordinal() - {_EPOCH.toordinal()})"
         return f"{column}.{'isoweekday()' if part == 'weekday' else part}"
 
     def exponential(self, of: str) -> str:
@@ -412,6 +419,8 @@ class Excel(Language):
 
     def date_part(self, column: str, part: str) -> str:
         """Return MONTH(…) or the like."""
+        if part == "days":
+            return f"(INT({column})-{(_EPOCH - _SPREADSHEET).days})"
         return f"WEEKDAY({column},2)" if part == "weekday" else f"{part.upper()}({column})"
 
     def exponential(self, of: str) -> str:

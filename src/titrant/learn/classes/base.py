@@ -163,11 +163,13 @@ class ClippedClass(PolicyClass):
 def places_of(wanted: tuple[str, ...] | None, log: LoggedData) -> tuple[int, ...]:
     """Return where the contexts that a template names are among those of the log; all for None.
 
-    But codes of texts: they are no amounts, and a rule of them would follow the alphabet.
+    But codes of texts: they are no amounts, and a rule of them would follow the alphabet. And but
+    the running time of dates, unless it is named: all whom a rule will serve come after the log.
     """
     codes = () if log.flow is None else log.flow.codes
     if wanted is None:
-        return tuple(j for j, name in enumerate(log.names) if name not in codes)
+        aside = () if log.flow is None else (*codes, *log.flow.running)
+        return tuple(j for j, name in enumerate(log.names) if name not in aside)
     if coded := [name for name in wanted if name in codes]:
         raise InvalidArgument(
             f"The context `{coded[0]}` is a code of many texts, not an amount: a policy cannot be "
