@@ -1,7 +1,8 @@
 """What the fitted models say of themselves, on a sample of rows, for the trust report.
 
-Whether doses fall evenly over the laws that were fitted to them; whether the bounds on predictions
-decide the value; and what plain models would have said. The last two are questions of values, at
+Whether doses fall evenly over the laws that were fitted to them; whether what models leave drifts
+along the rows; whether the bounds on predictions decide the value; and what plain models would have
+said. The last two are questions of values, at
 the bandwidth of the estimate: the same rows are asked again with other nuisances.
 """
 
@@ -25,6 +26,7 @@ from titrant.evaluation.nuisance import (
     unfitted_propensity,
 )
 from titrant.evaluation.survey import Sample
+from titrant.evaluation.unseen import drift_findings
 from titrant.inference import rules
 from titrant.inference.evidence import in_se
 
@@ -132,6 +134,7 @@ class SecondOpinions:
         for what, add in (
             ("Bounds on predictions were", self._add_cuts),
             ("What plain models would give was", self._add_plain),
+            ("Drift along the rows was", self._add_drift),
         ):
             try:
                 add(found)
@@ -161,6 +164,20 @@ class SecondOpinions:
         for one, moved, by in each:
             if moved is not None and abs(moved) > rules.RICH_SE:
                 one.append(plain_note(float(by), abs(moved)))
+
+    def _add_drift(self, found: list[list[Check | str]]) -> None:
+        """Add the check of drift along the rows to all values that rest on models."""
+        made = self._prepared
+        if self.nuisances.known or made.law is None or made.r_logged is None:
+            return
+        log = made.log
+        seen = np.arange(len(log)) if log.observed is None else np.flatnonzero(log.observed)
+        order = seen[np.argsort(self._few.numbers[seen], kind="stable")]
+        ranks, left = ranks_of(made.law, log.treatment), log.outcome - made.r_logged
+        checks = list(drift_findings(ranks[order], left[order], log.rows(order)))
+        for one, question in zip(found, self.questions, strict=True):
+            if question.estimator.uses_outcome_model:
+                one.extend(checks)
 
     def _moved(self, other: Joint, se: Array) -> Iterator[float | None]:
         """Yield how far each value moves, in standard errors (m,); None without an answer."""

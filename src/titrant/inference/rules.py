@@ -124,6 +124,10 @@ SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 DESIGN_EFFECT = 1.5
 """A variance so much larger makes a 95 % interval cover .89."""
 
+DRIFT_RATE = 1e-4
+"""By chance, of doses and of outcomes, each; where both pass it at 1,000 rows, what drifts moves a
+value by about half a standard error or more."""
+
 CONFOUNDING = frozenset(
     {
         "mean_weight",
@@ -138,6 +142,7 @@ CONFOUNDING = frozenset(
         "leaked_outcomes",
         "copied_treatments",
         "stray_doses",
+        "drift",
     }
 )
 """The checks whose warning bears on confounding: contexts may not be adjusted for as they should,
@@ -265,6 +270,20 @@ def repeated_rows(effect: float, what: str, values: int, share: float) -> Check:
         f"({DESIGN_EFFECT:g} is much).",
         remedy,
         judge(effect, warn=effect > DESIGN_EFFECT),
+    )
+
+
+def drift(doses: float, outcomes: float, along: str = "the order of the rows") -> Check:
+    """Return the check of drift in both doses and outcomes, by the p-values of none."""
+    worst = max(doses, outcomes)
+    return _check(
+        "drift",
+        worst,
+        f"Along {along}, doses (p = {doses:.1g}) and outcomes (p = {outcomes:.1g}) drift beyond "
+        f"what the contexts explain (p < {DRIFT_RATE:g} for both is much).",
+        "Something that changed over time is not among the contexts: add a column with the time, "
+        "such as the date or the number of the visit, and name it as a context.",
+        judge(worst, warn=worst < DRIFT_RATE),
     )
 
 

@@ -32,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DatePart:
-    """The year, month, day, weekday (Monday is 1), hour or days since 1970 of a date in a column."""
+    """The year, month, day, weekday (Monday is 1) or hour of a date, or its days since 1970."""
 
     column: Column
     part: str

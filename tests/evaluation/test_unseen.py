@@ -1,0 +1,95 @@
+"""Drift along the order of the rows is seen where it confounds, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import titrant as tt
+from titrant.evaluation.unseen import BLOCKS, FEWEST, drift, is_sorted
+from titrant.inference import rules
+
+SAME = 1e-12  # two ways to the same sums
+POLICY = tt.Constant(18.0)
+
+
+def drawn(seed=0, n=1000, *, doses=3.0, outcomes=1.2):
+    """Rows in the order of time, which moves doses and outcomes by so much."""
+    rng = np.random.default_rng(seed)
+    u = np.linspace(-1.0, 1.0, n)
+    x = rng.normal(size=n)
+    t = 20 + 2 * x + doses * u + 2.5 * rng.normal(size=n)
+    y = 0.02 * (t - 21) ** 2 + x + outcomes * u + rng.normal(size=n)
+    return x, t, y
+
+
+def found_in(x, t, y, **more):
+    return tt.evaluate(tt.LoggedData(x, t, y, **more), POLICY, allow_untrusted=True)
+
+
+def test_the_p_value_is_that_of_an_analysis_of_variance():
+    values = np.random.default_rng(1).normal(size=1234)
+    runs = [run.mean() for run in np.array_split(stats.rankdata(values), 100)]
+    blocks = np.array_split(np.array(runs), BLOCKS)
+    assert drift(values) == pytest.approx(stats.f_oneway(*blocks).pvalue, rel=SAME)
+    # Ranks alone count, in either direction.
+    assert drift(-np.exp(values)) == pytest.approx(drift(values), rel=SAME)
+    assert drift(np.ones(500)) == 1.0
+    assert drift(np.arange(500.0)) < 1e-50  # noqa: PLR2004
+
+
+def test_neighbors_worked_out():
+    # Ranks 1, 2, 3, 4 about 2.5: steps of 1, so 3/(1.5² + .5² + .5² + 1.5²) = 3/5.
+    assert not is_sorted(np.array([1.0, 2.0, 3.0, 4.0]))
+    # n rows: (n − 1)/((n³ − n)/12) = 12/(n(n + 1)), .11 of 10 and .09 of 11.
+    assert not is_sorted(np.arange(10.0))
+    assert is_sorted(np.arange(11.0))
+    assert is_sorted(np.repeat([0.0, 1.0], 50))  # cases first, controls after them
+    assert not is_sorted(np.tile([0.0, 1.0], 50))
+
+
+def test_chance_passes_as_often_as_it_may():
+    rng = np.random.default_rng(2)
+    p = np.array([drift(rng.standard_t(2, size=FEWEST)) for _ in range(1000)])
+    assert stats.kstest(p, "uniform").pvalue > 1e-3  # noqa: PLR2004
+
+
+def test_a_limit_for_both():
+    assert rules.drift(9e-5, 1e-9).verdict.value == "warn"
+    assert rules.drift(1e-9, 2e-4).verdict.value == "ok"
+    assert rules.bears_on_confounding(rules.drift(1e-9, 1e-9))
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_time_that_is_no_context_is_told():
+    x, t, y = drawn()
+    found = found_in(x, t, y)
+    check = found.diagnostics["drift"]
+    assert check.verdict.value == "warn"
+    assert "Something that changed over time is not among the contexts" in check.message
+    # With the time among the contexts there is nothing left to drift.
+    timed = found_in(np.column_stack([x, np.linspace(0.0, 1.0, len(x))]), t, y)
+    assert "drift" not in timed.diagnostics.names
+    # In another order nobody can know, and the value is the same but for the folds.
+    mixed = np.random.default_rng(3).permutation(len(x))
+    assert "drift" not in found_in(x[mixed], t[mixed], y[mixed]).diagnostics.names
+    # Known propensities need no context.
+    q = stats.norm.pdf(t, 20 + 2 * x + 3 * np.linspace(-1.0, 1.0, len(x)), 2.5)
+    assert "drift" not in found_in(x, t, y, propensity=q).diagnostics.names
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("moved", [{"doses": 0.0}, {"outcomes": 0.0}], ids=["outcomes", "doses"])
+def test_one_drift_alone_confounds_nothing(moved):
+    assert "drift" not in found_in(*drawn(**moved)).diagnostics.names
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("by", range(3), ids=["context", "dose", "outcome"])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sorted_rows_show_no_time(by, sign):
+    columns = drawn(doses=0.0, outcomes=0.0)
+    order = np.argsort(sign * columns[by])
+    found = found_in(*(column[order] for column in columns))
+    assert "drift" not in found.diagnostics.names
