@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.inference import rules
+from titrant.inference import Verdict, rules
 from titrant.inference.doubts import centered_ranks
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def drift_findings(ranks: Array, left: Array, log: LoggedData) -> Iterator[Check
     if len(left) < FEWEST or by_dose or is_sorted(log.outcome):
         return
     found = rules.drift(drift(ranks), drift(left))
-    if found.verdict is not rules.Verdict.OK:
+    if found.verdict is not Verdict.OK:
         yield found
 
 
