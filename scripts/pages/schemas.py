@@ -345,6 +345,7 @@ def policy() -> dict[str, Schema]:
         "levels": named(listed(TEXT)),
         "fills": named(NUMBER),
         "codes": listed(TEXT),
+        "dates": named(TEXT),
     }
     return {
         "rule": {"anyOf": rules},

@@ -186,7 +186,7 @@ def test_numbers_written_for_people_are_not_left_out_in_silence(written):
         encode(table, None, ())
 
 
-@pytest.mark.parametrize("written", ["2020-01-{:02}", "1.2.{}", "12 {}", "v{}", "{}/7"])
+@pytest.mark.parametrize("written", ["2020-99-{:02}", "1.2.{}", "12 {}", "v{}", "{}/7"])
 def test_other_texts_with_digits_are_left_out(written):
     table = pa.table({"key": [written.format(i) for i in range(30)]})
     assert encode(table, None, ()).names == ()

@@ -263,6 +263,55 @@ def test_numbers_that_are_text_are_not_taken_for_names():
         tt.LoggedData.from_frame(table, **ROLES)
 
 
+WRITTEN = ("%d.%m.%Y %H:%M", "%m/%d/%Y", "%d/%m/%Y %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y/%m/%d")
+
+
+def of_dates(written, **more):
+    n = len(written)
+    numbers = {"dose": np.arange(float(n)), "loss": np.arange(n) ** 2.0}
+    return tt.LoggedData.from_frame({**numbers, "visit": written}, **ROLES, **more)
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_dates_written_as_text_are_the_dates_that_they_say(how):
+    moments = [DAY + dt.timedelta(hours=31 * i) for i in range(40)]
+    written = [moment.strftime(how) for moment in moments]
+    log = of_dates([*written, " NA "])
+    read = [dt.datetime.strptime(text, how) for text in written]  # noqa: DTZ007
+    expected = of_dates([*read, None])
+    assert log.names == expected.names
+    np.testing.assert_array_equal(log.context, expected.context)
+    assert log.flow.recipe.dates == {"visit": how}
+    assert f"which are read as {how}: {written[0]!r} is 2024-02-28" in str(log.flow)
+    # Later rows are read alike, also where no number tells the day from the month.
+    table = pa.table({"visit": [dt.datetime(2024, 3, 2).strftime(how)]})  # noqa: DTZ001
+    made = with_features(table, log.names, log.flow.recipe)
+    assert (made["visit.month"][0].as_py(), made["visit.day"][0].as_py()) == (3.0, 2.0)
+    with pytest.raises(DataError, match=r"`visit` must be written as .* in 1 of 1 rows"):
+        with_features(pa.table({"visit": ["March 2"]}), log.names, log.flow.recipe)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        [f"{1 + i % 12}/{1 + i // 12}/2024" for i in range(40)],  # which is the month?
+        [f"{1 + i}/{40 - i}/2024" for i in range(12, 28)] * 3 + [f"1/{i}/2024" for i in range(30)],
+        [f"2024-01-{1 + i % 28:02}{' 08:15' * (i % 2)}" for i in range(60)],
+        [*(f"2024-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(60)), "soon"],
+        [f"3/{1 + i % 28}/24" for i in range(60)],
+    ],
+    ids=["neither above 12", "both above 12", "two ways", "a word", "two digits"],
+)
+def test_dates_that_may_be_others_are_refused(written):
+    with pytest.raises(DataError, match="`visit` holds dates that are written as text, such as"):
+        of_dates(written)
+
+
+@pytest.mark.parametrize("text", ["1.{}.12", "192.168.{}.1", "{}-{}", "123-{}-6789", "2024-99-{}"])
+def test_other_texts_are_no_dates(text):
+    assert "dates" not in str(of_dates([text.format(10 + i, i) for i in range(40)]).flow)
+
+
 def test_dates_of_all_kinds():
     moments = [dt.datetime(2023, 12, 31, 23), dt.datetime(2024, 1, 1, 5), None]  # noqa: DTZ001
     table = pa.table(

@@ -153,6 +153,12 @@ def test_a_row_without_a_needed_value_has_no_dose(way):
     assert np.isnan(found[1])
 
 
+def test_dates_that_were_written_as_text_are_refused():
+    policy = Linear([1.0], features=["visit.month"])
+    with pytest.raises(InvalidArgument, match=r"`visit` were written as text \(%m/%d/%Y\)"):
+        to_excel(policy, recipe=Recipe(dates={"visit": "%m/%d/%Y"}))
+
+
 def test_dates_are_taken_apart():
     parts = ("month", "weekday", "hour", "day", "days")
     policy = Linear([1.0, 10.0, 100.0, 1000.0, 1e5], features=[f"visit.{part}" for part in parts])

@@ -56,9 +56,10 @@ def test_the_texts_behind_indicators_come_back(tmp_path):
     assert load_training(path).levels == {}
 
 
-def test_fills_and_codes_come_back_in_the_next_version(tmp_path):
+def test_fills_codes_and_dates_come_back_in_the_next_version(tmp_path):
     path = tmp_path / "policy.json"
-    recipe = Recipe({"state": ("Iowa", "Ohio")}, {"age": 41.5}, ("state",))
+    dates = {"visit": "%d.%m.%Y"}
+    recipe = Recipe({"state": ("Iowa", "Ohio")}, {"age": 41.5}, ("state",), dates)
     save_learned(tt.Constant(1.0), replace(TRAINING, recipe=recipe), path)
     assert load_training(path).recipe == recipe
     assert json.loads(path.read_text(encoding="utf-8"))["training"]["version"] == 2
@@ -92,6 +93,7 @@ def test_beyond_is_strict():
         {"version": 2, "rows": 1, "context": {}, "fills": {"age": "old"}},
         {"version": 2, "rows": 1, "context": {}, "fills": [3.0]},
         {"version": 2, "rows": 1, "context": {}, "codes": ["state"]},
+        {"version": 2, "rows": 1, "context": {}, "dates": {"visit": 1}},
         {"version": 1, "context": {}},
         {"version": 1, "rows": 1, "context": {"a": [1.0]}},
         {"version": 1, "rows": 1, "context": {"a": [1.0, "b"]}},

@@ -267,6 +267,8 @@ class Recipe:
     """The number that stands for a missing one, by context."""
     codes: tuple[str, ...] = ()
     """The encoded columns that are one context, the place of the text among the levels."""
+    dates: Mapping[str, str] = field(default_factory=dict)
+    """The columns of dates that were written as text, each with its format, such as %d.%m.%Y."""
 
 
 # ── What was done to a table on its way to a log ──────────────────────────────────────────────────

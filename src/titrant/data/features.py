@@ -71,6 +71,8 @@ def _made(
     if part == IS_MISSING:
         return _floats(gaps(column))
     if part in PARTS and feature == f"{source}.{part}":
+        if is_text(column.type) and source in recipe.dates:
+            column = read_dates(column, source, recipe.dates[source])
         return _filled(date_part(column, source, part), recipe.fills.get(feature))
     may_miss = MISSING in recipe.levels.get(source, ()) or f"{source}={MISSING}" in wanted
     return pc.cast(pc.equal(texts(column, source, may_miss=may_miss), part), pa.float64())
@@ -223,6 +225,21 @@ def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.cast(there, pa.int64())
     except pa.ArrowInvalid:
         return column
+
+
+def read_dates(column: pa.ChunkedArray, name: str, how: str) -> pa.ChunkedArray:
+    """Return texts as dates of one format, null where there is none; refuse others."""
+    missing = gaps(column)
+    known = pc.if_else(pa.array(missing), None, pc.utf8_trim_whitespace(as_text(column)))
+    found = pc.strptime(known, format=how, unit="s", error_is_null=True)
+    strange = gaps(found) & ~missing
+    if strange.any():
+        first = str(known[int(np.argmax(strange))])
+        raise DataError(
+            f"The dates of the column `{name}` must be written as {how}; got others in "
+            f"{of_rows(strange)} (first {first!r}; {first_rows(strange)}). Write all of them alike."
+        )
+    return found
 
 
 def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:

@@ -35,6 +35,7 @@ from titrant.data.features import (
     is_date,
     is_number,
     is_text,
+    read_dates,
     texts,
     with_features,
 )
@@ -99,15 +100,21 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
 
     Without `context`, all columns but the `taken` ones are used that are fit.
     """
+    others = [name for name in table.column_names if name not in taken]
+    formats = _formats(table, others if context is None else context)
+    plan = _Plan()
+    for name, how in formats.items():
+        place, dates = table.column_names.index(name), read_dates(table[name], name, how)
+        plan.read(name, how, table[name], dates)
+        table = table.set_column(place, name, dates)
     if context is None:
-        chosen = [name for name in table.column_names if name not in taken]
+        chosen = others
         reasons = {name: _reason(table[name], name) for name in chosen}
-        categories = [name for name in chosen if _called_key(name) and not reasons[name]]
+        plan.categories = [name for name in chosen if _called_key(name) and not reasons[name]]
     else:
-        chosen, categories = list(context), []
+        chosen = list(context)
         check_present(context_roles(chosen), table.column_names)
         reasons = {name: _unusable(table[name], name) for name in chosen}
-    plan = _Plan(categories)
     for name, reason in reasons.items():
         if reason is not None:
             plan.leave_out(name, reason)
@@ -116,7 +123,7 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
     made = [name for name in plan.names if name not in chosen]
     if clash := [name for name in made if name in table.column_names]:
         raise duplicate_names([*table.column_names, *clash])
-    recipe = Recipe(plan.levels, plan.fills, tuple(plan.codes))
+    recipe = Recipe(plan.levels, plan.fills, tuple(plan.codes), formats)
     encoded = with_features(table, plan.names, recipe)
     spent = {name for name in chosen if name not in plan.names}
     kept = [name for name in encoded.column_names if name not in spent]
@@ -141,6 +148,13 @@ class _Plan:
         """Say why a column is no context."""
         text = f"Column `{name}` is left out of the context: {reason}."
         self.notes.append(ColumnNote(name, LEFT_OUT, text))
+
+    def read(self, name: str, how: str, texts: pa.ChunkedArray, dates: pa.ChunkedArray) -> None:
+        """Say how the dates of a column were read, by the first of them."""
+        row = int(np.argmin(gaps(texts)))
+        first = f"{str(texts[row])!r} is {dates[row]}"
+        text = f"Column `{name}` holds dates written as text, which are read as {how}: {first}."
+        self.notes.append(ColumnNote(name, ENCODED, text))
 
     def add(self, column: pa.ChunkedArray, name: str) -> None:
         """Take a column in."""
@@ -341,6 +355,63 @@ def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
             f"{str(values[row])!r} in row {row}, counting from 0. Write them with digits and a "
             "decimal point alone, or leave the column out of the context."
         )
+
+
+_DATE = (
+    r"^(?P<a>\d{4}|[0-3]?\d)(?P<s>[-/.])(?P<b>[0-3]?\d)(?P<z>[-/.])(?P<c>\d{4}|[0-3]?\d)"
+    r"(?P<gap>[T ]?)(?P<time>\d{1,2}:\d{2})?(?P<seconds>:\d{2})?$"
+)
+"""Numbers of day, month and year with a sign between them, and a time."""
+_YEAR, _MONTHS = 4, 12
+"""Digits of a year, and how many months it has."""
+
+
+def _formats(table: pa.Table, names: Sequence[str]) -> dict[str, str]:
+    """Return the columns of texts that are dates, each with its format."""
+    there = [name for name in names if name in table.column_names and is_text(table[name].type)]
+    found = {name: _format(table[name], name) for name in there}
+    return {name: how for name, how in found.items() if how is not None}
+
+
+def _format(column: pa.ChunkedArray, name: str) -> str | None:
+    """Return the format of dates that are written as text, None of other or few texts.
+
+    Which number is the day is seen from those above 12, or refused.
+    """
+    missing = gaps(column)
+    if _distinct(column, missing) <= FEW_LEVELS:
+        return None
+    known = pc.unique(pc.utf8_trim_whitespace(as_text(column).filter(pa.array(~missing))))
+    parts = pc.extract_regex(known, _DATE)
+    like = np.array(parts.is_valid().to_numpy(zero_copy_only=False))
+    if like.mean() < MOSTLY:
+        return None
+    dated = parts.filter(pa.array(like))
+    a, sign, b, other, c, gap, time, seconds = (
+        pc.struct_field(dated, [k]).to_pylist() for k in range(8)
+    )
+    shapes = {
+        (len(x) == _YEAR, len(z) == _YEAR, *rest, bool(t), bool(s))
+        for x, z, *rest, t, s in zip(a, c, sign, other, gap, time, seconds, strict=True)
+    }
+    if not any(begins or ends or one == "/" for begins, ends, one, *_ in shapes):
+        return None  # such as the version 1.10.2
+    first, second = max(map(int, a)), max(map(int, b))
+    if len(shapes) == 1 and like.all():
+        (begins, ends, one, two, between, timed, exact) = shapes.pop()
+        clock = f"{between}%H:%M{':%S' if exact else ''}" if timed else ""
+        if begins != ends and one == two:
+            if begins:
+                return f"%Y{one}%m{one}%d{clock}"
+            if second <= _MONTHS and (first > _MONTHS or one == "."):
+                return f"%d{one}%m{one}%Y{clock}"
+            if first <= _MONTHS < second:
+                return f"%m{one}%d{one}%Y{clock}"
+    raise DataError(
+        f"The column `{name}` holds dates that are written as text, such as {str(known[0])!r}, and "
+        "not all in one way that tells the day from the month. Write them as 2024-12-31 or "
+        "2024-12-31 23:59, convert the column to a type of dates, or leave it out of the context."
+    )
 
 
 def _matches(values: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:

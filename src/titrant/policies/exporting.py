@@ -168,6 +168,12 @@ class _Made:
             return cls(_indicator(IsMissing(Column(base))), base, None)
         base, _, part = feature.rpartition(".")
         dated = bool(base) and part in PARTS
+        if dated and base in recipe.dates:
+            raise InvalidArgument(
+                f"The dates of the column `{base}` were written as text ({recipe.dates[base]}), "
+                "which other programs may read in other ways. Convert the column to a type of "
+                "dates and learn again, or leave it out of the rule."
+            )
         column = Column(base if dated else feature)
         value: Formula = DatePart(column, part) if dated else column
         if fill is None:

@@ -130,8 +130,8 @@ def _check_fields(cls: Any, given: dict[str, Any]) -> None:  # noqa: ANN401
 # "context": {name: [low, high], …}}``, with ``"levels": {column: [text, …], …}`` where contexts are
 # the 0/1 indicators of a column of texts: the indicators alone do not say which text the reference
 # is. Where numbers were missing, version 2 has ``"fills": {name: number, …}``, and where a context
-# is a code of texts, ``"codes": [column, …]``. `load_policy` leaves the entry aside: the policy is
-# the same.
+# is a code of texts, ``"codes": [column, …]``, and where dates were written as text,
+# ``"dates": {column: format, …}``. `load_policy` leaves the entry aside: the policy is the same.
 
 TRAINING_VERSION, FILLED_VERSION = 1, 2
 
@@ -177,8 +177,9 @@ class TrainingRange:
             "levels": {name: list(texts) for name, texts in self.levels.items()},
             "fills": dict(self.recipe.fills),
             "codes": list(self.recipe.codes),
+            "dates": dict(self.recipe.dates),
         }
-        filled = made["fills"] or made["codes"]
+        filled = made["fills"] or made["codes"] or made["dates"]
         version = FILLED_VERSION if filled else TRAINING_VERSION
         there = {key: value for key, value in made.items() if value}
         return {"version": version, "rows": self.rows, "context": context, **there}
@@ -218,7 +219,10 @@ def _recipe(content: dict[str, Any]) -> Recipe:
         raise _refusal("has a fill that is no number")
     if not _are_texts(codes) or not set(codes).issubset(levels):
         raise _refusal("has a code without the list of its texts")
-    return Recipe(levels, {name: float(fill) for name, fill in fills.items()}, tuple(codes))
+    dates = content.get("dates", {})
+    if not isinstance(dates, dict) or not _are_texts(list(dates.values())):
+        raise _refusal("has a date without its format")
+    return Recipe(levels, {name: float(fill) for name, fill in fills.items()}, tuple(codes), dates)
 
 
 def _levels(content: object) -> dict[str, tuple[str, ...]]:
