@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from html import escape
 from typing import TYPE_CHECKING, Self
 
@@ -10,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check, _drawing
+from titrant.data.columns import named_table
+from titrant.data.validate import first_rows, listed, of_rows
 from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
 from titrant.evaluation.evaluation import Evaluation
@@ -160,10 +163,26 @@ class PolicyLearner(BaseEstimator):
 
         X is a pandas, polars or Arrow table or a dict of columns, in which the policy finds its
         contexts by name, with gaps filled as in the log it was learned from, or an array (n, p)
-        with the columns in the order of ``policy_.features``.
+        with the columns in the order of ``policy_.features``. A text that the log did not have
+        gets the dose of the reference, with a warning.
         """
         check_is_fitted(self, "policy_")
-        return recommended(self.policy_, X, recipe=self.range_.recipe)
+        table = named_table(X)
+        if table is None:
+            return recommended(self.policy_, X, recipe=self.range_.recipe)
+        from titrant.data.features import column_of  # noqa: PLC0415 - loads pyarrow
+
+        used = {column_of(feature) for feature in self.policy_.features or ()}
+        levels = {name: texts for name, texts in self.range_.levels.items() if name in used}
+        for name, rows in table.unseen(levels).items() if levels else ():
+            if rows.any():
+                warnings.warn(
+                    f"The column `{name}` has a text that the policy was not learned from, none of "
+                    f"{listed(levels[name])}, in {of_rows(rows)} ({first_rows(rows)}): these get "
+                    f"the dose of `{levels[name][0]}`. Check them.",
+                    stacklevel=2,
+                )
+        return recommended(self.policy_, table.frame, recipe=self.range_.recipe)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy and the ranges of the contexts it was learned on, as JSON.

@@ -437,6 +437,26 @@ def test_an_error_of_one_policy_among_several_names_it(policy, sentence, selecto
         compare(log, {"near": NEAR, "bad": policy}, estimator=SN, bandwidth=selector)
 
 
+@pytest.mark.parametrize("n", [2, 5, 10, 12])
+def test_too_few_rows_for_the_default_models(n):
+    # Of 12 rows in 5 folds some fold leaves 9, of 13 each leaves 10: two of each inner fold.
+    log = LoggedData(np.arange(n) % 3.0, np.arange(n) ** 1.5, np.arange(n) % 4.0)
+    with pytest.raises(DataError, match=f"needs at least 13 rows with an outcome; the log has {n}"):
+        evaluate(log, Constant(1.0))
+
+
+@pytest.mark.parametrize(
+    "policy", [lambda X: X["age"], lambda X: X.age, lambda X: X[:, 3]], ids=["[]", ".", "3"]
+)
+def test_a_policy_that_takes_contexts_for_a_table_is_told_what_it_gets(policy):
+    log = LoggedData(
+        np.zeros((9, 2)), np.arange(9.0), np.arange(9.0), np.ones(9), names=["age", "bmi"]
+    )
+    told = "the contexts as an array, here of 9 rows and 2 columns in the order `age`, `bmi`, not"
+    with pytest.raises(DataError, match=told):
+        evaluate(log, policy, estimator=SN, bandwidth=1.0)
+
+
 def test_too_few_rows_for_the_folds():
     log = LoggedData([[1.0], [2], [3]], [0.1, 0.5, 0.7], [1.0, 2, 3], [1.0, 1, 1])
     with pytest.raises(DataError, match="with 5 folds needs at least 10 rows to learn from; got 3"):

@@ -214,3 +214,19 @@ def test_a_median_regression_keeps_the_names_of_a_table():
     np.testing.assert_allclose(policy(COLUMNS), best, rtol=1e-9)
     chosen = tt.median_regression(frame, best, features=["weight"])
     np.testing.assert_allclose(chosen(COLUMNS), best, rtol=1e-9)
+
+
+def test_a_text_that_the_log_did_not_have_is_warned_of():
+    rng = np.random.default_rng(5)
+    ward = np.array(["a", "b", "c"])[rng.integers(0, 3, 300)]
+    dose = rng.normal(size=300)
+    table = {"ward": ward, "dose": dose, "loss": (dose - (ward == "b")) ** 2}
+    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss")
+    learned = tt.PolicyLearner(
+        procedure=tt.CPO(bandwidth=0.5, restarts=1), propensity=tt.LinearGaussian(), honest=False
+    ).fit(log)
+    known = learned.predict({"ward": ["a", "b"]})
+    with pytest.warns(UserWarning, match=r"`ward` has a text .* in 1 of 3 rows .* dose of `a`"):
+        found = learned.predict({"ward": ["z", "a", "b"]})
+    np.testing.assert_array_equal(found, [known[0], *known])
+    learned.predict(np.array([[1.0, 0.0]]))  # an array has no texts

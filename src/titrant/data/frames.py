@@ -109,6 +109,12 @@ class NamedTable:
         by_name = _context_columns(self.frame, wanted)
         return stacked([by_name[name] for name in wanted], len(by_name[wanted[0]]))
 
+    def unseen(self, levels: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.bool_]]:
+        """Return for each column with known texts, where it is there, which rows have others."""
+        there = {name: known for name, known in levels.items() if name in self.names}
+        table = as_arrow(self.frame, context_roles(there)).table
+        return features.unseen(table, there)
+
     def _with_features(self, wanted: Sequence[str], recipe: Recipe | None) -> object:
         """Return the table with every feature among ``wanted`` that it does not hold as it is."""
         stored = features.stored(wanted, self.names)

@@ -141,6 +141,7 @@ class Nuisances:
             outcome=takes_default_outcome(estimator),
             propensity=takes_default_propensity(log, estimator, propensity),
         )
+        check_enough(len(known.sample.seen.counting.log), estimator)
         if len(known.sample.seen.log) < FEWEST_TO_FOLLOW:  # too few to learn probabilities from
             masses = None
         try:
@@ -535,6 +536,24 @@ class PolicyRows:
             if len(self.policies) == 1:
                 raise
             raise DataError(f"Policy {self.names[i]!r}: {error}") from error
+
+
+LEAST_TO_STACK = 10
+"""Rows that the default outcome model learns from at least, two of each of its five folds."""
+
+
+def check_enough(n: int, estimator: Estimator) -> None:
+    """Refuse fewer rows than the default outcome model takes, one of its folds being held out."""
+    if not takes_default_outcome(estimator):
+        return
+    settings: Any = estimator
+    folds = settings.folds
+    least = max(2 * folds, -(-LEAST_TO_STACK * folds // (folds - 1)))
+    if n < least:
+        raise DataError(
+            f"`{type(estimator).__name__}` needs at least {least} rows with an outcome; the log "
+            f"has {n}. Collect more rows: of so few no estimate would be worth its interval."
+        )
 
 
 def check_work(log: Source, *, outcome: bool, propensity: bool, times: float = 1.0) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.data.columns import is_table, named_table, places, select
-from titrant.data.validate import floats
+from titrant.data.validate import counted, floats, listed
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
@@ -80,7 +80,16 @@ def recommended(
     """Return the doses (n,) or (n, d) of a table or of contexts X (n, p), checked like a log."""
     who = owner or called(policy)
     x = contexts_for(policy.features, X, who, names, recipe)
-    return checked_doses(policy(x), len(x), who)
+    try:
+        value = policy(x)
+    except (AttributeError, IndexError, KeyError) as error:
+        called_by = f" in the order {listed(names)}" if names else ""
+        raise DataError(
+            f"The {who} failed: {error}. It gets the contexts as an array, here of {x.shape[0]:,} "
+            f"rows and {counted(x.shape[1], 'column')}{called_by}, not as a table: take columns by "
+            "their place, such as X[:, 0]."
+        ) from error
+    return checked_doses(value, len(x), who)
 
 
 def checked_doses(value: object, n: int, owner: str) -> Array:
