@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -93,3 +94,22 @@ def test_sorted_rows_show_no_time(by, sign):
     order = np.argsort(sign * columns[by])
     found = found_in(*(column[order] for column in columns))
     assert "drift" not in found.diagnostics.names
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_row_numbers_that_were_left_out_tell_the_time():
+    x, t, y = drawn()
+    mixed = np.random.default_rng(4).permutation(len(x))
+    table = {"dose": t, "loss": y, "x": x, "visit": np.arange(1, len(x) + 1)}
+    roles = {"treatment": "dose", "outcome": "loss"}
+    log = tt.LoggedData.from_frame(pd.DataFrame(table).iloc[mixed], **roles)
+    assert log.names == ("x",)
+    assert list(log.orders) == ["visit"]
+    assert log.rows(slice(0, 500)).orders == {}
+    check = tt.evaluate(log, POLICY).diagnostics["drift"]
+    assert "Along the column `visit`, doses" in check.message
+    # Rows without an outcome show no drift of it; the others still do.
+    lost = pd.DataFrame(table).iloc[mixed]
+    lost.loc[lost["x"] > 1, "loss"] = np.nan
+    some = tt.LoggedData.from_frame(lost, **roles, missing_outcome="weight")
+    assert tt.evaluate(some, POLICY).diagnostics["drift"].verdict.value == "warn"

@@ -481,8 +481,14 @@ def taken_in(
     keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}
     unused |= {name: held.table[name].to_numpy() for name in sorted(keyed)}
     ids = repeating(unused)
+    orders = {name: floats(name) for name in flow.left_out if _may_order(held.table[name])}
     made = parts.marked(settled.observed)
-    return Intake(made, labels, encoded.names, settled.kept, flow, ids)
+    return Intake(made, labels, encoded.names, settled.kept, flow, ids, orders)
+
+
+def _may_order(column: pa.ChunkedArray) -> bool:
+    """Return whether a column that was left out may be the order in which rows came about."""
+    return bool(pa.types.is_integer(column.type)) and not column.null_count
 
 
 def _compared(table: pa.Table, taken: Sequence[str]) -> dict[str, Array]:

@@ -44,6 +44,8 @@ class Beside:
     ids: Mapping[str, Keys] = field(default_factory=dict)
     """Columns of the table that are no amounts among the contexts, of texts or whole numbers that
     repeat: keys of their values (n,). Known of a whole log in memory alone."""
+    orders: Mapping[str, Array] = field(default_factory=dict)
+    """Columns of numbers that were left out of the context, such as row numbers (n,); likewise."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -102,6 +104,7 @@ class LoggedData:
     after: tuple[str, ...]
     flow: Flow | None
     ids: Mapping[str, Keys]
+    orders: Mapping[str, Array]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
     _upper: Array
 
@@ -508,7 +511,7 @@ def _fill_checked(
         raise DataError(f"{left}: {error}") from None
     own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
     check_given(own, intake.parts.doses)
-    beside = Beside(atoms=own, after=after, flow=intake.flow, ids=intake.ids)
+    beside = Beside(atoms=own, after=after, flow=intake.flow, ids=intake.ids, orders=intake.orders)
     _fill(log, intake.parts, intake.names, limits, 0, beside)
 
 

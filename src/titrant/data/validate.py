@@ -202,6 +202,8 @@ class Intake:
     flow: Flow | None
     ids: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Columns that may be ids and are no contexts as such, as keys (n,)."""
+    orders: Mapping[str, Array] = field(default_factory=dict)
+    """Columns of numbers that were left out of the context, by which rows may be ordered (n,)."""
 
 
 def array_labels(parts: Parts, names: Iterable[str]) -> Labels:

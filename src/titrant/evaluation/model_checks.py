@@ -33,7 +33,7 @@ from titrant.inference.evidence import in_se
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.estimators import Joint, Question, Rows
@@ -172,12 +172,18 @@ class SecondOpinions:
             return
         log = made.log
         seen = np.arange(len(log)) if log.observed is None else np.flatnonzero(log.observed)
-        order = seen[np.argsort(self._few.numbers[seen], kind="stable")]
         ranks, left = ranks_of(made.law, log.treatment), log.outcome - made.r_logged
-        checks = list(drift_findings(ranks[order], left[order], log.rows(order)))
+        checks = drift_findings(ranks[seen], left[seen], log.rows(seen), self._orders(seen))
         for one, question in zip(found, self.questions, strict=True):
             if question.estimator.uses_outcome_model:
                 one.extend(checks)
+
+    def _orders(self, seen: NDArray[np.intp]) -> dict[str, Array]:
+        """Return what some of the rows may be ordered by: their numbers, and columns left out."""
+        whole, numbers = self.sample.log, self._few.numbers[seen]
+        place = numbers - whole.first_row
+        left_out = {f"the column `{k}`": v[place] for k, v in whole.orders.items()}
+        return {"the order of the rows": numbers.astype(np.float64), **left_out}
 
     def _moved(self, other: Joint, se: Array) -> Iterator[float | None]:
         """Yield how far each value moves, in standard errors (m,); None without an answer."""

@@ -15,7 +15,7 @@ from titrant.inference import Verdict, rules
 from titrant.inference.doubts import centered_ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from titrant._types import Array
     from titrant.data import LoggedData
@@ -61,17 +61,28 @@ def unseen_notes(log: LoggedData, *, modeled: bool) -> Iterator[str]:
             )
 
 
-def drift_findings(ranks: Array, left: Array, log: LoggedData) -> Iterator[Check]:
-    """Yield a check if both doses and outcomes drift along the order of the rows.
+def drift_findings(
+    ranks: Array, left: Array, log: LoggedData, orders: Mapping[str, Array]
+) -> list[Check]:
+    """Return a check if both doses and outcomes drift along one of several orders, of the first.
 
     ``ranks`` are F(t | x) and ``left`` is y − r̂(t, x), each (n,), by models that have not seen the
-    row; ``log`` has the same rows.
+    row; ``log`` has the same rows, and so have the columns of ``orders``.
     """
+    for along, column in orders.items():
+        order = np.argsort(column, kind="stable")
+        found = list(_findings(ranks[order], left[order], log.rows(order), along))
+        if found:
+            return found
+    return []
+
+
+def _findings(ranks: Array, left: Array, log: LoggedData, along: str) -> Iterator[Check]:
     steps = np.diff(log.treatment)
     by_dose = bool((steps >= 0.0).all() or (steps <= 0.0).all())
     if len(left) < FEWEST or by_dose or is_sorted(log.outcome):
         return
-    found = rules.drift(drift(ranks), drift(left))
+    found = rules.drift(drift(ranks), drift(left), along)
     if found.verdict is not Verdict.OK:
         yield found
 
