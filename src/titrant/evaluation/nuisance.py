@@ -141,7 +141,7 @@ class Nuisances:
             outcome=takes_default_outcome(estimator),
             propensity=takes_default_propensity(log, estimator, propensity),
         )
-        check_enough(len(known.sample.seen.counting.log), estimator)
+        check_enough(len(known.sample.seen.log), estimator)
         if len(known.sample.seen.log) < FEWEST_TO_FOLLOW:  # too few to learn probabilities from
             masses = None
         try:
