@@ -13,6 +13,7 @@ from learn.examples import FAST
 from policies.examples import TABLES
 from titrant.data.simulate import DESIGNS
 from titrant.learn.classes import LinearClass
+from titrant.learn.classes.base import places_of
 from titrant.outcome import Quadratic, RidgeModel
 
 # A search over standardized contexts in another order stops elsewhere by its own tolerance.
@@ -230,3 +231,13 @@ def test_a_text_that_the_log_did_not_have_is_warned_of():
         found = learned.predict({"ward": ["z", "a", "b"]})
     np.testing.assert_array_equal(found, [known[0], *known])
     learned.predict(np.array([[1.0, 0.0]]))  # an array has no texts
+
+
+def test_a_rule_does_not_follow_the_running_time_unless_told_to():
+    rng = np.random.default_rng(6)
+    dose = rng.normal(size=200)
+    table = {"day": pd.date_range("2024-01-01", periods=200), "dose": dose, "loss": dose**2}
+    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss")
+    places = places_of(None, log)
+    assert [log.names[j] for j in places] == ["day.month", "day.day", "day.weekday"]
+    assert places_of(("day.days",), log) == (log.names.index("day.days"),)
