@@ -21,7 +21,7 @@ from titrant.propensity import LinearGaussian
 ROUNDING = 1e-12
 
 
-def no_share(shown, questions, sample):  # noqa: ARG001
+def no_share(shown, questions, sample, familiar):  # noqa: ARG001
     """Stand in for `models_share`: nothing is added to the error."""
     return np.zeros((len(questions), len(questions)))
 

@@ -31,19 +31,39 @@ from titrant.estimators import (
 )
 from titrant.kernels import Biweight, Boundary, Gaussian, Scale, Triangular, Uniform
 from titrant.optimize import PolicyObjective, search_statistics, stacked
-from titrant.policies import Clipped, Constant, Linear
+from titrant.policies import Additive, Clipped, Constant, Linear, Products, Tree
 
 STEP = 1e-6
 DIFFERENCE = 2e-6  # of the largest slope: rounding 1e-16/STEP, kinks of the kernel STEP × curvature
 SAME = 1e-11  # relative: the same sums in another order, second moments once more removed
 
-CASES = [
-    pytest.param(e, policy, penalties, id=f"{name(e)}-{p}-{q}")
-    for e in DIFFERENTIABLE
-    for p, policy in POLICIES.items()
-    for q, penalties in PENALTIES.items()
-    if applies(e, penalties)
-]
+BENT = {
+    "additive": Additive(
+        [0.3, -0.2, 0.25],
+        0.2,
+        knots=[[-1, 0, 1], [], []],
+        bends=[0.1, -0.2, 0.15],
+        reach=[0.5, 0, 0],
+    ),
+    "products": Products(
+        [0.3, -0.2, 0.25], 0.2, pairs=[(0, 2)], bends=[0.1], center=[0, 0, 0], size=[1, 1, 1]
+    ),
+    "tree": Tree([0], [0.1], [-1], [-2], [0.3, -0.4]),
+}
+SEARCHED = POLICIES | BENT
+
+
+def cases(policies):
+    return [
+        pytest.param(e, policy, penalties, id=f"{name(e)}-{p}-{q}")
+        for e in DIFFERENTIABLE
+        for p, policy in policies.items()
+        for q, penalties in PENALTIES.items()
+        if applies(e, penalties)
+    ]
+
+
+CASES = cases(POLICIES)
 
 
 def assert_close(actual, expected, tolerance):
@@ -52,11 +72,11 @@ def assert_close(actual, expected, tolerance):
 
 
 def test_every_policy_with_parameters_is_among_the_cases():
-    searched = {type(policy) for policy in POLICIES.values()}
+    searched = {type(policy) for policy in SEARCHED.values()}
     assert searched == {type(policy) for policy in PARAMETRIC.values()}
 
 
-@pytest.mark.parametrize(("estimator", "policy", "penalties"), CASES)
+@pytest.mark.parametrize(("estimator", "policy", "penalties"), cases(SEARCHED))
 def test_gradient_is_the_finite_difference(estimator, policy, penalties):
     objective = generic(estimator, policy, log(), **penalties)
     points = around(policy)

@@ -422,7 +422,7 @@ def test_residuals_that_are_not_finite_are_a_data_error(monkeypatch):
     rng = np.random.default_rng(0)
     x, t = rng.normal(size=(60, 1)), rng.normal(size=60)
     everything = "titrant.propensity.smooth.leverages"
-    monkeypatch.setattr(everything, lambda total, ridge, f: np.ones(len(f)))  # noqa: ARG005
+    monkeypatch.setattr(everything, lambda total, ridge, f, w: np.ones(len(f)))  # noqa: ARG005
     with (
         np.errstate(divide="ignore"),
         pytest.raises(DataError, match="no finite residual in 60 of 60 rows"),

@@ -110,7 +110,7 @@ class Exceeds(Functional):
             )
         answered = {name: setting.policies[name] for name in known.bandwidths}
         evaluation = setting.evaluation(answered, Above(self.threshold), known.start)
-        selector = Chosen(tuple(known.bandwidths.values()))
+        selector = ChosenBefore(tuple(known.bandwidths.values()))
         allowed = setting.allow_untrusted
         found = evaluation.compare(selector, setting.interval, allow_untrusted=allowed)
         refused = {name: str(why) for name, why in known.refused.items()} | dict(found.refused)
@@ -382,7 +382,7 @@ def _edge(way: Distribution, se: float, note: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen(BandwidthSelector):
+class ChosenBefore(BandwidthSelector):
     """Bandwidths that were chosen before, by the number of the policy.
 
     All that is asked of the outcomes' distribution takes the bandwidth of the outcome itself, by
@@ -458,7 +458,7 @@ class _Known:
     def _judged(self, own: Evaluation, name: str, p: float) -> Estimate:
         """Return the estimate of a policy by its own outcome, the thin side of p looked at."""
         setting, allowed = self.setting, self.setting.allow_untrusted
-        selector = Chosen((self.bandwidths[name],))
+        selector = ChosenBefore((self.bandwidths[name],))
         found = own.compare(selector, setting.interval, allow_untrusted=allowed)[name]
         side = "above" if p > 0.5 else "below"  # noqa: PLR2004
         thin = rules.tail_rows(found.ess * min(p, 1.0 - p), f"{side} the quantile")

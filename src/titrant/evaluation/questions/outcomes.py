@@ -202,7 +202,7 @@ def outcomes(
     >>> both = {"pain": pain, "nausea": nausea}
     >>> found = tt.outcomes(both, rules, estimator=tt.SelfNormalized(), bandwidth=0.5)
     >>> {name: round(d, 1) for name, (d, low, high) in found.differences("none")["some"].items()}
-    {'pain': -0.7, 'nausea': 0.6}
+    {'pain': -0.8, 'nausea': 0.6}
     >>> found.dominated()
     {}
     """

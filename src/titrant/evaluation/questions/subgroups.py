@@ -312,7 +312,7 @@ def subgroups(
     >>> log = tt.LoggedData({"old": x}, t, y, q)
     >>> found = tt.subgroups(log, tt.Constant(1.0), by="old", estimator=tt.SelfNormalized())
     >>> [(part.label, round(part.difference, 1)) for part in found]
-    [('old = 0', 0.1), ('old = 1', -1.9)]
+    [('old = 0', 0.1), ('old = 1', -2.0)]
     >>> found.equality[0].p_value < 0.001
     True
     """
