@@ -151,15 +151,9 @@ DEFINITIONS: dict[str, Schema] = {
         columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
     ),
     "estimate": closed(**ESTIMATE, data=DATA),
-    "contrast": closed(
-        a=TEXT,
-        b=TEXT,
-        difference=NUMBER,
-        se=NUMBER,
-        interval=ref("interval"),
-        margin=nullable(
-            closed(margin=NUMBER, maximize=FLAG, level=NUMBER, bound=NUMBER, not_worse=FLAG)
-        ),
+    "contrast": with_more(
+        closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
+        margin=closed(margin=NUMBER, maximize=FLAG, level=NUMBER, bound=NUMBER, not_worse=FLAG),
     ),
     "comparison": closed(
         estimates=named(closed(**ESTIMATE)),

@@ -15,6 +15,7 @@ from evaluation.logs import KINDS, NEAR, propensity_for
 from laws.designs import name
 from laws.where import everywhere
 from learn.examples import SEARCHED, unclipped
+from learn.kinds import AFFINE
 from outcome.models import LISTED
 from sweeps import long
 from titrant.bandwidth import SELECTORS
@@ -22,7 +23,6 @@ from titrant.data.simulate import Quadratic
 from titrant.estimators import SmoothedEstimator, weight
 from titrant.inference import INTERVALS
 from titrant.kernels import KERNELS
-from titrant.learn import AFFINE
 from titrant.optimize import CONSTRAINTS
 from titrant.propensity import PROPENSITIES, MultivariateGaussian
 

@@ -7,7 +7,7 @@ import pytest
 
 import titrant as tt
 from learn.examples import quadratic_log
-from titrant.learn import AFFINE
+from learn.kinds import AFFINE
 from titrant.learn.classes import ClippedClass, ConstantClass, LinearClass, RBFClass, class_of
 
 ROUNDING = 1e-9  # the square root of the RBF's Gram matrix, conditioned to 1e8, is solved for twice

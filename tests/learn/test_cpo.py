@@ -9,9 +9,10 @@ import pytest
 
 import titrant as tt
 from learn.examples import QUADRATIC, SEARCHED, changed, linear_part, quadratic_log, unclipped
+from learn.kinds import AFFINE
 from titrant.data.simulate import DESIGNS
 from titrant.estimators import SmoothedEstimator
-from titrant.learn import AFFINE, LinearClass
+from titrant.learn import LinearClass
 from titrant.learn.setting import TrainingLog, silent
 from titrant.optimize import CONSTRAINTS, Ball, Box, Free, PolicyObjective, paper_box
 

@@ -10,10 +10,11 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import titrant as tt
 from learn.examples import SEARCHED, changed, quadratic_log
+from learn.kinds import AFFINE
 from titrant.data.simulate import DESIGNS
 from titrant.estimators.form import has_search_loop
 from titrant.evaluation.nuisance import Nuisances, fitted_outcome
-from titrant.learn import AFFINE, LinearClass
+from titrant.learn import LinearClass
 from titrant.learn import search as search_module
 from titrant.learn.search import PolicySearch
 from titrant.learn.setting import dose_range, dose_sd

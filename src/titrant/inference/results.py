@@ -145,22 +145,23 @@ class Contrast:
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON, with the interval at ``level``."""
-        return {
+        found: dict[str, Any] = {
             "a": self.a,
             "b": self.b,
             "difference": self.difference,
             "se": self.se,
             "interval": self.confidence.to_dict(level),
-            "margin": None
-            if self.margin is None
-            else {
-                "margin": self.margin,
-                "maximize": self.maximize,
-                "level": level,
-                "bound": self.bound(level),
-                "not_worse": self.not_worse(level),
-            },
         }
+        if self.margin is None:
+            return found
+        judged = {
+            "margin": self.margin,
+            "maximize": self.maximize,
+            "level": level,
+            "bound": self.bound(level),
+            "not_worse": self.not_worse(level),
+        }
+        return found | {"margin": judged}
 
     def __str__(self) -> str:
         low, high = self.interval()

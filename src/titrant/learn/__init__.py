@@ -29,11 +29,8 @@ POLICY_CLASSES: tuple[PolicyClass, ...] = (
     PersonalClass(),
 )
 """Every policy class, in each of its forms; the law tests run over this list."""
-AFFINE = tuple(kind for kind in POLICY_CLASSES if not isinstance(kind, CurveClass))
-"""Those that any procedure can learn; the others are learned from outcome curves."""
 
 __all__ = [
-    "AFFINE",
     "POLICY_CLASSES",
     "AdditiveClass",
     "Automatic",
