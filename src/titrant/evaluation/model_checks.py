@@ -167,16 +167,31 @@ class SecondOpinions:
 
     def _add_drift(self, found: list[list[Check | str]]) -> None:
         """Add the check of drift along the rows to all values that rest on models."""
-        made = self._prepared
-        if self.nuisances.known or made.law is None or made.r_logged is None:
+        made, ranks = self._prepared, self._ranks
+        if ranks is None or made.r_logged is None:
             return
-        log = made.log
+        log, left = made.log, made.log.outcome - made.r_logged
         seen = np.arange(len(log)) if log.observed is None else np.flatnonzero(log.observed)
-        ranks, left = ranks_of(made.law, log.treatment), log.outcome - made.r_logged
         checks = drift_findings(ranks[seen], left[seen], log.rows(seen), self._orders(seen))
         for one, question in zip(found, self.questions, strict=True):
             if question.estimator.uses_outcome_model:
                 one.extend(checks)
+
+    @property
+    def _ranks(self) -> Array | None:
+        """F(t | x) of the rows (n,) by a fitted model, None where it does not say.
+
+        What is wrong with a cdf is told by `rank_findings`.
+        """
+        nuisances, made = self.nuisances, self._prepared
+        asked = nuisances.crossed or isinstance(nuisances.propensity, HasCdf)
+        if nuisances.known or made.law is None or made.log.dimension > 1 or not asked:
+            return None
+        try:
+            ranks = ranks_of(made.law, made.log.treatment)
+        except (TitrantError, *BROKEN):
+            return None
+        return ranks if ((ranks >= 0.0) & (ranks <= 1.0)).all() else None
 
     def _orders(self, seen: NDArray[np.intp]) -> dict[str, Array]:
         """Return what some of the rows may be ordered by: their numbers, and columns left out."""
