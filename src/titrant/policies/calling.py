@@ -82,7 +82,7 @@ def recommended(
     x = contexts_for(policy.features, X, who, names, recipe)
     try:
         value = policy(x)
-    except (AttributeError, IndexError, KeyError) as error:
+    except (AttributeError, IndexError) as error:
         called_by = f" in the order {listed(names)}" if names else ""
         raise DataError(
             f"The {who} failed: {error}. It gets the contexts as an array, here of {x.shape[0]:,} "
