@@ -1,8 +1,8 @@
 """Draw logs, evaluate their policies by the default call and by others, and keep a record a log.
 
-`python -m benchmarks.confounding --plan --workers 2` does what is missing of the plan: 200 logs of
-1,000 rows and 100 of 300 rows from every design, and 30 of 5,000 rows from every third. Without
-``--plan`` it runs the named designs and size, and the tuning designs unless any are named.
+`python -m benchmarks.confounding --plan --workers 2` does what is missing of the plan, which stands
+in `study.STAGES`. Without ``--plan`` it runs the named designs and size, and the tuning designs
+unless any are named.
 ``--anew`` forgets the records that there are, as code that finds other numbers has to.
 """
 

@@ -97,30 +97,26 @@ def test_known_designs_are_those_of_calibration_with_their_propensities(name):
     assert known.truths == without.truths
 
 
-def test_each_part_of_the_plan_is_balanced_wherever_it_stops():
+def test_each_stage_of_the_plan_is_balanced_wherever_it_stops():
     tasks = study.plan(SEED)
-    parts = list(dict.fromkeys(map(study.turn, tasks)))
-    assert [n for n, _ in parts] == [n for n in study.PLAN for _ in range(2)]
-    for stop in (len(tasks) // 7, len(tasks) // 2):
-        done = Counter(tasks[:stop])
-        for part in parts:
-            names = {t.design for t in tasks if study.turn(t) == part} - study.LOOKED_AT
-            counts = Counter(t.design for t in done if study.turn(t) == part)
-            reached = [counts[name] for name in names]
-            assert max(reached) - min(reached) <= 1
-        # A part is begun when those before it are done.
-        assert (
-            len({study.turn(t) for t in tasks[:stop]} & {study.turn(t) for t in tasks[stop:]}) < 2
-        )
+    assert len(set(tasks)) == len(tasks)
+    begun = 0
+    for names, n, replications in study.STAGES:
+        stage = tasks[begun : begun + len(names) * replications]
+        begun += len(stage)
+        assert {t.n for t in stage} == {n}
+        for stop in (len(stage) // 7, len(stage) // 2, len(stage)):
+            counts = Counter(t.design for t in stage[:stop])
+            assert max(counts[name] for name in names) - min(counts[name] for name in names) <= 1
+    assert begun == len(tasks)
 
 
-def test_the_plan_is_as_large_as_the_page_says():
-    of_size = Counter(t.n for t in study.plan(SEED))
-    seen = len(study.LOOKED_AT)
-    others = len(DESIGNS) - seen
-    assert of_size[1000] == 200 * others + 40 * seen
-    assert of_size[300] == 100 * others
-    assert of_size[5000] >= 30 * others / 3
+def test_every_design_has_its_stage():
+    of_size = {n: Counter(t.design for t in study.plan(SEED) if t.n == n) for n in (300, 1000)}
+    assert set(of_size[1000]) == set(DESIGNS)
+    for name in study.CLAIMED:
+        assert of_size[1000][name] >= 200
+        assert of_size[300][name] >= 100
 
 
 def written(path, records, rest=""):
