@@ -71,14 +71,16 @@ CLOSING = """\
   hour, a month), if there are rows enough. A note says so where plain models would be off.
 - **Seen**: doses that the fitted law does not describe (`propensity_pit`), contexts that the
   weights leave out of balance on average or in some of their range (`covariate_balance`,
-  `binned_balance`), an outcome that jumps at the very dose (`dose_jump`), values that rest on cut
+  `binned_balance`), weights and outcomes that rows alike in up to three contexts share beyond what
+  models explain (`leftover_bias`), an outcome that jumps at the very dose (`dose_jump`), values that rest on cut
   predictions, on few rows or on doses outside the support. Each is measured above; the [trust
   report](../how-to/read-the-trust-report.md) tells what to do.
 - **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
   it in 1,000 rows, and no check sees it. The rows marked *radial* are of this kind, a mild and a
-  hard one. Nor is a checkerboard, where two contexts tell nothing alone and their product nothing
-  either: half of it stays in the estimate (the other learners leave all of it). Waves along a
-  slanted line, rings, and products of two that bend are followed, products of three mostly.
+  hard one. Of a checkerboard, where two contexts tell nothing alone and their product nothing
+  either, half stays in the estimate (the other learners leave all of it), and mostly it is warned
+  of. Waves along a slanted line, rings, and products of two that bend are followed, products of
+  three mostly.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
   Smoothing rounds it off, and among 1,000 rows with ordinary noise the bandwidth path and lines
   from either side do not always tell it from a gentle one. Where they do, the interval is wider.

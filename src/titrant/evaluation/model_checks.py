@@ -1,9 +1,9 @@
 """What the fitted models say of themselves, on a sample of rows, for the trust report.
 
 Whether doses fall evenly over the laws that were fitted to them; whether what models leave drifts
-along the rows; whether the bounds on predictions decide the value; and what plain models would have
-said. The last two are questions of values, at
-the bandwidth of the estimate: the same rows are asked again with other nuisances.
+along the rows, or is shared by rows that are alike; whether the bounds on predictions decide the
+value; and what plain models would have said. The last two are questions of values, at the bandwidth
+of the estimate: the same rows are asked again with other nuisances.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from titrant.errors import TitrantError
 from titrant.estimators import DoublyRobust
+from titrant.estimators.base import WeightedEstimator
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.evaluation.nuisance import (
     PolicyRows,
@@ -27,8 +28,9 @@ from titrant.evaluation.nuisance import (
 )
 from titrant.evaluation.survey import Sample
 from titrant.evaluation.unseen import drift_findings
-from titrant.inference import rules
+from titrant.inference import Verdict, rules
 from titrant.inference.evidence import in_se
+from titrant.inference.leftover import leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,6 +137,7 @@ class SecondOpinions:
             ("Bounds on predictions were", self._add_cuts),
             ("What plain models would give was", self._add_plain),
             ("Drift along the rows was", self._add_drift),
+            ("Confounding that is left was", self._add_leftovers),
         ):
             try:
                 add(found)
@@ -176,6 +179,25 @@ class SecondOpinions:
         for one, question in zip(found, self.questions, strict=True):
             if question.estimator.uses_outcome_model:
                 one.extend(checks)
+
+    def _add_leftovers(self, found: list[list[Check | str]]) -> None:
+        """Add the check of a bias that rows alike in a few contexts show, to weighted values."""
+        names, units = self._few.log.names, self._few.log.groups
+        for i, (question, rows) in enumerate(zip(self.questions, self._rows, strict=True)):
+            if not isinstance(question.estimator, WeightedEstimator) or rows.x is None:
+                continue
+            w = question.weights(question.terms(rows))
+            counted = rows.counts * (1.0 if question.part is None else question.part.inside(rows))
+            among = np.flatnonzero(counted if rows.seen is None else counted * rows.seen)
+            omega, mean = counted[among], np.average(w, weights=counted)
+            if not mean > 0.0:
+                continue
+            a, e = w[among] / mean - 1.0, question.estimator.baseline(rows)[1][among]
+            unit = None if units is None else units[among]
+            for left in leftovers(rows.x[among], a[:, None], e, omega, unit):
+                check = rules.leftover_bias(left, float(self.se[i]), names)
+                if check.verdict is not Verdict.OK:
+                    found[i].append(check)
 
     @property
     def _ranks(self) -> Array | None:

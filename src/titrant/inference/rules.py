@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
+    from titrant.inference.leftover import Leftover
 
 
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0
@@ -75,6 +76,11 @@ LEVELED_SE, LEVELED_FAR = 0.3, 1.0
 models a third of the imbalance found in bins moves the value by less than .3 SE, and such logs
 cover .95 at 300 rows. By chance leveling moves a value by about √(5/effective rows) of its SE; by a
 whole SE only if weights and outcome model are wrong together, whatever the bins show."""
+LEFT_RATE, LEFT_SE = 0.001, 0.5
+"""How often chance alone may show a bias in any of the cells that are looked at, were it normal:
+sums of products have longer tails, and of 600 logs of 200 rows without one .003 (normal residuals)
+to .008 (log-normal) pass it, of 300 of 1,000 rows none. It matters if it is half a standard error
+or more; cells show about two thirds of what is there."""
 JUMP_SE, JUMP_LEFT = 3.0, 0.7
 """1 in 370 by chance. At half the bandwidth a jump keeps its size and a bend loses three quarters
 of it. Jumps of .5, 1 and 2 residual sds are seen in .08, .38 and .97 of logs of 300 rows, .63, .98
@@ -133,6 +139,7 @@ CONFOUNDING = frozenset(
         "mean_weight",
         "covariate_balance",
         "binned_balance",
+        "leftover_bias",
         "outcome_model_gap",
         "propensity_pit",
         "stabilized_weight",
@@ -284,6 +291,23 @@ def drift(doses: float, outcomes: float, along: str = "the order of the rows") -
         "Something that changed over time is not among the contexts: add a column with the time, "
         "such as the date or the number of the visit, and name it as a context.",
         judge(worst, warn=worst < DRIFT_RATE),
+    )
+
+
+def leftover_bias(found: Leftover, se: float, names: Sequence[str]) -> Check:
+    """Return the check of the bias that rows alike in a few contexts show, by the SE of a value."""
+    size = abs(found.bias) / se
+    *others, last = (f"`{names[j]}`" for j in found.contexts)
+    alike = f"{', '.join(others)} and {last}" if others else last
+    return _check(
+        "leftover_bias",
+        size,
+        f"Rows alike in {alike} share weights and outcomes that the models do not explain, which "
+        f"moves the value by about {found.bias:+.3g}, {size:.2g} SE ({LEFT_SE:g} is much, if it is "
+        f"beyond chance: p = {found.p_value:.1g} over {found.looks} looks).",
+        f"The models miss how dose and outcome go with {alike}. Add a context that says it, such "
+        "as a product or a group of levels, or give models of your own.",
+        judge(size, warn=found.p_value < LEFT_RATE and size > LEFT_SE),
     )
 
 
