@@ -678,7 +678,130 @@ NEWEST: dict[str, Design] = {
         outcome=events(lambda t, x: expit(0.5 * t + 0.8 * x[:, 0] - 0.6 * x[:, 1] ** 2)),
     ),
 }
-"""Written when all of that was mended and frozen; none was run before."""
+"""Written when all of that was mended and frozen; three of them were seen when the check
+`leftover_bias` was made (checkerboard, three that multiply, score with a plateau)."""
+
+
+def either_but_not_both(x: Array) -> Array:
+    """Return 1 where one of two medical limits is passed, −1 where none or both are."""
+    return np.where((x[:, 0] > 62) != (x[:, 1] > 140), 1.0, -1.0)
+
+
+def dosing_table(x: Array) -> Array:
+    """Return the entry of a dosing table: four bands of a filtration rate, three of weight."""
+    table = np.array(
+        [[-1.3, -0.6, 0.2], [-0.9, 0.4, 0.9], [0.1, 1.1, -0.2], [0.6, -0.3, 1.5]], dtype=float
+    )
+    rate = np.searchsorted([30.0, 60.0, 90.0], x[:, 0])
+    return table[rate, np.searchsorted([60.0, 85.0], x[:, 1])]
+
+
+def season_by_region(x: Array) -> Array:
+    """Return a yearly wave whose peak is two months later in each of five regions."""
+    return 1.3 * np.sin(2 * np.pi * (x[:, 0] - 2 * x[:, 1]) / 12)
+
+
+def moving_window(x: Array) -> Array:
+    """Return 1 inside a window of the first context that the second one moves."""
+    return 2.2 * (np.abs(x[:, 0] - 0.7 * x[:, 1] ** 2 + 0.5) < 0.7) - 0.8
+
+
+def ratio_of_two(x: Array) -> Array:
+    return 1.4 * np.tanh(2 * np.log(x[:, 0] / x[:, 1]))
+
+
+def steps_along_a_sum(x: Array) -> Array:
+    """Return steps of a total of three scores that turn at every second step."""
+    return np.where(np.floor(x[:, :3].sum(axis=1) / 4) % 2 == 0, 1.0, -1.0)
+
+
+LATEST: dict[str, Design] = {
+    "one limit but not both": shared_cause(
+        "nonlinear",
+        lambda rng, n: np.column_stack(
+            [rng.normal(60, 12, n), rng.normal(138, 18, n), rng.normal(size=(n, 2))]
+        ),
+        either_but_not_both,
+        rising=(2, -1.0, 1.0),
+    ),
+    "dosing table": Design(
+        kind="nonlinear",
+        contexts=lambda rng, n: np.column_stack(
+            [
+                rng.gamma(6.0, 11.0, n),
+                rng.normal(74, 16, n),
+                rng.integers(18, 95, n),
+                rng.random(n) < 0.4,
+            ]
+        ),
+        dose=lambda rng, x: np.exp(
+            1.0 + 0.35 * dosing_table(x) + (0.3 + 0.1 * x[:, 3]) * rng.normal(size=len(x))
+        ),
+        mean=lambda t, x: (
+            0.6 * (np.log(t) - 1.1) ** 2 + 1.1 * dosing_table(x) + 0.01 * (x[:, 2] - 55)
+        ),
+        noise=lambda rng, x: 0.6 * rng.standard_t(6, len(x)),
+        doses=(2.2, 3.6),
+        rising=(2, 20.0, 90.0),
+    ),
+    "season by region": shared_cause(
+        "nonlinear",
+        lambda rng, n: np.column_stack(
+            [rng.integers(1, 13, n), rng.integers(0, 5, n), rng.normal(size=(n, 3))]
+        ),
+        season_by_region,
+        rising=(2, -1.0, 1.0),
+    ),
+    "window that moves": shared_cause("nonlinear", normal(4), moving_window, rising=(2, -1.0, 1.0)),
+    "ratio of two labs": shared_cause(
+        "nonlinear",
+        lambda rng, n: np.column_stack([np.exp(rng.normal(0, 0.6, (n, 2))), rng.normal(size=n)]),
+        ratio_of_two,
+        rising=(2, -1.0, 1.0),
+    ),
+    "steps of a total score": shared_cause(
+        "nonlinear",
+        lambda rng, n: np.column_stack([rng.integers(0, 6, (n, 3)), rng.normal(size=(n, 2))]),
+        steps_along_a_sum,
+        rising=(3, -1.0, 1.0),
+    ),
+    "demand by income, prices that follow it": Design(
+        kind="nonlinear",
+        contexts=lambda rng, n: np.column_stack(
+            [rng.lognormal(3.5, 0.5, n), rng.integers(0, 8, n), rng.exponential(size=(n, 2))]
+        ),
+        dose=lambda rng, x: (
+            6
+            + 3 / (1 + np.exp(-(x[:, 0] - 40) / 6))
+            + 0.2 * x[:, 1]
+            + 1.5 * rng.normal(size=len(x))
+        ),
+        mean=lambda t, x: (
+            6 * expit(1.5 - 0.35 * t + 3 / (1 + np.exp(-(x[:, 0] - 40) / 6)) - 0.1 * x[:, 2])
+        ),
+        noise=constant_noise(0.8),
+        doses=(7.0, 9.0),
+        rising=(2, 0.0, 2.0),
+    ),
+    "linear, an effect for each": Design(
+        kind="sound",
+        contexts=normal(5, 0.4),
+        dose=lambda rng, x: 0.6 * x[:, 0] - 0.5 * x[:, 1] + rng.normal(size=len(x)),
+        mean=lambda t, x: bent(t) + 0.5 * t * x[:, 2] + 1.2 * x[:, 0] + 0.8 * x[:, 1],
+        noise=lambda rng, x: (0.5 + 0.3 * (x[:, 3] > 0)) * rng.normal(size=len(x)),
+    ),
+    "randomized by clinic": Design(
+        kind="sound",
+        contexts=lambda rng, n: np.column_stack([rng.integers(0, 12, n), rng.normal(size=(n, 2))]),
+        dose=lambda rng, x: rng.gamma(4.0 + (x[:, 0] % 3), 0.4),
+        mean=lambda t, x: (t - 2.0) ** 2 / 2 + 0.6 * np.sin(x[:, 0]) + x[:, 1],
+        noise=constant_noise(0.8),
+        doses=(1.5, 2.5),
+        rising=(1, -1.0, 1.0),
+        bounds=(0.0, np.inf),
+    ),
+}
+"""Written when that check was frozen; none was run before."""
 
 
 def linear_with(response: Callable[[Array], Array]) -> Design:
@@ -709,6 +832,7 @@ GROUPS: dict[str, Mapping[str, AnyDesign]] = {
     "attacked": ATTACKED,
     "seen since": SEEN_SINCE,
     "newest": NEWEST,
+    "latest": LATEST,
     "jumps": JUMPS,
     "calibration": CALIBRATION,
     "known": KNOWN,

@@ -100,15 +100,18 @@ def test_known_designs_are_those_of_calibration_with_their_propensities(name):
 def test_each_stage_of_the_plan_is_balanced_wherever_it_stops():
     tasks = study.plan(SEED)
     assert len(set(tasks)) == len(tasks)
-    begun = 0
+    done = Counter()
     for names, n, replications in study.STAGES:
-        stage = tasks[begun : begun + len(names) * replications]
-        begun += len(stage)
-        assert {t.n for t in stage} == {n}
-        for stop in (len(stage) // 7, len(stage) // 2, len(stage)):
-            counts = Counter(t.design for t in stage[:stop])
-            assert max(counts[name] for name in names) - min(counts[name] for name in names) <= 1
-    assert begun == len(tasks)
+        wanted = sum(replications - done[name, n] for name in names)
+        for count, task in enumerate(tasks[done.total() :][:wanted], 1):
+            assert task.n == n
+            assert task.design in names
+            done[task.design, n] += 1
+            if count in (wanted // 7, wanted // 2, wanted):
+                reached = [done[name, n] for name in names]
+                assert max(reached) - min(reached) <= 1
+        assert all(done[name, n] == replications for name in names)
+    assert done.total() == len(tasks)
 
 
 def test_every_design_has_its_stage():
