@@ -60,10 +60,10 @@ class PolicyLearner(BaseEstimator):
 
     Parameters
     ----------
-    policy : what kind of policy: `Linear()` unless given; `Constant(0)`, an `RBF`, one of them
-        `Clipped`, or a policy class such as `TreeClass()`; `Automatic()` chooses the class. With
-        ``features`` the policy uses these contexts of the log, in this order; the others still
-        serve to adjust
+    policy : what kind of policy: `Linear()`, `Constant(0)`, an `RBF`, one of them `Clipped`, or a
+        policy class such as `TreeClass()`. Unless given, `Automatic()` chooses the class where the
+        procedure is `StackedDR()`; other procedures learn a line. With ``features`` the policy uses
+        these contexts of the log, in this order; the others still serve to adjust
     procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
         robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one

@@ -225,7 +225,7 @@ def test_classes(call, csv_log, name, kind):
 
 def test_the_choice_is_told_on_the_terminal_in_json_and_on_the_page(call, csv_log):
     files = "--json", "learned.json", "--html", "page.html"
-    said = call("learn", csv_log, *COLUMNS, "--policy-class", "auto", "--models", "ridge", *files)
+    said = call("learn", csv_log, *COLUMNS, *files)  # unless a class is named, one is chosen
     assert said.code == 0, said.err
     told = json.loads(Path("learned.json").read_text(encoding="utf-8"))["choice"]
     assert {one["class"] for one in told["classes"]} >= {"constant", "linear", "additive", "tree"}
@@ -241,12 +241,13 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
     lines = csv_log.read_text(encoding="utf-8").splitlines()[:41]
     few = tmp_path / "few.csv"
     few.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    said = call("learn", few, *COLUMNS)
+    line = ("--policy-class", "linear")
+    said = call("learn", few, *COLUMNS, *line)
     assert said.code == 1
     assert "Not to be trusted (learned)" in said.err
     assert "policy.json was not written" in said.err
     assert not Path("policy.json").exists()
-    said = call("learn", few, *COLUMNS, "--allow-untrusted")
+    said = call("learn", few, *COLUMNS, *line, "--allow-untrusted")
     assert said.code == 0
     assert "Wrote policy.json. Apply it with `titrant recommend policy.json TABLE`." in said.err
     assert Path("policy.json").exists()

@@ -19,6 +19,7 @@ from titrant.learn.candidates import (
     smoothed_at,
 )
 from titrant.learn.choice import ClassChoice, ClassScore, amount, difference, simplest
+from titrant.optimize import Box
 
 EXACT = 1e-12
 QUADRATURE = 1e-9  # 32 Gauss nodes on a quadratic times a quadratic are exact
@@ -138,6 +139,12 @@ def test_the_line_says_what_a_richer_rule_would_gain():
     assert much.to_dict()["finding"] == much.finding
     bent = choice_of(("linear", 3, 0.4, 0.05), ("additive", 9, 0.0, 0.0), at="additive")
     assert bent.finding.startswith("A linear rule would lose 0.400 ± 0.050. No richer rule")
+    assert bent.line_falls_short
+    assert much.line_falls_short
+    assert not little.line_falls_short
+    slightly = choice_of(("linear", 3, 0.06, 0.05), ("additive", 9, 0.0, 0.0), at="additive")
+    assert slightly.finding.startswith("A linear rule is 0.060 ± 0.050 behind, perhaps by chance.")
+    assert not slightly.line_falls_short
     assert "0.770" in much._repr_html_()
     assert str(much).splitlines()[2].split() == ["linear,", "chosen", "3", "–", "–"]
     graded = much.graded(1.25, 0.01).table()[2]
@@ -195,6 +202,16 @@ def test_rewards_are_losses_with_the_other_sign():
     np.testing.assert_allclose(
         rewards.policy_(BENT.context), losses.policy_(BENT.context), atol=KINKS
     )
+
+
+def test_a_class_is_chosen_unless_one_is_named():
+    log = quadratic_log(100)
+    usual = tt.PolicyLearner(procedure=FAST, honest=False).fit(log)
+    assert usual.choice_.to_dict() == chosen(log).choice_.to_dict()
+    assert usual.policy_ == chosen(log).policy_
+    # A constraint is on the parameters of one class, and a search over parameters needs them.
+    assert tt.StackedDR(constraint=Box(-np.ones(3), np.ones(3))).usual_class == tt.LinearClass()
+    assert tt.CPO().usual_class == tt.LinearClass()
 
 
 def test_a_constraint_is_on_one_class():

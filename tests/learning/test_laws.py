@@ -16,12 +16,13 @@ SHIFT = 1e-6  # what is left of 20 added to every outcome after rounding has gon
 EXACT = 1e-9  # constraints; units that are powers of two
 
 LOG = quadratic_log(200)
+LINE = LinearClass()  # the laws are about its coefficients; those of a choice are in learn/
 PROCEDURES = {"quadratic": FAST, "ridge pair": tt.StackedDR(models=ridge_pair())}
 each_procedure = pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=PROCEDURES)
 
 
-def learned(log, procedure=FAST, **settings):
-    return tt.PolicyLearner(procedure=procedure, honest=False, **settings).fit(log)
+def learned(log, procedure=FAST, policy=LINE, **settings):
+    return tt.PolicyLearner(policy=policy, procedure=procedure, honest=False, **settings).fit(log)
 
 
 @each_procedure

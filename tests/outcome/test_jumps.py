@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from titrant.outcome import Jumps, Quadratic, RidgeModel, SmoothContext, Spline
+from titrant.outcome import Jumps, Quadratic, RidgeModel, SmoothContext, Spline, Varying
 
 if TYPE_CHECKING:
     from titrant.outcome.ridge import Basis
@@ -24,7 +24,7 @@ def rows(n: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, t[:, None], y
 
 
-@pytest.mark.parametrize("basis", [Quadratic(), Spline(), SmoothContext()])
+@pytest.mark.parametrize("basis", [Quadratic(), Spline(), SmoothContext(), Varying()])
 def test_features_are_the_sum_of_their_parts(basis: Basis) -> None:
     x, t, _ = rows()
     features = Jumps(basis, (0.0, 5.0)).on(x, t)
@@ -36,7 +36,7 @@ def test_features_are_the_sum_of_their_parts(basis: Basis) -> None:
     )
 
 
-@pytest.mark.parametrize("basis", [Quadratic(), Spline(), SmoothContext()])
+@pytest.mark.parametrize("basis", [Quadratic(), Spline(), SmoothContext(), Varying()])
 def test_the_outcome_may_jump(basis: Basis) -> None:
     x, t, y = rows()
     model = RidgeModel(Jumps(basis, (0.0,))).fit(x, t, y)

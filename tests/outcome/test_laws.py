@@ -215,11 +215,11 @@ def test_several_doses(model):
 
 
 def test_the_library_of_several_doses_leaves_out_the_well():
-    assert list(library(2)) == ["quadratic", "spline", "trees"]
-    assert list(library()) == ["quadratic", "spline", "well", "trees"]
+    assert list(library(2)) == ["quadratic", "spline", "varying", "trees"]
+    assert list(library()) == ["quadratic", "spline", "varying", "well", "trees"]
     doses = np.column_stack([T, T**2])
     model = Stack(folds=2).fit(X, doses, Y)
-    assert model.names_ == ("quadratic", "spline", "trees")
+    assert model.names_ == ("quadratic", "spline", "varying", "trees")
     with pytest.raises(DataError, match="`Well` models one dose; this treatment has 2"):
         Well().fit(X, doses, Y)
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, fold_of
+from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, Varying, fold_of
 from titrant.outcome.ridge import PENALTIES, SATURATED, cardinal, restricted_cubic, ridge_gcv
 
 # Normal equations against a direct solver, features of order one.
@@ -91,6 +91,7 @@ BASES = (
     Quadratic(products_up_to=0),
     Spline(),
     SmoothContext(),
+    Varying(),
     SmoothContext(extra=1),
 )
 
@@ -105,6 +106,19 @@ def test_predictions_are_coefficients_times_features(basis, doses):
     new, at = X[::-1] + 0.3, T[::-1] - 0.2
     expected = model.ridge_.predict(model.features_(new, at))
     np.testing.assert_allclose(model.predict(new, at), expected, rtol=SOLVERS)
+
+
+def test_the_best_dose_may_be_a_product_of_contexts():
+    # Known answer: t² − 2t·x₁x₂ lies in the span of `Varying`, and of no other basis.
+    rng = np.random.default_rng(0)
+    X, t = rng.uniform(-1, 1, (300, 2)), rng.normal(size=300)
+    y = t**2 - 2 * t * X[:, 0] * X[:, 1]
+    off = {
+        type(basis).__name__: np.abs(RidgeModel(basis).fit(X, t, y).predict(X, t) - y).max()
+        for basis in (Quadratic(), Spline(), SmoothContext(), Varying())
+    }
+    assert off.pop("Varying") < 1e-4  # the least penalty leaves that much
+    assert min(off.values()) > 0.3
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch):

@@ -65,14 +65,14 @@ class LearnOptions:
         "that bears on confounding.",
         default="ok",
     )
-    policy_class: str = choice(
+    policy_class: str | None = choice(
         "--policy-class",
         CLASSES,
         "linear in the context; constant: the same dose for all; additive: a curve for each "
         "context; tree: up to 8 groups; products: with squares and products of contexts; rbf: "
         "smooth in the context; personal: each by those most alike; auto: the simplest of the "
-        "first five that loses nothing that can be seen.",
-        default="linear",
+        "first five that loses nothing that can be seen. Unless given: auto; linear with "
+        "`--procedure cpo` and for several doses.",
     )
     against: tuple[str, ...] = option(
         "--against",
@@ -246,7 +246,7 @@ def _learner(
         *(tt.ProductsClass(), tt.RBFClass(seed=options.seed), tt.PersonalClass(), tt.Automatic()),
     )
     return tt.PolicyLearner(
-        policy=dict(zip(CLASSES, made, strict=True))[options.policy_class],
+        policy=dict(zip(CLASSES, made, strict=True)).get(options.policy_class or ""),
         procedure=_procedure(options, opened.log),
         propensity=names.propensity_model(options.propensity_model, options.seed),
         maximize=output.maximize,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WITHIN = 1.0
 """The simplest class is taken that is within so many standard errors of the best."""
 CLEAR = 2.0
-"""A gain of so many standard errors is said to be there."""
+"""A gain or loss of so many standard errors is said to be there."""
 PERSONAL = "personal"
 LINEAR = "linear"
 
@@ -43,6 +43,11 @@ class ClassScore:
     def gains(self) -> bool:
         """Whether it is clearly better than the chosen class."""
         return -self.behind > CLEAR * self.se
+
+    @property
+    def loses(self) -> bool:
+        """Whether it is clearly worse than the chosen class."""
+        return self.behind > CLEAR * self.se
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry as plain values."""
@@ -88,12 +93,26 @@ class ClassChoice:
         return min(clear, key=lambda one: one.behind) if clear else None
 
     @property
+    def line(self) -> ClassScore | None:
+        """The linear class, where a richer one was chosen."""
+        return next((one for one in self.classes[: self.place] if one.name == LINEAR), None)
+
+    @property
+    def line_falls_short(self) -> bool:
+        """Whether a line is clearly behind the chosen rule, or it is chosen and not enough."""
+        if self.line is not None:
+            return self.line.loses
+        return self.chosen == LINEAR and self.richer is not None
+
+    @property
     def finding(self) -> str:
         """What simpler rules would lose and what a richer one would gain, in a line."""
         said = []
-        line = next((one for one in self.classes[: self.place] if one.name == LINEAR), None)
+        line = self.line
         if line is not None and line.behind > WITHIN * line.se:
-            said.append(f"A linear rule would lose {amount(line.behind, line.se)}.")
+            lost = amount(line.behind, line.se)
+            clear = f"would lose {lost}" if line.loses else f"is {lost} behind, perhaps by chance"
+            said.append(f"A linear rule {clear}.")
         if self.richer is None:
             said.append(f"No richer rule is seen to gain anything over the {self.chosen} one.")
         else:

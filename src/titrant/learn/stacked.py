@@ -12,7 +12,7 @@ from titrant import _check
 from titrant.errors import DataError, InvalidArgument
 from titrant.learn.candidates import CANDIDATES, Candidate, LearningRows
 from titrant.learn.choice import ClassChoice
-from titrant.learn.classes import CurveClass
+from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
 from titrant.learn.setting import Learned, Procedure, Units, silent
 from titrant.learn.tables import DOSES, CrossTables
@@ -74,6 +74,11 @@ class StackedDR(Procedure):
             raise _check.invalid("models", "StackedDR", rule, self.models)
         if not self.candidates:
             raise _check.invalid("candidates", "StackedDR", "at least one", self.candidates)
+
+    @property
+    def usual_class(self) -> PolicyClass:
+        """The class is chosen too; a constraint, on the parameters of one class, is on a line's."""
+        return Automatic() if isinstance(self.constraint, Free) else LinearClass()
 
     def learn(
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress

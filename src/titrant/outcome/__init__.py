@@ -9,6 +9,7 @@ from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
 from titrant.outcome.stack import Stack, library, ridge_pair, smooth_library
 from titrant.outcome.table import DoseTable
 from titrant.outcome.trees import Trees
+from titrant.outcome.varying import Varying
 from titrant.outcome.well import Well
 
 OUTCOMES: tuple[OutcomeModel, ...] = (
@@ -19,6 +20,7 @@ OUTCOMES: tuple[OutcomeModel, ...] = (
     Well(),
     Trees(),
     Bounded(RidgeModel(Quadratic())),
+    Bounded(RidgeModel(Varying())),  # two contexts far out and a dose: never without bounds
     ContextsOnly(RidgeModel(SmoothContext()), extra=0),
     Stack(ridge_pair()),
 )
@@ -43,6 +45,7 @@ __all__ = [
     "Spline",
     "Stack",
     "Trees",
+    "Varying",
     "Well",
     "as_outcome_model",
     "fold_of",

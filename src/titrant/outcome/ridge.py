@@ -336,25 +336,25 @@ class QuadraticFeatures(Features):
         """Return the features (n, F) of x (n, p) and t (n, d)."""
         z, s = self.context(x), self.dose(t)
         crossed = (s[:, :, None] * z[:, None, :]).reshape(len(z), -1)
-        squares = [_products(z)] if self.products else []
-        return np.hstack([s, _products(s), z, crossed, *squares])
+        squares = [pair_products(z)] if self.products else []
+        return np.hstack([s, pair_products(s), z, crossed, *squares])
 
     def of_dose(self, t: Array) -> Array:
         """Return s and all sⱼsₖ (n, m) at doses t (n, d)."""
         s = self.dose(t)
-        return np.hstack([s, _products(s)])
+        return np.hstack([s, pair_products(s)])
 
     def of_context(self, x: Array, coef: Array) -> tuple[Array, Array]:
         """Return level (n,) and heights (n, m) at x (n, p), coefficients (F,)."""
         z, d = self.context(x), len(self.dose.center)
         p, m = z.shape[1], d + d * (d + 1) // 2
         bend, own, crossed, rest = np.split(coef, [m, m + p, m + p + d * p])
-        level = z @ own + (_products(z) @ rest if self.products else 0.0)
+        level = z @ own + (pair_products(z) @ rest if self.products else 0.0)
         slopes = bend[:d] + z @ crossed.reshape(d, p).T
         return level, np.hstack([slopes, np.broadcast_to(bend[d:], (len(z), m - d))])
 
 
-def _products(a: Array) -> Array:
+def pair_products(a: Array) -> Array:
     """Return all aⱼaₖ, j ≤ k (n, k(k+1)/2)."""
     j, k = np.triu_indices(a.shape[1])
     return a[:, j] * a[:, k]

@@ -26,6 +26,7 @@ from titrant.outcome.context import ContextsOnly, SmoothContext
 from titrant.outcome.crossfit import inner_folds, need_rows
 from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
 from titrant.outcome.trees import Trees
+from titrant.outcome.varying import Varying
 from titrant.outcome.well import Well
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ def _ridge(basis: Basis, margin: float, jumps: tuple[float, ...]) -> Bounded:
 def library(dimension: int = 1, *, seed: int = 0) -> dict[str, OutcomeModel]:
     """Return all models that apply to a treatment of `dimension` doses, by name."""
     well = {"well": Bounded(Well(seed=seed))} if dimension == 1 else {}
-    return {**ridge_pair(), **well, "trees": Bounded(Trees(seed=seed))}
+    varying = {"varying": _ridge(Varying(), 0.0, ())}
+    return {**ridge_pair(), **varying, **well, "trees": Bounded(Trees(seed=seed))}
 
 
 def smooth_library(*, extra: int = 0, jumps: tuple[float, ...] = ()) -> dict[str, OutcomeModel]:

@@ -1,0 +1,143 @@
+"""One draw of a problem: the excess risk of every contestant, or whether the interval covers."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.confounding.records import Task, digits
+from benchmarks.rules.contestants import PLUG_INS, causal_forest
+from benchmarks.rules.problems import DOSES, PROBLEMS, Problem, line_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Array = np.ndarray
+
+RESULTS = Path(__file__).parents[1] / "results"
+RECORDS = RESULTS / "learning_rules.jsonl.gz"
+ECONML_RECORDS = RESULTS / "learning_rules_econml.jsonl.gz"
+HONEST_RECORDS = RESULTS / "learning_rules_honest.jsonl.gz"
+SEED = 2042
+PEOPLE = 2000
+"""Contexts over which a risk is averaged."""
+MANY = 20_000
+"""Contexts over which the true value of a rule is averaged."""
+HONEST_PROBLEMS = ("thresholds", "product")
+AUTOMATIC, LINEAR = "automatic", "linear"
+CONTESTANTS = (AUTOMATIC, LINEAR, *PLUG_INS)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A log, new people, and the loss of the best dose of each."""
+
+    x: Array
+    t: Array
+    y: Array
+    new: Array
+    problem: Problem
+    grid: Array
+    every: Array
+    """Losses of the doses of the grid for the new people (n, G)."""
+    ends: tuple[float, float]
+    """The doses between which a rule stays."""
+
+    @classmethod
+    def of(cls, task: Task, people: int = PEOPLE) -> Draw:
+        """Return the draw of a task."""
+        problem = PROBLEMS[task.design]
+        rng = np.random.default_rng([task.seed, task.replication, zlib.crc32(task.design.encode())])
+        x, t, y = problem.draw(rng)
+        new = problem.context(rng, people)
+        grid = np.linspace(t.min() - 2.0, t.max() + 2.0, DOSES)
+        every = problem.losses(new, grid)
+        low, high = np.quantile(t, [0.005, 0.995])
+        return cls(x, t, y, new, problem, grid, every, (float(low), float(high)))
+
+    @property
+    def best(self) -> float:
+        """The mean loss where each of the new people has the best dose."""
+        return float(self.every.min(axis=1).mean())
+
+    def excess(self, tau: Array) -> float:
+        """Return the mean loss of doses (n,) of the new people, over the best."""
+        return float(self.problem.loss(self.new, tau).mean()) - self.best
+
+    def truth(self) -> dict[str, float]:
+        """Return what the best constant, line and rule within the doses lose, and sd(m)."""
+        inside = (self.grid >= self.ends[0]) & (self.grid <= self.ends[1])
+        return {
+            "constant": self.every.mean(axis=0).min() - self.best,
+            "line": line_loss(self.problem, self.new, self.ends) - self.best,
+            "within": self.every[:, inside].min(axis=1).mean() - self.best,
+            "sd": self.problem.loss(self.x, self.t).std(),
+        }
+
+    def plugged_in(self, rule: Callable[..., Array]) -> float:
+        """Return the excess of a plug-in rule."""
+        return self.excess(rule(self.x, self.t, self.y, self.new, self.ends))
+
+
+def measure(task: Task) -> dict[str, Any]:
+    """Return the excess risks of all contestants on one draw, and what was chosen."""
+    import titrant as tt  # noqa: PLC0415
+    from titrant.learn import TrainingLog  # noqa: PLC0415
+    from titrant.learn.choice import ClassChoice  # noqa: PLC0415
+    from titrant.learn.contenders import contender  # noqa: PLC0415
+
+    draw = Draw.of(task)
+    began = time.process_time()
+    log = tt.LoggedData(draw.x, draw.t, draw.y)
+    procedure, kind = tt.StackedDR(), tt.Automatic()
+    arena = procedure.arena(TrainingLog.of(log), kind)
+    modeled = time.process_time()
+    found = [contender(one, arena) for one in kind.competing(log)]
+    choice = ClassChoice.of(found, arena)
+    learned = {one.name: one.learned(arena).policy for one in found}
+    ended = time.process_time()
+    policies = {AUTOMATIC: learned[choice.chosen], **learned}
+    excess = {name: draw.excess(rule(draw.new)) for name, rule in policies.items()}
+    excess |= {name: draw.plugged_in(rule) for name, rule in PLUG_INS.items()}
+    return {
+        "chosen": choice.chosen,
+        "announced": choice.line_falls_short,
+        "excess": {name: digits(float(value)) for name, value in excess.items()},
+        "truth": {name: digits(float(value)) for name, value in draw.truth().items()},
+        "finding": choice.finding,
+        "cpu": [digits(modeled - began), digits(ended - modeled)],
+    }
+
+
+def econml(task: Task) -> dict[str, Any]:
+    """Return the excess risk of EconML's causal forest on one draw."""
+    began = time.process_time()
+    excess = Draw.of(task).plugged_in(causal_forest)
+    return {"excess": digits(excess), "cpu": digits(time.process_time() - began)}
+
+
+def honest(task: Task) -> dict[str, Any]:
+    """Return whether the honest interval covers the true value of what was learned."""
+    import titrant as tt  # noqa: PLC0415
+
+    draw = Draw.of(task, MANY)
+    began = time.process_time()
+    learner = tt.PolicyLearner().fit(tt.LoggedData(draw.x, draw.t, draw.y))
+    low, high = learner.estimate_.interval()
+    policies = learner.policy_, *learner.estimate_.policies
+    whole, *halves = (draw.problem.loss(draw.new, rule(draw.new)).mean() for rule in policies)
+    true = {"whole": float(whole), "halves": float(np.mean(halves))}
+    return {
+        "covers": bool(low <= true["whole"] <= high),
+        "covers_the_halves": bool(low <= true["halves"] <= high),
+        "true": {name: digits(value) for name, value in true.items()},
+        "interval": [digits(low), digits(high)],
+        "verdict": learner.estimate_.verdict.value,
+        "chosen": learner.choice_.chosen,
+        "cpu": digits(time.process_time() - began),
+    }
