@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from titrant.evaluation import nuisance
+from titrant.evaluation import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 def plainly() -> Iterator[None]:
     """Let default models be those of a log of few rows, which take a fraction of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nuisance, "FEWEST_TO_FOLLOW", math.inf)
+        patch.setattr(fitting, "FEWEST_TO_FOLLOW", math.inf)
         yield

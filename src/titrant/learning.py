@@ -16,7 +16,7 @@ from titrant.data.validate import first_rows, listed, of_rows
 from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.nuisance import check_work, takes_default_outcome, takes_default_propensity
+from titrant.evaluation.fitting import check_work, takes_default_outcome, takes_default_propensity
 from titrant.evaluation.survey import check_log
 from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import titrant as tt
-from titrant.evaluation.unseen import BLOCKS, FEWEST, drift, is_sorted
+from titrant.evaluation.model_checks import BLOCKS, FEWEST, drift, is_sorted
 from titrant.inference import rules
 
 SAME = 1e-12  # two ways to the same sums

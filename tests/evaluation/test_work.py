@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression
 
 import titrant as tt
 from titrant import learning
-from titrant.evaluation import nuisance
-from titrant.evaluation.nuisance import MOST_MINUTES, check_work, outcome_work, propensity_work
+from titrant.evaluation import fitting
+from titrant.evaluation.fitting import MOST_MINUTES, check_work, outcome_work, propensity_work
 from titrant.learn import setting
 from titrant.outcome import Spline
 
@@ -41,8 +41,8 @@ def idle(monkeypatch):
         raise AssertionError("a model is fitted")
 
     for place, name in [
-        (nuisance, "fitted_propensity"),
-        (nuisance, "fitted_outcome"),
+        (fitting, "fitted_propensity"),
+        (fitting, "fitted_outcome"),
         (setting, "survey_of"),
     ]:
         monkeypatch.setattr(place, name, fail)

@@ -23,8 +23,8 @@ from titrant.doubt.benchmarks import LeftOut, chosen_blocks
 from titrant.doubt.residuals import Cutoffs, Doubt, Doubted, SignedWeight
 from titrant.estimators.joint import Ask, ask, relayed
 from titrant.evaluation.evaluation import Evaluation
+from titrant.evaluation.fitting import MOST_TO_FIT
 from titrant.evaluation.jackknife import judged_rows, share_of
-from titrant.evaluation.nuisance import MOST_TO_FIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -27,13 +27,12 @@ from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
-from titrant.evaluation.model_checks import SecondOpinions, rank_findings
+from titrant.evaluation.model_checks import SecondOpinions, rank_findings, unseen_notes
 from titrant.evaluation.moves import move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
-from titrant.evaluation.unseen import unseen_notes
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.balance import Bins

@@ -13,8 +13,9 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument, TitrantError, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation.evaluation import Evaluation
+from titrant.evaluation.fitting import contexts
 from titrant.evaluation.model_checks import ranks_of
-from titrant.evaluation.nuisance import Nuisances, contexts
+from titrant.evaluation.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics

@@ -12,7 +12,8 @@ from titrant.data import LoggedData
 from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import SelfNormalized
-from titrant.evaluation.nuisance import Nuisances, contexts, linear_sums
+from titrant.evaluation.fitting import contexts, linear_sums
+from titrant.evaluation.nuisance import Nuisances
 from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import as_engine
 from titrant.learn.halves import half_of

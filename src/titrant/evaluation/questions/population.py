@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.errors import InvalidArgument
-from titrant.evaluation.nuisance import MOST_TO_FIT, contexts, counted, folding_numbers
+from titrant.evaluation.fitting import MOST_TO_FIT, contexts, counted, folding_numbers
 from titrant.evaluation.questions.changed import changed
 from titrant.inference import rules
 from titrant.outcome.crossfit import fold_of

@@ -16,8 +16,8 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import ask
 from titrant.evaluation.evaluation import HeldBlocks
+from titrant.evaluation.fitting import MOST_TO_FIT
 from titrant.evaluation.jackknife import filled, models_share
-from titrant.evaluation.nuisance import MOST_TO_FIT
 from titrant.evaluation.schedule import served
 from titrant.execute import add_up
 from titrant.inference import RobustBiasCorrected
