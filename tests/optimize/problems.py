@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
@@ -18,12 +19,17 @@ from titrant.estimators import (
 from titrant.kernels import Boundary, Scale
 from titrant.optimize import (
     PolicyObjective,
+    SearchStatistics,
+    SearchSums,
     Second,
     search_statistics,
     stacked,
 )
 from titrant.outcome.table import DoseTable
 from titrant.policies import RBF, Clipped, Constant, Linear, ParametricPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 N, H = 60, 0.9
 CENTERS = np.array([[0.0, 1.0, -1.0], [1.0, 0.5, 0.3], [-1.0, 0.0, 0.5]])
@@ -130,6 +136,16 @@ def with_boundary(estimator: Estimator, boundary: Boundary) -> Estimator:
     )
 
 
+@dataclass(frozen=True)
+class OwnSums(SearchSums):
+    """Sums by a function of parameters, about which nothing else is known."""
+
+    function: Callable[[np.ndarray], SearchStatistics]
+
+    def __call__(self, params: np.ndarray) -> SearchStatistics:
+        return self.function(params)
+
+
 def generic(estimator: Estimator, policy: ParametricPolicy, data: Log, **penalties: object):
     """The objective through numpy, one candidate at a time."""
     scale = Scale.of(H, 1)
@@ -138,7 +154,7 @@ def generic(estimator: Estimator, policy: ParametricPolicy, data: Log, **penalti
         moved = [policy.with_params(p) for p in params]
         return stacked([search_statistics(estimator, p, scale, data.rows(p)) for p in moved])
 
-    return PolicyObjective(statistics=statistics, estimator=estimator, **penalties)
+    return PolicyObjective(statistics=OwnSums(statistics), estimator=estimator, **penalties)
 
 
 def fused(
@@ -163,7 +179,7 @@ def fused(
         table=data.table if estimator.uses_outcome_model else None,
         second=second,
     )
-    statistics = search if in_memory else lambda params: search(params)  # noqa: PLW0108
+    statistics = search if in_memory else OwnSums(search)
     return PolicyObjective(statistics=statistics, estimator=estimator, **penalties)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optimize.problems import POLICIES, around, fused, log
+from optimize.problems import POLICIES, OwnSums, around, fused, log
 from titrant.estimators import IPW, DoublyRobust, SelfNormalized
 from titrant.optimize import LBFGS, PolicyObjective
 
@@ -45,7 +45,9 @@ def test_a_round_of_all_restarts_is_one_reading_of_the_rows():
 
     rounds = []
     search = LBFGS(progress=lambda number, value: rounds.append((number, value)))
-    counting = PolicyObjective(statistics=statistics, estimator=SelfNormalized(), ridge=0.01)
+    counting = PolicyObjective(
+        statistics=OwnSums(statistics), estimator=SelfNormalized(), ridge=0.01
+    )
     found = search.minimize(counting, around(POLICY, 32, seed=9))
     assert len(asked) == len(rounds)
     assert sum(asked) == found.evaluations

@@ -12,6 +12,7 @@ from optimize.problems import (
     DIFFERENTIABLE,
     PENALTIES,
     POLICIES,
+    OwnSums,
     applies,
     around,
     differences,
@@ -179,7 +180,7 @@ def test_gradient_of_two_doses(estimator, policy, penalties):
         moved = [policy.with_params(p) for p in params]
         return stacked([search_statistics(estimator, p, scale, plane_rows(p)) for p in moved])
 
-    objective = PolicyObjective(statistics=statistics, estimator=estimator, **settings)
+    objective = PolicyObjective(statistics=OwnSums(statistics), estimator=estimator, **settings)
     points = around(policy, 2)
     assert_close(objective(points)[1], differences(objective, points, STEP), DIFFERENCE)
 

@@ -19,7 +19,7 @@ from titrant.estimators.form import has_kernel_weight, has_search_loop
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.kernels import Scale
 from titrant.learn.setting import one_or_more
-from titrant.optimize import AffineSearch, TermSearch
+from titrant.optimize import AffineSearch, SearchSums, TermSearch
 from titrant.policies import Clipped, as_policy, doses
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class PolicySearch:
         several = self.fitted.affine and len(self.unit) > 1
         return beta.reshape(-1, len(self.unit)) if several else beta
 
-    def over(self, log: Source, engine: Engine) -> Callable[[Array], SearchStatistics]:
+    def over(self, log: Source, engine: Engine) -> SearchSums:
         """Return the sums over a log as a function of parameters (m, K): one pass each."""
         return self.on(log) if isinstance(log, LoggedData) else Passes(self, log, engine)
 
@@ -98,7 +98,7 @@ class PolicySearch:
         blocks = [log] if self.model is None else log.batches(TABULATED)
         return add_up(lambda block: self.on(block)(params), blocks)
 
-    def on(self, log: LoggedData) -> AffineSearch | TermSearch:
+    def on(self, log: LoggedData) -> SearchSums:
         """Return the sums of a block as a function of parameters (m, K)."""
         q = np.ones(len(log)) if self.nuisances is None else self.nuisances.prepare(log).q
         losses = log.with_outcome(self.sign * log.outcome - self.center)
@@ -168,7 +168,7 @@ class PolicySearch:
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
+class Passes(SearchSums):
     """The sums over a log that is not in memory as a function of parameters: one pass each."""
 
     search: PolicySearch

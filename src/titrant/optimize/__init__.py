@@ -9,6 +9,7 @@ from titrant.optimize.objective import Objective, PolicyObjective
 from titrant.optimize.sums import (
     AffineSearch,
     SearchStatistics,
+    SearchSums,
     Second,
     TermSearch,
     search_statistics,
@@ -36,6 +37,7 @@ __all__ = [
     "PolicyObjective",
     "Scaled",
     "SearchStatistics",
+    "SearchSums",
     "Second",
     "Solution",
     "Status",

@@ -22,14 +22,12 @@ from titrant.estimators.form import (
     is_ratio,
     values_of,
 )
-from titrant.optimize.sums import AffineSearch, Second
+from titrant.optimize.sums import Second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from titrant._types import Array
     from titrant.estimators import Estimator
-    from titrant.optimize.sums import SearchStatistics
+    from titrant.optimize.sums import SearchStatistics, SearchSums
 
     Factors = tuple[float, float, float, float]
 
@@ -53,8 +51,7 @@ class Objective(ABC):
 class PolicyObjective(Objective):
     """The penalized estimate of a policy as a function of its parameters."""
 
-    statistics: Callable[[Array], SearchStatistics]
-    """The sums at parameters (m, P), in one pass over the rows."""
+    statistics: SearchSums
     estimator: Estimator
     maximize: bool = False
     se_weight: float = 0.0
@@ -77,7 +74,7 @@ class PolicyObjective(Objective):
             rule = "an estimator with weights beside an `ess_floor`"
             raise _check.invalid("estimator", "PolicyObjective", rule, self.estimator)
         needed = Second.ALL if self.se_weight else Second(int(self.ess_floor > 0))
-        if isinstance(self.statistics, AffineSearch) and self.statistics.second < needed:
+        if self.statistics.second < needed:
             rule = f"a search with `second=Second.{needed.name}` for these penalties"
             raise _check.invalid("statistics", "PolicyObjective", rule, self.statistics.second)
         for name in ("ridge", "ridge_center"):
@@ -117,14 +114,12 @@ class PolicyObjective(Objective):
         return sign / self.scale, weight, float(self.ess_floor), float(self.ess_strength)
 
     def _compiled(self) -> tuple[Any, ...] | None:
-        search, estimator = self.statistics, self.estimator
-        known = has_common_value(estimator) or has_search_loop(estimator)
-        if not (known and isinstance(search, AffineSearch) and search.fits_in_memory):
+        rows, estimator = self.statistics.in_memory, self.estimator
+        if rows is None or not (has_common_value(estimator) or has_search_loop(estimator)):
             return None
-        n, size = search.phi.shape
-        shape = (n, is_ratio(estimator), float(search.center))
+        packed, (n, size, center) = rows
         ridge = [np.array(np.broadcast_to(a, size)) for a in (self.ridge, self.ridge_center)]
-        return search.packed, (shape, self._factors, *ridge)
+        return packed, ((n, is_ratio(estimator), center), self._factors, *ridge)
 
 
 def penalized(

@@ -9,6 +9,7 @@ with parameters; `AffineSearch` leads to the compiled twin.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,26 @@ class SearchStatistics:
         )
 
 
+class SearchSums(ABC):
+    """The sums of a search over some rows, as a function of parameters."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, params: Array) -> SearchStatistics:
+        """Return the sums at parameters (m, P), in one pass over the rows."""
+
+    @property
+    def second(self) -> Second:
+        """Which second moments are among them."""
+        return Second.ALL
+
+    @property
+    def in_memory(self) -> tuple[Any, ...] | None:
+        """The rows as compiled loops take them, where those do a whole search by themselves."""
+        return None
+
+
 def _dot(g: Array, a: Array) -> Array:
     """Return Σₖ gₖaₖ (m, P) of g (m, k) and a (m, k, P).
 
@@ -137,7 +158,7 @@ def stacked(parts: Sequence[SearchStatistics]) -> SearchStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TermSearch:
+class TermSearch(SearchSums):
     """The sums of an estimator's own terms for any policy with parameters, on n rows, in numpy."""
 
     rows: Rows
@@ -223,7 +244,7 @@ _LINE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AffineSearch:
+class AffineSearch(SearchSums):
     """The sums of terms (b, w·e, w) for policies τ = φ'β cut to [low, high], on n rows."""
 
     phi: Array
@@ -277,9 +298,14 @@ class AffineSearch:
         return SearchStatistics(len(self.t), z[:, :k], dz[:, :k], zz, dzz, self.center)
 
     @property
-    def fits_in_memory(self) -> bool:
-        """Whether a tape of all rows is small enough to be faster than a second slope a row."""
-        return len(self.t) <= _TAPED
+    def in_memory(self) -> tuple[Any, ...] | None:
+        """The rows, if a tape of them all is so small that it is faster than a second slope each.
+
+        `packed`, and (n, P, center).
+        """
+        if len(self.t) > _TAPED:
+            return None
+        return self.packed, (*self.phi.shape, float(self.center))
 
     def _matrix(self, products: Array) -> Array:
         """Return (m, S, …) sums over pairs of terms as symmetric (m, k, k, …); k = 0 for none."""
