@@ -14,8 +14,8 @@ export MPLBACKEND := agg
 help:
 	@echo "make setup   create .venv with everything for development"
 	@echo "make demo    run titrant on built-in data; leaves report.html"
-	@echo "make test    run the tests of every kind with coverage, in a few minutes"
-	@echo "make test-all  run the tests that take long, too"
+	@echo "make test    run the tests of every kind, in a few minutes"
+	@echo "make test-all  run them with coverage, and the tests that take long"
 	@echo "make test-spark  run the tests of Spark in .venv-spark (needs Java 17)"
 	@echo "make lint    ruff, mypy --strict, import-linter, spelling"
 	@echo "make docs    build the site of docs/ into site/ and check its links"
@@ -53,17 +53,19 @@ setup: .venv/dev
 demo: $(or $(wildcard .venv/dev),.venv/run)
 	$(BIN)/titrant demo
 
+test: setup
+	$(BIN)/pytest -n $(JOBS) -m "not long" $(WATCH)
+
 # What numba compiles runs outside the tracer: its tests run again as plain Python, so that its lines count; a few tests
 # reach them all. Compiled code divides by zero in silence; plain Python warns.
 PLAINLY := NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -W ignore::RuntimeWarning
 REACHED := tests/compiled $(patsubst %,tests/optimize/test_%.py,cccp checkpoint exact_line statistics)
 
-test: setup
-	$(BIN)/pytest -n $(JOBS) -m "not long" --cov --cov-report=
-	$(PLAINLY) -m "not long" -k "not dense_grid" $(REACHED) --cov --cov-append --cov-report=term --cov-fail-under=95
-
-# The rest: simulations, studies, browsers, whole sweeps.
+# The same tests watched for coverage, which makes them half as slow again; then the rest: simulations, studies,
+# browsers, whole sweeps.
+test-all: WATCH := --cov --cov-report=
 test-all: test
+	$(PLAINLY) -m "not long" -k "not dense_grid" $(REACHED) --cov --cov-append --cov-report=term --cov-fail-under=95
 	$(BIN)/pytest -n $(JOBS) -m long
 	$(PLAINLY) tests/compiled tests/optimize
 

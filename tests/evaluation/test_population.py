@@ -12,7 +12,7 @@ from titrant.evaluation.questions.population import CAP, Population
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.outcome.crossfit import fold_of
-from titrant.propensity.ratio import DensityRatio
+from titrant.propensity.logistic import DensityRatio
 
 POLICY = tt.Linear([0.4, 0.0], 0.1)
 QUICK = {"estimator": tt.SelfNormalized(), "bandwidth": 0.6}

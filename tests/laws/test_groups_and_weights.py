@@ -24,7 +24,7 @@ from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
 from titrant.learn.halves import half_of
 from titrant.outcome import ridge_pair
-from titrant.propensity.observed import SeenModel
+from titrant.propensity.logistic import SeenModel
 
 EXACT = 1e-12
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}

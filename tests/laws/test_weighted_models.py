@@ -25,8 +25,8 @@ from titrant.propensity import PROPENSITIES, CrossMasses, CrossPropensity, smoot
 from titrant.propensity.average import likeliest
 from titrant.propensity.gated import Experts, newton_step, weighted_lines
 from titrant.propensity.gaussian import LinearGaussian, log_likelihood, log_likelihood_gradient
+from titrant.propensity.logistic import SeenModel
 from titrant.propensity.mixture import Regressions, step
-from titrant.propensity.observed import SeenModel
 
 EXACT = 1e-10
 """Sums of the same numbers in another order."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from titrant.outcome.crossfit import Folds
     from titrant.propensity import CrossMasses, CrossPropensity, PropensityModel
     from titrant.propensity.gaussian import LinearSums
-    from titrant.propensity.observed import SeenModel
+    from titrant.propensity.logistic import SeenModel
 
 FEWEST_TO_FOLLOW = 50
 """Rows from which on default models follow contexts that act nonlinearly."""
@@ -385,7 +385,7 @@ def seen_model(survey: Survey, estimator: Estimator, *, known: bool) -> Seen | N
             "`Discretized` does not know missing outcomes. Take `DoublyRobust()`, or drop the rows "
             "without an outcome."
         )
-    from titrant.propensity.observed import SeenModel  # noqa: PLC0415
+    from titrant.propensity.logistic import SeenModel  # noqa: PLC0415
 
     folds, seed = folds_of(estimator)
     apart = None if known else SeenModel(folds=folds, seed=seed)

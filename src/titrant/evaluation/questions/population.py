@@ -19,7 +19,7 @@ from titrant.evaluation.questions.changed import changed
 from titrant.inference import rules
 from titrant.outcome.crossfit import fold_of
 from titrant.policies.calling import contexts_for
-from titrant.propensity.ratio import DensityRatio
+from titrant.propensity.logistic import DensityRatio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
