@@ -48,6 +48,7 @@ _HOME = {
     "sensitivity": "doubt",
     "stress": "doubt",
     "demo": "simulate",
+    "export": "recommend",
     "subgroups": "asking",
     "outcomes": "asking",
 }

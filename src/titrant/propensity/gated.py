@@ -16,6 +16,7 @@ from titrant.propensity.mixture import (
     by_component,
     counted,
     drawn_lines,
+    least,
     members_of,
     ranked,
     summed,
@@ -127,15 +128,11 @@ def select(
     Z: Array, u: Array, most: int, *, starts: int, seed: int, weights: Array | None = None
 ) -> tuple[Experts, Array]:
     """Return the experts of least BIC for Z (n, k) and u (n,), and the BIC of each number tried."""
-    best = best_of_starts(Z, u, 2, starts=starts, seed=seed, weights=weights)
-    path = [criterion(best, Z, u, weights)]
-    for components in range(3, most + 1):
-        fit = best_of_starts(Z, u, components, starts=starts, seed=seed, weights=weights)
-        path.append(criterion(fit, Z, u, weights))
-        if path[-1] >= path[-2]:
-            break
-        best = fit
-    return best, np.array(path)
+    fits = (
+        best_of_starts(Z, u, components, starts=starts, seed=seed, weights=weights)
+        for components in range(2, max(most, 2) + 1)
+    )
+    return least(fits, lambda fit: criterion(fit, Z, u, weights))
 
 
 def best_of_starts(

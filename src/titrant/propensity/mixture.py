@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from titrant.propensity.gaussian import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+
+Fit = TypeVar("Fit")
 
 # Expectation–maximization for a mixture of linear regressions with normal errors.
 
@@ -278,11 +280,19 @@ def select(
 
     Components are added, up to `most`, as long as the criterion falls.
     """
-    best = best_of_starts(Z, r, 1, starts=starts, seed=seed, weights=weights)
-    path = [criterion(best, Z, r, weights)]
-    for components in range(2, most + 1):
-        fit = best_of_starts(Z, r, components, starts=starts, seed=seed, weights=weights)
-        path.append(criterion(fit, Z, r, weights))
+    fits = (
+        best_of_starts(Z, r, components, starts=starts, seed=seed, weights=weights)
+        for components in range(1, most + 1)
+    )
+    return least(fits, lambda fit: criterion(fit, Z, r, weights))
+
+
+def least(fits: Iterator[Fit], criterion: Callable[[Fit], float]) -> tuple[Fit, Array]:
+    """Return the last fit before the criterion rises, and the criterion of all that were made."""
+    best = next(fits)
+    path = [criterion(best)]
+    for fit in fits:
+        path.append(criterion(fit))
         if path[-1] >= path[-2]:
             break
         best = fit
