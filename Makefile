@@ -5,6 +5,8 @@
 PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
+# Each worker begins with a half of the tests in their order, so that what tests of a file share is made once.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 # One thread each for BLAS and OpenMP: tests run side by side, and sums keep their order.
 export OMP_NUM_THREADS := 1
@@ -54,11 +56,11 @@ demo: $(or $(wildcard .venv/dev),.venv/run)
 	$(BIN)/titrant demo
 
 test: setup
-	$(BIN)/pytest -n $(JOBS) -m "not long" $(WATCH)
+	$(PYTEST) -m "not long" $(WATCH)
 
 # What numba compiles runs outside the tracer: its tests run again as plain Python, so that its lines count; a few tests
 # reach them all. Compiled code divides by zero in silence; plain Python warns.
-PLAINLY := NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -W ignore::RuntimeWarning
+PLAINLY := NUMBA_DISABLE_JIT=1 $(PYTEST) -W ignore::RuntimeWarning
 REACHED := tests/compiled $(patsubst %,tests/optimize/test_%.py,cccp checkpoint exact_line statistics)
 
 # The same tests watched for coverage, which makes them half as slow again; then the rest: simulations, studies,
@@ -66,7 +68,7 @@ REACHED := tests/compiled $(patsubst %,tests/optimize/test_%.py,cccp checkpoint 
 test-all: WATCH := --cov --cov-report=
 test-all: test
 	$(PLAINLY) -m "not long" -k "not dense_grid" $(REACHED) --cov --cov-append --cov-report=term --cov-fail-under=95
-	$(BIN)/pytest -n $(JOBS) -m long
+	$(PYTEST) -m long
 	$(PLAINLY) tests/compiled tests/optimize
 
 # Spark is 480 MB and needs an older pandas: it has an environment of its own.

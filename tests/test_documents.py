@@ -14,9 +14,13 @@ from pages.blocks import ROOT, blocks, commands, pages, printed
 from sweeps import long
 
 PAGES = pages()
-# Their blocks simulate for many seconds of CPU, or start clusters.
-HOW_TO = ("big-data", "choose-an-estimator", "unknown-propensities")
+# Their blocks take many seconds of CPU: they learn, simulate or start clusters.
+HOW_TO = (
+    *("a-table-as-it-is", "add-parts", "big-data", "choose-an-estimator", "own-outcome-model"),
+    *("point-masses", "reproduce-the-paper", "unknown-propensities", "what-if-we-are-wrong"),
+)
 LONG = [ROOT / f"docs/how-to/{name}.md" for name in HOW_TO]
+LONG += [ROOT / f"docs/tutorials/{name}.md" for name in ("evaluate", "learn", "price", "vector")]
 LONG += [ROOT / "docs/explanation/theorems.md"]
 SHORT = [page for page in PAGES if page not in LONG]
 

@@ -69,7 +69,7 @@ def test_forks_of_stacks_are_listed_with_their_sums():
 
 def test_the_package_is_measured():
     modules = house.modules()
-    assert sum(m.lines for m in modules) > 10_000
+    assert sum(m.lines for m in modules if m.room == "estimators") > 500
     assert {"evaluation", "kernels"} <= {m.room for m in modules}
     assert house.from_the_top(house.graph(modules))[1] == []
 

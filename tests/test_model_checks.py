@@ -188,6 +188,8 @@ def test_a_model_without_bounds_is_that_of_no_bounds_and_the_first_stays_as_it_w
 
 def test_contexts_that_act_by_steps_are_noted_and_lines_are_not():
     found = tt.evaluate(sites(), tt.Constant(1.0), allow_untrusted=True)
+    # It does not change the verdict.
+    assert not [c for c in found.diagnostics if "plain" in c.name]
     (note,) = (n for n in found.diagnostics.notes if n.startswith(NOTE))
     plain = tt.evaluate(
         sites(), tt.Constant(1.0), estimator=PLAIN, propensity=tt.GaussianMixture(),
@@ -202,11 +204,7 @@ def test_contexts_that_act_by_steps_are_noted_and_lines_are_not():
     assert not [n for n in linear.diagnostics.notes if n.startswith(NOTE)]
 
 
-def test_a_note_does_not_change_the_verdict():
-    found = tt.evaluate(sites(), tt.Constant(1.0), allow_untrusted=True).diagnostics
-    assert not [c for c in found if "plain" in c.name]
-
-
+@pytest.mark.long
 def test_plain_models_that_cannot_be_fitted_are_a_note():
     # Most rows have a context far out and are left out of the check, which leaves too few.
     rng = np.random.default_rng(0)

@@ -186,6 +186,7 @@ def test_the_commands_on_a_cluster_print_what_they_print_in_memory(paths, capsys
     np.testing.assert_allclose(numbers(on_dask), numbers(in_memory), rtol=MERGED)
 
 
+@pytest.mark.long
 def test_learning_on_a_cluster_finds_the_policy_found_by_threads(paths, capsys, tmp_path):
     log = [str(paths[0].parent), "--treatment", "dose", "--outcome", "loss", "--context", "age,bmi"]
     how = ["--propensity", "q", "--procedure", "cpo", "--policy-class", "constant"]

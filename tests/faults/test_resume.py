@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from faults.gates import Gates, kill, wait_until
 from faults.logs import write
 
@@ -59,6 +61,7 @@ def command(log, folder):
         return subprocess.Popen(list(map(str, words)), env=environment, stdout=said, stderr=said)
 
 
+@pytest.mark.long
 def test_a_killed_command_goes_on(tmp_path):
     log = tmp_path / "log"
     write(log, 4)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from sweeps import long
 from titrant.data.simulate import DESIGNS, Synthetic, UniformDose
 from titrant.outcome import Stack, ridge_pair
 
@@ -22,10 +21,11 @@ def mean_and_se(values) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "goal"),
-    [(Synthetic(), 0.012), *long((Synthetic(law=UniformDose(lower=-0.5, upper=1.3)), 0.008))],
+    [(Synthetic(), 0.012), (Synthetic(law=UniformDose(lower=-0.5, upper=1.3)), 0.008)],
     ids=["normal", "uniform"],
 )
 def test_regret_on_the_papers_design(design, goal, replications):
@@ -37,6 +37,7 @@ def test_regret_on_the_papers_design(design, goal, replications):
     assert mean_and_se(regrets)[0] <= goal
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_an_effect_little_is_deployed(replications):
     n = replications(25, 500)

@@ -55,8 +55,21 @@ SEARCHED = POLICIES | BENT
 
 
 def cases(policies):
+    """Every estimator with every policy and every penalty; those that only combine them are long.
+
+    Penalties are functions of an estimator's sums, whatever the policy: each meets the linear one,
+    and every policy the richest of them.
+    """
+
+    def richest(estimator):
+        return [q for q in ("se", "all, maximized") if applies(estimator, PENALTIES[q])][-1]
+
     return [
-        pytest.param(e, policy, penalties, id=f"{name(e)}-{p}-{q}")
+        pytest.param(
+            *(e, policy, penalties),
+            id=f"{name(e)}-{p}-{q}",
+            marks=[] if p == "linear" or q == richest(e) else pytest.mark.long,
+        )
         for e in DIFFERENTIABLE
         for p, policy in policies.items()
         for q, penalties in PENALTIES.items()

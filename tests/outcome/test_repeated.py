@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from sweeps import long
 from titrant.outcome.context import RepeatedValues, Shrinkage, candidates
 from titrant.outcome.forest import Forest
 
@@ -94,7 +95,7 @@ def test_a_forest_knows_clinics_that_it_has_seen():
     assert left.var(axis=0).max() < 0.55  # trees alone leave .7 of the dose
 
 
-@pytest.mark.parametrize("number", [20, 40])
+@pytest.mark.parametrize("number", [20, *long(40)])
 def test_codes_are_adjusted_for(number):
     errors, covered = [], []
     for seed in range(6):
@@ -108,6 +109,7 @@ def test_codes_are_adjusted_for(number):
     assert sum(covered) >= 5
 
 
+@pytest.mark.long
 def test_a_weekday_among_numbered_days_is_adjusted_for():
     covered = []
     for seed in range(4):

@@ -260,6 +260,7 @@ def test_the_page_is_the_same_every_time(text):
     assert not re.search(r"20\d\d-\d\d-\d\d", text)
 
 
+@pytest.mark.long
 def test_two_hundred_thousand_rows_make_no_larger_page(monkeypatch):
     monkeypatch.setattr(estimates, "GRID", 5)  # 25 doses on so many rows take 15 s
     monkeypatch.setattr(estimates, "STRENGTHS", (0.0, 1.0))

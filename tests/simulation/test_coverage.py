@@ -21,6 +21,7 @@ def inside(interval, truth):
     return low < truth < high
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_default_interval_covers(replications):
     # 300 logs know a coverage of .95 to .0126.
@@ -90,6 +91,7 @@ def test_paired_contrasts_cover(replications):
     assert 0.90 <= np.mean(covered) <= 0.99  # 150 logs: ± .018
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_band_covers_the_whole_dose_response_curve(replications):
     # V(c) = 1.5 + Var b + (c − ¼)², b = x₀ − x₁/2. All five points at once; one by one they miss.

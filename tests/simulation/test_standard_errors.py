@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LinearRegression
 
 from evaluation.logs import DESIGN, NEAR, TrueMean
+from sweeps import long
 from titrant import IPW, DoublyRobust, Epanechnikov, SelfNormalized
 from titrant.estimators import Question, ask
 from titrant.evaluation.evaluation import Evaluation
@@ -76,6 +77,7 @@ def wide(replications):
     return replicated(list(FORMS.values()), BANDWIDTHS, n=500, times=times, seed=2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_form
 def test_the_delta_error_is_the_spread_of_the_estimates(narrow, form):
@@ -96,6 +98,7 @@ def test_so_it_is_at_every_bandwidth(wide, form, j):
     assert errors.mean() == pytest.approx(values.std(), rel=slack)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("outcome", [Parabola(), LinearRegression()], ids=["right", "wrong"])
 def test_with_a_learned_model_the_interval_knows_all_of_the_error(replications, outcome):
@@ -158,7 +161,7 @@ def theory_of(form, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [400, 1_600])
+@pytest.mark.parametrize("n", [400, *long(1_600)])
 def test_variance_falls_with_n_and_h_as_the_theory_says(replications, n):
     # DR with the true model. The next term is of order h², 2 % at h = .3.
     times = replications(400, 4_000)

@@ -12,7 +12,11 @@ from benchmarks.structure.designs import DESIGNS, GROUPS, POINT_MASSES
 from benchmarks.structure.page import PAGE, page
 from benchmarks.structure.study import RECORDS, VERSIONS, study
 
+from sweeps import long
+
 SEED = 79
+SHORT = ("ten rows a patient", "capped doses")
+OTHERS = [name for name in DESIGNS if name not in SHORT]
 
 
 def test_every_design_is_shown() -> None:
@@ -31,7 +35,7 @@ def test_the_page_is_that_of_the_records() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", [*SHORT, *long(*OTHERS)])
 def test_a_log_of_each_design(name: str, replications) -> None:
     found = [study(Task(name, 600, i, SEED)) for i in range(replications(1, 20))]
     for record in found:
