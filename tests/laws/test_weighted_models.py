@@ -19,7 +19,7 @@ from titrant.execute import Engine
 from titrant.moments import Moments
 from titrant.outcome import OUTCOMES, FoldForests, Forest, Landmarks, OutcomeModel, Stack
 from titrant.outcome.base import row_weights, worth
-from titrant.outcome.context import Shrinkage
+from titrant.outcome.repeated import Shrinkage
 from titrant.outcome.ridge import leverages, ridge_gcv
 from titrant.propensity import PROPENSITIES, CrossMasses, CrossPropensity, smooth_members
 from titrant.propensity.average import likeliest

@@ -7,8 +7,8 @@ import pytest
 
 import titrant as tt
 from sweeps import long
-from titrant.outcome.context import RepeatedValues, Shrinkage, candidates
 from titrant.outcome.forest import Forest
+from titrant.outcome.repeated import RepeatedValues, Shrinkage, candidates
 
 RNG = np.random.default_rng
 

@@ -1,10 +1,10 @@
 """What the fitted models say of themselves, on a sample of rows, for the trust report.
 
-Whether doses fall evenly over the laws that were fitted to them; whether what models leave is shared
-by rows that are alike; whether the bounds on predictions decide the value; and what plain models
-would have said. The last two are questions of values, at the bandwidth of the estimate: the same
-rows are asked again with other nuisances. And what models could not see: columns that were left
-out, no context at all, and the time, along which what they leave may drift.
+Whether doses fall evenly over the laws that were fitted to them; whether what models leave is
+shared by rows that are alike; whether the bounds on predictions decide the value; and what plain
+models would have said. The last two are questions of values, at the bandwidth of the estimate: the
+same rows are asked again with other nuisances. And what models could not see: columns that were
+left out, no context at all, and the time, along which what they leave may drift.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from titrant import _check
 from titrant.errors import DataError
 from titrant.outcome.base import asked_about, learned_from, row_weights, some, training
-from titrant.outcome.context import RepeatedValues
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.outcome.landmarks import Landmarks
+from titrant.outcome.repeated import RepeatedValues
 from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
