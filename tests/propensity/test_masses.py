@@ -16,8 +16,8 @@ from titrant.propensity.masses import (
 
 EXACT = {"rtol": 1e-12}
 """Sums of a few numbers."""
-QUADRATURE = {"rtol": 1e-6}
-"""A trapezoid rule over 20,001 points."""
+QUADRATURE = {"rtol": 1e-9}
+"""200 nodes over doses up to 12; nine sds above the mean there is nothing left."""
 
 
 def fitted() -> tuple[LinearGaussian, np.ndarray]:
@@ -38,10 +38,10 @@ def mixed(*, levels: bool = False) -> MixedLaws:
 
 def test_masses_and_density_add_up_to_one() -> None:
     law = mixed()
-    grid = np.linspace(1e-7, 12.0003, 20_001)  # none of its points is a point mass
-    each = np.stack([law.density(np.full(3, t)) for t in grid])
+    nodes, weights = np.polynomial.legendre.leggauss(200)  # none of them is a point mass
+    each = np.stack([law.density(np.full(3, t)) for t in 6.0 * (nodes + 1.0)])
     at = np.stack([1.7 * law.density(np.full(3, a)) for a in law.masses.values])
-    total = np.trapezoid(each, grid, axis=0) + at.sum(axis=0)
+    total = 6.0 * weights @ each + at.sum(axis=0)
     np.testing.assert_allclose(total, 1.0, **QUADRATURE)
     np.testing.assert_allclose(at.T, law.probabilities, **EXACT)
 
