@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
 
-from pages import api, commands, figures, schemas
+from pages import api, commands, figures, formulas, schemas
 from pages.blocks import ROOT
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return os.path.relpath(place, os.path.dirname(uri) or ".")  # noqa: PTH120
 
     return LINK.sub(moved, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Typeset the formulas."""
+    del page, config, files
+    return formulas.typeset(html)
 
 
 COMING = {"explanation/learning.md", "explanation/planning-1e10-rows.md"}

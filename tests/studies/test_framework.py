@@ -11,8 +11,8 @@ import pytest
 
 from studies.against import contradictions
 from titrant.errors import InvalidArgument
-from titrant.paper import STUDIES, BandVerdict, Findings, Row, Study
-from titrant.paper.result import command, mean_row, rmse_row, standard_error
+from titrant.paper import STUDIES, Findings, Row, StatementVerdict, Study
+from titrant.paper.result import command, falls, mean_of, rmse_row, standard_error
 from titrant.paper.study import Settings
 
 CALLS = []
@@ -30,7 +30,9 @@ def toy_measure(task):
 def toy_summarize(pieces):
     squares = np.array([piece.found["square"] for piece in pieces])
     return Findings(
-        rows=(Row(label="squares", quantity="mean", ours=float(squares.mean()), band=(0.0, 9.0)),),
+        rows=(
+            Row(label="squares", quantity="mean", ours=float(squares.mean()), limits=(0.0, 9.0)),
+        ),
         series={"k": [piece.task["k"] for piece in pieces], "square": squares.tolist()},
         sample={"first": float(squares[0])},
     )
@@ -87,9 +89,9 @@ def test_a_run_writes_three_files_and_no_others(tmp_path):
         "ours": 3.05556,
         "se": None,
         "paper": None,
-        "band": [0.0, 9.0],
+        "limits": [0.0, 9.0],
         "note": "",
-        "verdict": "inside",
+        "verdict": "holds",
     }
     assert kept["command"] == "titrant reproduce toy --replications 6"
 
@@ -161,27 +163,27 @@ def test_wrong_settings_are_refused(tmp_path, wrong):
 @pytest.mark.parametrize(
     ("ours", "se", "note", "verdict"),
     [
-        (1.0, None, "", BandVerdict.INSIDE),
-        (2.0, None, "", BandVerdict.INSIDE),
-        (2.1, None, "", BandVerdict.OUTSIDE),
-        (0.9, None, "", BandVerdict.OUTSIDE),
-        (2.1, 0.05, "", BandVerdict.NEAR),
-        (0.9, 0.049, "", BandVerdict.OUTSIDE),
-        (2.1, 0.01, "because", BandVerdict.EXPLAINED),
-        (1.5, 0.01, "because", BandVerdict.INSIDE),
+        (1.0, None, "", StatementVerdict.HOLDS),
+        (2.0, None, "", StatementVerdict.HOLDS),
+        (2.1, None, "", StatementVerdict.FAILS),
+        (0.9, None, "", StatementVerdict.FAILS),
+        (2.1, 0.05, "", StatementVerdict.NEARLY),
+        (0.9, 0.049, "", StatementVerdict.FAILS),
+        (2.1, 0.01, "because", StatementVerdict.EXPLAINED),
+        (1.5, 0.01, "because", StatementVerdict.HOLDS),
     ],
 )
 def test_verdicts(ours, se, note, verdict):
-    row = Row(label="a", quantity="b", ours=ours, se=se, band=(1.0, 2.0), note=note)
+    row = Row(label="a", quantity="b", ours=ours, se=se, limits=(1.0, 2.0), note=note)
     assert row.verdict is verdict
 
 
-def test_without_a_band_a_number_is_reported():
-    assert Row(label="a", quantity="b", ours=math.pi).verdict is BandVerdict.REPORTED
+def test_without_a_statement_a_number_is_reported():
+    assert Row(label="a", quantity="b", ours=math.pi).verdict is StatementVerdict.REPORTED
 
 
-def test_a_result_is_well_unless_a_number_is_outside_unexplained(tmp_path):
-    off = Row(label="a", quantity="b", ours=3.0, band=(1.0, 2.0))
+def test_a_result_is_well_unless_a_statement_fails_unexplained(tmp_path):
+    off = Row(label="a", quantity="b", ours=3.0, limits=(1.0, 2.0))
     result = TOY.run(folder=tmp_path)
     assert result.ok
     assert not type(result)(**fields(result) | {"rows": (off,)}).ok
@@ -197,9 +199,9 @@ def test_the_table_as_text(tmp_path):
         "toy: Squares",
         "The paper: they grow",
         "",
-        "        quantity  paper  titrant       band     verdict",
-        "one     RMSE      10.2   8.69 ± 0.074  8 … 8.5  outside, explained",
-        "second  mean      –      1.23e+05      –        reported",
+        "        quantity  paper  titrant       statement  verdict",
+        "one     RMSE      10.2   8.69 ± 0.074  8 … 8.5    fails, explained",
+        "second  mean      –      1.23e+05      –          reported",
         "",
         "one: It rained.",
         "Twice.",
@@ -216,7 +218,7 @@ def summarize_two(_):
                 ours=8.691,
                 se=0.0739,
                 paper=10.19,
-                band=(8.0, 8.5),
+                limits=(8.0, 8.5),
                 note="It rained.",
             ),
             Row(label="second", quantity="mean", ours=123456.0),
@@ -274,21 +276,41 @@ def test_contradictions_are_named(tmp_path):
 def test_rows_worked_out():
     errors = np.array([1.0, 2.0, 3.0])
     # mean 2, se 1/√3; squares 1, 4, 9: mean 14/3, sd √(49/3), se of the root = se/(2·root)
-    row = mean_row("a", errors, (1.5, 2.5))
+    row = mean_of("a", "mean error", errors)
     assert (row.ours, row.se) == (2.0, pytest.approx(3**-0.5))
-    # band: 1.5 ± 2√((2.5² − 1.5²)/50)
-    assert row.band == pytest.approx((1.5 - 2 * 0.08**0.5, 1.5 + 2 * 0.08**0.5))
-    row = rmse_row("a", errors**2, 2.0)
+    row = rmse_row("a", errors**2)
     assert row.ours == pytest.approx((14 / 3) ** 0.5)
     assert row.se == pytest.approx((49 / 3 / 3) ** 0.5 / (2 * (14 / 3) ** 0.5))
-    assert row.band == pytest.approx((1.6, 2.4))
-    assert mean_row("a", errors, None).band is None
-    assert rmse_row("a", errors**2, None).band is None
+    # 1 ÷ 2, each known to 1/√3 of the sd 1
+    row = falls("a", "error", errors, np.array([0.0, 1.0, 2.0]), (3, 9))
+    assert row.quantity == "error at n = 9 ÷ at n = 3"
+    assert (row.ours, row.limits) == (0.5, (None, 1.0))
+    assert row.se == pytest.approx(0.5 * ((1 / 3) / 4 + 1 / 3) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("limits", "ours", "told", "holds"),
+    [
+        ((None, 1.0), -9.0, "≤ 1", True),
+        ((None, 1.0), 1.1, "≤ 1", False),
+        ((1.0, None), 9.0, "≥ 1", True),
+        ((1.0, None), 0.9, "≥ 1", False),
+    ],
+)
+def test_statements_may_have_one_end(limits, ours, told, holds):
+    row = Row(label="a", quantity="b", ours=ours, limits=limits)
+    assert row.cells()[4] == told
+    assert (row.verdict is StatementVerdict.HOLDS) == holds
+
+
+def test_a_quick_run_has_numbers_and_no_verdicts(tmp_path):
+    assert TOY.run(folder=tmp_path).rows[0].verdict is StatementVerdict.HOLDS
+    assert TOY.run(folder=tmp_path, quick=True).rows[0].verdict is StatementVerdict.REPORTED
 
 
 def test_one_replication_has_no_error():
     assert standard_error(np.array([3.0])) == 0.0
-    assert rmse_row("a", np.zeros(2), None).se == 0.0
+    assert rmse_row("a", np.zeros(2)).se == 0.0
 
 
 # ── The list ─────────────────────────────────────────────────────────────────────────────────────

@@ -24,7 +24,7 @@ def measure(task):
 
 def summarize(pieces):
     return Findings(
-        rows=(Row(label="count", quantity="tasks", ours=float(len(pieces)), band=(3.0, 9.0)),),
+        rows=(Row(label="count", quantity="tasks", ours=float(len(pieces)), limits=(3.0, 9.0)),),
         notes=(f"Data: {pieces[0].task['data']}.",),
     )
 
@@ -71,7 +71,7 @@ def test_a_study_prints_its_table_and_writes_its_files(call, tmp_path):
     code, out, err = call("plain")
     assert (code, err) == (0, "")
     assert out.startswith("plain: Counting\nThe paper: it counts.\n")
-    assert "count  tasks     –      4        3 … 9  inside" in out
+    assert "count  tasks     –      4        3 … 9      holds" in out
     assert "$ titrant reproduce plain --replications 4" in out
     written = sorted(path.name for path in (tmp_path / "results").iterdir())
     assert written == ["plain.json", "plain.png", "plain.svg"]
@@ -83,7 +83,7 @@ def test_how_often_and_where(call, tmp_path):
     assert (tmp_path / "elsewhere" / "plain.json").is_file()
 
 
-def test_a_number_outside_its_band_is_an_exit_code_but_not_of_a_quick_run(call):
+def test_a_statement_that_fails_is_an_exit_code_but_a_quick_run_has_none(call):
     assert call("plain", "--replications", "2")[0] == 1
     assert call("plain", "--replications", "2", "--quick")[0] == 0
 

@@ -19,9 +19,9 @@ RESULT = {
             "ours": 1.5,
             "se": 0.25,
             "paper": 1.0,
-            "band": [1.0, 2.0],
+            "limits": [1.0, 2.0],
             "note": "",
-            "verdict": "inside",
+            "verdict": "holds",
         },
         {
             "label": "c",
@@ -29,9 +29,9 @@ RESULT = {
             "ours": 4.0,
             "se": 0.1,
             "paper": None,
-            "band": [1.0, 2.0],
+            "limits": [1.0, 2.0],
             "note": "Because.",
-            "verdict": "outside, explained",
+            "verdict": "fails, explained",
         },
         {
             "label": "d",
@@ -39,7 +39,7 @@ RESULT = {
             "ours": 5.0,
             "se": None,
             "paper": None,
-            "band": None,
+            "limits": None,
             "note": "",
             "verdict": "reported",
         },
@@ -58,8 +58,8 @@ def test_the_page_is_written_from_the_committed_results():
 def test_every_result_has_a_section_with_table_figure_and_command():
     page = reproduced.page({"figure-9": RESULT})
     section = page[page.index("## figure-9") :]
-    assert "| a \\| b | mean | 1 | 1.5 ± 0.25 | 1 … 2 | inside |" in section
-    assert "- *c*: Because." in section
+    assert "| a \\| b | mean | 1 | 1.5 ± 0.25 | 1 … 2 | holds |" in section
+    assert "- c: Because." in section
     assert "A note." in section
     assert "(../../results/figure-9.svg)" in section
     assert "`titrant reproduce figure-9 --replications 7` (seed 3, 7 replications" in section
@@ -70,8 +70,8 @@ def test_every_result_has_a_section_with_table_figure_and_command():
 def test_the_summary_counts_verdicts():
     page = reproduced.page({"figure-9": RESULT})
     line = next(line for line in page.splitlines() if line.startswith("| [figure-9]"))
-    # inside, inside ± 2 SE, OUTSIDE, explained, reported
-    assert line.endswith("| a claim. | 1 |  |  | 1 | 1 |")
+    # holds, holds ± 2 SE, FAILS, explained, reported
+    assert line.endswith("| 1 |  |  | 1 | 1 |")
 
 
 def test_what_has_not_been_run_is_said():

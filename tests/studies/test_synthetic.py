@@ -104,10 +104,8 @@ def test_no_answer_where_no_dose_was_logged_near():
     assert estimates(METHODS["kernel, h = 0.1"], TASK, {"far": far(1.0)}) == {}
 
 
-def test_every_logging_has_the_same_methods_judged():
-    assert LOGGING.keys() == figure_1.KNOWN.keys()
-    for known in figure_1.KNOWN.values():
-        assert known.keys() <= METHODS.keys()
+def test_every_logging_has_an_expected_error_of_the_oracle():
+    assert LOGGING.keys() == figure_1.EXPECTED.keys()
 
 
 # ── The studies ──────────────────────────────────────────────────────────────────────────────────
@@ -157,8 +155,8 @@ def test_figure_2_least_and_regret_worked_out():
     errors[1, at(0.9)] = 0.0
     assert figure_2._regret("a", errors).ours == pytest.approx(0.4 * 0.1**1.5)
     assert figure_2._least("kernel", errors).ours == 1.0
-    assert figure_2._least("kernel", errors).band == (0.9, 1.1)
-    assert figure_2._least("direct", errors).band is None
+    assert figure_2._least("kernel", errors).limits == (0.9, 1.1)
+    assert figure_2._least("direct", errors).limits is None
 
 
 @pytest.mark.parametrize("task", [TASK, UNIFORM])
@@ -181,20 +179,31 @@ def test_figure_4_needs_propensities():
         figure_4.learned_slope(drawn(TASK).with_propensity(None), 0.3, 1.3)
 
 
-def test_figure_4_regrets_and_bands_worked_out():
-    task = {"logging": "normal", "n": 100, "seed": 0}
+def test_figure_4_regrets_worked_out():
+    slopes = {30: (0.5, 0.5, 0.5), 100: (1.0, 0.75, None), 300: (1.0, 0.75, 0.75)}
     pieces = [
-        Piece(task | {"replication": k}, {"kernel, h = 0.3": beta})
-        for k, beta in enumerate((1.0, 0.75, None))
+        Piece(
+            {"logging": "normal", "n": n, "seed": 0, "replication": k},
+            {"kernel, h = 0.3": beta, "direct, cubic": beta},
+        )
+        for n, each in slopes.items()
+        for k, beta in enumerate(each)
     ]
     # .8·.25^1.5 = .1; a log without an answer does not count.
     regret = figure_4.regrets(pieces, "kernel, h = 0.3", "normal", 100)
     assert regret.tolist() == pytest.approx([0.0, 0.1])
-    row = figure_4._row("normal", "kernel, h = 0.3", 100, regret)
-    assert row.ours == pytest.approx(0.05)
-    # .010 ± 2·.012/√20
-    assert row.band == pytest.approx((0.010 - 0.024 / 20**0.5, 0.010 + 0.024 / 20**0.5))
-    assert figure_4._row("normal", "direct, cubic", 100, regret).band is None
+    *means, ratio = figure_4._rows(pieces, "normal", "kernel, h = 0.3")
+    assert means[1].ours == pytest.approx(0.05)
+    # (0 + .1 + .1)/3 ÷ .8·.5^1.5
+    assert ratio.ours == pytest.approx(0.2 / 3 / (0.8 * 0.5**1.5))
+    assert len(figure_4._rows(pieces, "normal", "direct, cubic")) == 3
+
+
+def test_figure_4_rescales_the_bandwidth_of_another_log():
+    task = TASK | {"n": 40}
+    h = figure_4.plug_in(task | {"n": figure_4.N0}) * (figure_4.N0 / 40) ** 0.2
+    found = figure_4.measure(task)
+    assert found[figure_4.RESCALED] == figure_4.learned_slope(drawn(task), h, 1.3)
 
 
 @pytest.mark.parametrize(

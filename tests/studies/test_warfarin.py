@@ -136,22 +136,22 @@ def test_rows_worked_out():
     rows = {(row.label, row.quantity): row for row in found.rows}
     mean_dose = rows["mean dose", "mean L1"]
     assert (mean_dose.ours, mean_dose.se) == (11.0, 1.0)
-    assert (mean_dose.paper, mean_dose.band) == (11.67, (12.5, 12.9))
+    assert (mean_dose.paper, mean_dose.limits) == (11.67, None)
     assert rows["mean dose", "mean L2"].paper == 246.80
-    gap = rows["titrant's default − best in class", "gap in L1"]
+    gap = rows["titrant's default − best in class", "difference of L1"]
     assert gap.ours == pytest.approx(0.2)  # (.1 + .3)/2
     assert rows["titrant's default before direct, forest, linear rule", "share of splits"].ours == 1
     assert found.series["plain"]["original"] == {"mean": 11.0, "quartiles": [1, 2, 3, 4, 6]}
 
 
-def test_made_up_patients_are_not_judged_by_bands_of_real_ones():
+def test_made_up_patients_are_not_judged_by_claims_about_real_ones():
     found = warfarin.summarize(pieces(None, {}))
-    assert all(row.band is None and row.paper is None for row in found.rows)
+    assert all(row.limits is None and row.paper is None for row in found.rows)
 
 
 def test_few_splits_are_not_judged():
     found = warfarin.summarize(pieces("a.csv", {}), judged=False)
-    assert all(row.band is None for row in found.rows)
+    assert all(row.limits is None for row in found.rows)
     assert {row.paper for row in found.rows if row.label == "original"} >= {15.27}
 
 
@@ -181,7 +181,7 @@ def test_what_the_committed_table_shows(kept):
     assert [mean(m) for m in order] == sorted(mean(m) for m in order)
     # The goals of titrant's default.
     assert mean("titrant's default") <= 8.75
-    assert rows["titrant's default − best in class", "gap in L1"] <= 0.25
+    assert rows["titrant's default − best in class", "difference of L1"] <= 0.25
     won = "titrant's default before direct, forest, linear rule"
     assert rows[won, "share of splits"] >= 0.95
     # To the letter the paper's learner is worse than the mean dose; bins send patients far away.

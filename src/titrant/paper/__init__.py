@@ -8,7 +8,7 @@ come (`study`), and ends as a table with verdicts (`result`) and a figure (`figu
 from __future__ import annotations
 
 from titrant.paper import figure_1, figure_2, figure_4, ten_contexts, theory, warfarin
-from titrant.paper.result import BandVerdict, Result, Row
+from titrant.paper.result import Result, Row, StatementVerdict
 from titrant.paper.study import Findings, Piece, Settings, Study, Task
 
 STUDIES: dict[str, Study] = {
@@ -29,12 +29,12 @@ STUDIES: dict[str, Study] = {
 
 __all__ = [
     "STUDIES",
-    "BandVerdict",
     "Findings",
     "Piece",
     "Result",
     "Row",
     "Settings",
+    "StatementVerdict",
     "Study",
     "Task",
 ]

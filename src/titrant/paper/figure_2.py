@@ -10,7 +10,7 @@ import numpy as np
 from titrant.data.simulate import Synthetic
 from titrant.paper.result import COLORS, Row, mean_of, ribbon, rmse_row, standard_error
 from titrant.paper.study import Findings, Study
-from titrant.paper.synthetic import METHODS, SHOWN, estimates, line, log_tasks
+from titrant.paper.synthetic import METHODS, OURS, SHOWN, estimates, line, log_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,8 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     for method in ASKED:
         errors = evaluations(pieces, method) - TRUTH
         rows += [
-            rmse_row(method, (errors**2).mean(axis=1), None, quantity="RMSE over β"),
-            rmse_row(method, errors[:, BETAS.index(1.0)] ** 2, None, quantity="RMSE at β = 1"),
+            rmse_row(method, (errors**2).mean(axis=1), quantity="RMSE over β"),
+            rmse_row(method, errors[:, BETAS.index(1.0)] ** 2, quantity="RMSE at β = 1"),
             _least(method, errors),
             _regret(method, errors),
         ]
@@ -76,7 +76,7 @@ def _least(method: str, errors: Array) -> Row:
     """Return the slope at which the mean evaluation is least."""
     best = BETAS[int(np.argmin(errors.mean(axis=0) + TRUTH))]
     kernel = method.startswith("kernel")
-    return Row(method, "least at β", best, se=0.1, band=NEAR if kernel else None)
+    return Row(method, "least at β", best, limits=NEAR if kernel else None)
 
 
 def _regret(method: str, errors: Array) -> Row:
@@ -108,6 +108,7 @@ def _study(name: str, logging: str, words: str) -> Study:
         claim=(
             "evaluations are tight near the optimum, and least where the policy is best, at β = 1."
         ),
+        ours=OURS,
         replications=50,
         quick_replications=10,
         tasks=partial(tasks, logging),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # Rows of the tables of studies: means and root mean squared errors over replications.
 
 
-_RMSE_SHARE = 0.2
-"""An RMSE of 50 replications is known to about a fifth."""
-_REFERENCE_REPLICATIONS = 50
+Limits = tuple[float | None, float | None]
+"""What a statement says about a number: its least and greatest value, None where it has none."""
 
 
 def where(pieces: Iterable[Piece], wanted: dict[str, Any]) -> list[Piece]:
@@ -39,29 +38,28 @@ def where(pieces: Iterable[Piece], wanted: dict[str, Any]) -> list[Piece]:
     ]
 
 
-def mean_row(
-    label: str, errors: Array, known: tuple[float, float] | None, *, note: str = ""
-) -> Row:
-    """Return the mean error (the truth is 0), in a band if mean and RMSE of 50 runs are known.
-
-    The band is the known mean ± 2 of its standard errors.
-    """
-    band = None
-    if known is not None:
-        mean, rmse = known
-        half = 2.0 * np.sqrt(max(rmse**2 - mean**2, 0.0) / _REFERENCE_REPLICATIONS)
-        band = around(mean, float(half))
-    return mean_of(label, "mean error", errors, band=band, note=note)
-
-
 def rmse_row(
-    label: str, squares: Array, known: float | None, *, quantity: str = "RMSE", note: str = ""
+    label: str,
+    squares: Array,
+    *,
+    quantity: str = "RMSE",
+    limits: Limits | None = None,
 ) -> Row:
-    """Return the root of the mean of squared errors, in a band of a fifth around the known one."""
+    """Return the root of the mean of squared errors."""
     rmse = float(np.sqrt(squares.mean()))
     se = standard_error(squares) / (2.0 * rmse) if rmse else 0.0
-    band = None if known is None else ((1 - _RMSE_SHARE) * known, (1 + _RMSE_SHARE) * known)
-    return Row(label, quantity, rmse, se=se, band=band, note=note)
+    return Row(label, quantity, rmse, se=se, limits=limits)
+
+
+def falls(label: str, what: str, few: Array, many: Array, sizes: tuple[int, int]) -> Row:
+    """Return the mean error of many rows over that of few (replications,): it falls below 1.
+
+    The standard error is the delta method's, of independent logs.
+    """
+    ratio = float(many.mean() / few.mean())
+    spread = [standard_error(one) / max(abs(one.mean()), 1e-300) for one in (few, many)]
+    quantity = f"{what} at n = {sizes[1]} ÷ at n = {sizes[0]}"
+    return Row(label, quantity, ratio, se=ratio * float(np.hypot(*spread)), limits=(None, 1.0))
 
 
 def mean_of(
@@ -70,16 +68,16 @@ def mean_of(
     values: Array,
     *,
     paper: float | None = None,
-    band: tuple[float, float] | None = None,
+    limits: Limits | None = None,
     note: str = "",
 ) -> Row:
     """Return the mean of values over replications, with its standard error."""
     mean, se = float(values.mean()), standard_error(values)
-    return Row(label, quantity, mean, se=se, paper=paper, band=band, note=note)
+    return Row(label, quantity, mean, se=se, paper=paper, limits=limits, note=note)
 
 
 def around(center: float, half: float) -> tuple[float, float]:
-    """Return the band that reaches so far to both sides of its center."""
+    """Return limits so far to both sides of a center."""
     return center - half, center + half
 
 
@@ -103,19 +101,19 @@ _DIGITS = 6
 _DASH = "–"
 
 
-class BandVerdict(Enum):
-    """What a band says about a number."""
+class StatementVerdict(Enum):
+    """Whether a statement about a number holds."""
 
-    INSIDE = "inside"
-    NEAR = "inside ± 2 SE"
-    OUTSIDE = "OUTSIDE"
-    EXPLAINED = "outside, explained"
+    HOLDS = "holds"
+    NEARLY = "holds ± 2 SE"
+    FAILS = "FAILS"
+    EXPLAINED = "fails, explained"
     REPORTED = "reported"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number of a study beside the paper's and the band in which it should land."""
+    """One number of a study beside the paper's, and what theory or the paper states about it."""
 
     label: str
     quantity: str
@@ -124,33 +122,43 @@ class Row:
     se: float | None = None
     """How far `ours` moves from one set of replications to another."""
     paper: float | None = None
-    band: tuple[float, float] | None = None
+    limits: Limits | None = None
+    """The statement: within which limits the number lies."""
     note: str = ""
     """Why the number is where it is, where that needs an explanation."""
 
     @property
-    def verdict(self) -> BandVerdict:
-        """Whether the number is in its band, perhaps but for its own error."""
-        if self.band is None:
-            return BandVerdict.REPORTED
-        low, high = self.band
+    def verdict(self) -> StatementVerdict:
+        """Whether the statement holds, perhaps but for the error of the number."""
+        if self.limits is None:
+            return StatementVerdict.REPORTED
+        least, most = self.limits
+        low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
         if low <= self.ours <= high:
-            return BandVerdict.INSIDE
+            return StatementVerdict.HOLDS
         noise = 2.0 * (self.se or 0.0)
         if low - noise <= self.ours <= high + noise:
-            return BandVerdict.NEAR
-        return BandVerdict.EXPLAINED if self.note else BandVerdict.OUTSIDE
+            return StatementVerdict.NEARLY
+        return StatementVerdict.EXPLAINED if self.note else StatementVerdict.FAILS
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row as texts: label, quantity, paper, ours, band, verdict."""
+        """Return the row as texts: label, quantity, paper, ours, statement, verdict."""
         spread = "" if self.se is None else f" ± {_short(self.se, 2)}"
-        band = _DASH if self.band is None else f"{_short(self.band[0])} … {_short(self.band[1])}"
         paper = _DASH if self.paper is None else _short(self.paper)
         ours = f"{_short(self.ours)}{spread}"
-        return self.label, self.quantity, paper, ours, band, self.verdict.value
+        return self.label, self.quantity, paper, ours, _statement(self.limits), self.verdict.value
 
 
-HEADINGS = ("", "quantity", "paper", "titrant", "band", "verdict")
+def _statement(limits: Limits | None) -> str:
+    if limits is None:
+        return _DASH
+    least, most = limits
+    if least is None or most is None:
+        return f"≤ {_short(most)}" if most is not None else f"≥ {_short(least or 0.0)}"
+    return f"{_short(least)} … {_short(most)}"
+
+
+HEADINGS = ("", "quantity", "paper", "titrant", "statement", "verdict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +185,10 @@ class Result:
             claim=study.claim,
             command=command(study.name, settings),
             settings=asdict(settings) | {"data": None},  # a path says nothing on another machine
-            rows=findings.rows,
+            # A reduced run prints numbers, not verdicts.
+            rows=tuple(replace(row, limits=None) for row in findings.rows)
+            if settings.quick
+            else findings.rows,
             series=findings.series,
             sample=findings.sample,
             notes=findings.notes,
@@ -185,8 +196,8 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether every number is in its band or explained."""
-        return all(row.verdict is not BandVerdict.OUTSIDE for row in self.rows)
+        """Whether every statement holds or its failure is explained."""
+        return all(row.verdict is not StatementVerdict.FAILS for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, numbers to six digits."""

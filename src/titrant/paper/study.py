@@ -94,6 +94,8 @@ class Study:
     summarize: Callable[[Sequence[Piece]], Findings]
     draw: Callable[[Figure, dict[str, Any]], None]
     """Draws the series of the findings."""
+    ours: tuple[str, ...] = ()
+    """Settings that the paper does not give, and what is taken here; a sentence each."""
     patients: bool = False
     """Whether it needs the warfarin table, or made-up patients in its place."""
 

@@ -99,9 +99,9 @@ def _rows(name: str, found: Measurement, logs: Sequence[Piece]) -> list[Row]:
     bias, se = float(values.mean()) - VALUE, standard_error(values)
     order, wanted = found["order"][0], around(ORDER[name], 0.1)
     return [
-        Row(label, BIAS, found["bias"][0], band=around(known, 0.0005)),
-        Row(over_logs, BIAS, bias, se=se, band=around(known, 0.005)),
-        Row(at_bound, "power of h in the bias", order, band=wanted),
+        Row(label, BIAS, found["bias"][0], limits=around(known, 0.0005)),
+        Row(over_logs, BIAS, bias, se=se, limits=around(known, 0.005)),
+        Row(at_bound, "power of h in the bias", order, limits=wanted),
     ]
 
 

@@ -89,21 +89,21 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     for n in (SIZES[1], SIZES[-1]):
         wanted = _predicted(name, n)
         squares = errors(pieces, name, "best h", n) ** 2
-        row = rmse_row(f"{label}, best h", squares, None, quantity=f"RMSE, n = {n:,}")
-        rows.append(replace(row, band=(0.92 * wanted, 1.08 * wanted)))
+        limits, quantity = (0.92 * wanted, 1.08 * wanted), f"RMSE, n = {n:,}"
+        rows.append(rmse_row(f"{label}, best h", squares, quantity=quantity, limits=limits))
     power = _power([_predicted(name, n) for n in SIZES])
     bias = predicted(name).bias(FIXED)
     stuck = rmse_row(
         f"{label}, h = {FIXED} for all n",
         errors(pieces, name, "fixed h", SIZES[-1]) ** 2,
-        None,
         quantity=f"RMSE, n = {SIZES[-1]:,}",
-        note="The paper asks for 1/(nh) → 0 alone; without h → 0 the bias, here 0.047, stays.",
+        limits=(0.9 * bias, 1.15 * bias),
     )
+    note = f"The paper asks for 1/(nh) → 0 alone; without h → 0 the bias, {bias:.3f}, stays."
     return [
         *rows,
         _rate(f"{label}, best h", "best h", name, pieces, power, paper=RATE),
-        replace(stuck, band=(0.9 * bias, 1.15 * bias)),
+        replace(stuck, note=note),
         _rate(f"{label}, nh = {REACHED:g} for all n", "fixed nh", name, pieces, 0.0),
     ]
 
@@ -123,8 +123,8 @@ def _rate(
     power = _power([_rmse(e) for e in each])
     # The log of an RMSE of R errors has the standard error 1/√(2R).
     se = float(np.sqrt(np.sum(x**2 / [2 * len(e) for e in each])) / (x @ x))
-    band = around(wanted, 0.05)
-    return Row(label, "power of n in the RMSE", power, se=se, paper=paper, band=band)
+    limits = around(wanted, 0.05)
+    return Row(label, "power of n in the RMSE", power, se=se, paper=paper, limits=limits)
 
 
 def _power(rmse: Sequence[float]) -> float:

@@ -87,7 +87,7 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     hinges = np.maximum(-1.0, u) - 2.0 * np.maximum(0.0, u) + np.maximum(1.0, u)
     off = float(np.round(np.abs(tt.Triangular()(u) - hinges).max(), 12))
     label = "Triangular kernel − its three hinges"
-    identity = Row(label, "largest difference", off, band=(0.0, 1e-12))
+    identity = Row(label, "largest difference", off, limits=(0.0, 1e-12))
     rows = [row for name in ESTIMATORS for row in _rows(name, pieces)]
     traces: dict[str, Any] = {name: pieces[0].found[name]["traces"] for name in ESTIMATORS}
     ends = {f"end of the first descent, {name}": traces[name][0][-1] for name in ESTIMATORS}
@@ -104,7 +104,7 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     label = f"CCCP, {name}"
     highest = float(np.round(max(upward), 9))
     return [
-        Row(label, "largest step upward", highest, band=(0.0, ROUNDING)),
+        Row(label, "largest step upward", highest, limits=(0.0, ROUNDING)),
         mean_of(label, "linear programs a descent", steps),
-        mean_of(label, "value − that of L-BFGS, same starts", ahead, band=(-1.0, 0.01)),
+        mean_of(label, "value − that of L-BFGS, same starts", ahead, limits=(None, 0.0)),
     ]

@@ -103,7 +103,7 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
             "bias",
             found[name][H.index(JUDGED)],
             paper=case.printed(JUDGED),
-            band=_band(case.predicted(JUDGED)),
+            limits=_limits(case.predicted(JUDGED)),
         )
         for name, case in CASES.items()
     ]
@@ -118,6 +118,6 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     return Findings(rows=tuple(rows), series={NAME: {"h": list(H), **series}})
 
 
-def _band(wanted: float) -> tuple[float, float]:
+def _limits(wanted: float) -> tuple[float, float]:
     """Return 3 % around a bias, a millionth around none."""
     return around(wanted, max(0.03 * abs(wanted), 1e-6))

@@ -141,7 +141,7 @@ def _bias(found: Measurement) -> list[Row]:
             f"Theorem 1, bias, h = {h}",
             "exact ÷ predicted",
             (_at(found, "mean", h) - VALUE) / predicted("IPW").bias(h),
-            band=around(RATIOS[h], 0.001),
+            limits=around(RATIOS[h], 0.001),
         )
         for h in JUDGED
     ]
@@ -158,8 +158,8 @@ def _kink(found: Measurement) -> list[Row]:
         "bias falls like h^1.5."
     )
     return [
-        Row(label, "power of h", slope, paper=2.0, band=(1.49, 1.51), note=note),
-        Row(label, "bias ÷ (8/15)h^1.5, h = 0.1", share, band=(0.99, 1.01)),
+        Row(label, "power of h", slope, paper=2.0, limits=(1.49, 1.51), note=note),
+        Row(label, "bias ÷ (8/15)h^1.5, h = 0.1", share, limits=(0.99, 1.01)),
     ]
 
 
@@ -171,7 +171,7 @@ def _variance(name: str, found: Measurement) -> list[Row]:
             "n·Var",
             _at(found, "variance", h),
             paper=printed(name).variance(h),
-            band=_around(predicted(name).variance(h), 0.03),
+            limits=_around(predicted(name).variance(h), 0.03),
         )
         for h in JUDGED[1:]
     ]
@@ -185,7 +185,7 @@ def _over_logs(name: str, logs: Sequence[Piece]) -> list[Row]:
         spread = ROWS * (values - values.mean()) ** 2 * len(values) / (len(values) - 1)
         label = f"Theorem 1, logs of 1,000 rows, {name}, h = {h}"
         paper, theory = printed(name), predicted(name)
-        band = _around(theory.variance(h), 0.12 if h > 0.2 else 0.05)  # noqa: PLR2004
+        limits = _around(theory.variance(h), 0.12 if h > 0.2 else 0.05)  # noqa: PLR2004
         rows += [
             Row(
                 label,
@@ -193,9 +193,9 @@ def _over_logs(name: str, logs: Sequence[Piece]) -> list[Row]:
                 float(values.mean()) - VALUE,
                 se=standard_error(values),
                 paper=paper.bias(h),
-                band=_around(theory.bias(h), 0.05),
+                limits=_around(theory.bias(h), 0.05),
             ),
-            mean_of(label, "n·Var", spread, paper=paper.variance(h), band=band),
+            mean_of(label, "n·Var", spread, paper=paper.variance(h), limits=limits),
         ]
     return rows
 
@@ -209,9 +209,9 @@ def _best(name: str, found: Measurement) -> list[Row]:
         share = 0.02 if n >= 100_000 else 0.06 if n >= 10_000 else 0.15  # noqa: PLR2004
         best, paper = theory.optimal_bandwidth(), printed(name, n)
         label, theirs = f"Theorem 2, {name}, n = {n:,}", paper.optimal_bandwidth()
-        rows.append(Row(label, "best h", h, paper=theirs, band=_around(best, share)))
-    band = _around(theory.mse(best), 0.03)
-    return [*rows, Row(label, "least MSE", mse, paper=paper.mse(theirs), band=band)]
+        rows.append(Row(label, "best h", h, paper=theirs, limits=_around(best, share)))
+    limits = _around(theory.mse(best), 0.03)
+    return [*rows, Row(label, "least MSE", mse, paper=paper.mse(theirs), limits=limits)]
 
 
 def _oracle(
@@ -224,15 +224,15 @@ def _oracle(
     for n, (h, rmse) in known.items():
         label, found = f"Theorem 2, {design}, n = {n:,}", float(np.sqrt(best[n][1]))
         rows += [
-            Row(label, "best h", best[n][0], band=_around(h, 0.02)),
-            Row(label, "least RMSE", found, band=_around(rmse, 0.02)),
+            Row(label, "best h", best[n][0], limits=_around(h, 0.02)),
+            Row(label, "least RMSE", found, limits=_around(rmse, 0.02)),
         ]
     label, note = (
         f"Theorem 2, {design}",
         "At a kink of power 1.5 the best bandwidth goes as n^(−1/4).",
     )
-    quantity, band = "power of n in the best h", (-0.26, -0.23)
-    return [*rows, Row(label, quantity, power, paper=-0.2, band=band, note=note)]
+    quantity, limits = "power of n in the best h", (-0.26, -0.23)
+    return [*rows, Row(label, quantity, power, paper=-0.2, limits=limits, note=note)]
 
 
 def best_bandwidth(found: Measurement, value: float, n: int) -> tuple[float, float]:
@@ -287,6 +287,6 @@ def _at(found: Measurement, what: str, h: float) -> float:
 
 
 def _around(value: float, share: float) -> tuple[float, float]:
-    """Return the band of a share of the value around it."""
+    """Return limits of a share of the value around it."""
     low, high = sorted((value * (1.0 - share), value * (1.0 + share)))
     return low, high

@@ -1,7 +1,8 @@
-"""Theorem 5: how far the estimate of the best-looking policy can be off, and how far it is.
+"""Theorem 5 and Corollary 6: how far the estimate of the best-looking policy is off.
 
 Policies τ(x) = βx with |β| ≤ 1, doses logged at random on [−2, 2], outcomes in [0, 1]: the bound
-for all policies at once, beside the largest gap |V − v̂| over the policies that each log shows.
+for all policies at once, beside the largest gap |V − v̂| over the policies that each log shows. At a
+fixed h the gap stays at the smoothing bias; with h → 0 as n^(−1/5) it falls as n^(−2/5).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 import titrant as tt
 from titrant.inference.bounds import Generalization, LinearBall, RBFBall
-from titrant.paper.result import Row, mean_of, where
+from titrant.paper.result import Row, around, mean_of, standard_error, where
 from titrant.paper.study import Findings, crossed
 from titrant.paper.synthetic import line
 from titrant.paper.theory.designs import BoundedLoss, moments, population
@@ -62,22 +63,31 @@ def _population() -> Measurement:
 
 
 def _logs(task: Task) -> Measurement:
-    """Return the estimates (logs, β) and the largest |x| of each log."""
+    """Return the estimates (logs, β) at a fixed h and at one that shrinks, and complexities."""
     logs = [
         BoundedLoss().draw(task["n"], np.random.default_rng([task["seed"], 4, k, task["n"]]))
         for k in range(task["first"], task["first"] + CHUNK)
     ]
+    both = np.array([[_estimates(log, beta) for beta in BETAS] for log in logs])
     return {
-        "estimates": [[_estimate(log, beta) for beta in BETAS] for log in logs],
+        "estimates": both[:, :, 0].tolist(),
+        "shrinking": both[:, :, 1].tolist(),
         "complexity": [LinearBall(1.0).bound(log.context) for log in logs],
     }
 
 
-def _estimate(log: tt.LoggedData, beta: float) -> float:
+def shrinking(n: int) -> float:
+    """Return h ∝ n^(−1/5), which is the fixed one at the least n."""
+    return float(H * (SIZES[0] / n) ** 0.2)
+
+
+def _estimates(log: tt.LoggedData, beta: float) -> list[float]:
+    """Return the estimates of a policy at both bandwidths, the fixed one first."""
+    widths = sorted({H, shrinking(len(log))})
     path: BandwidthPath = tt.bandwidth_path(
-        log, line(beta), estimator=tt.IPW(clip=0.0), bandwidths=[H]
+        log, line(beta), estimator=tt.IPW(clip=0.0), bandwidths=widths
     )
-    return float(path.values[0])
+    return [float(path.values[-1]), float(path.values[0])]
 
 
 def _complexities(seed: int) -> Measurement:
@@ -118,6 +128,7 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
     truth, bias = np.array(whole["truth"]), float(np.max(np.abs(whole["bias"])))
     rows: list[Row] = []
     series: dict[str, Any] = {"n": list(SIZES), "bound": [], "gap": [], "regret": []}
+    falling: list[Array] = []
     for n in SIZES:
         logs = where(pieces, {"kind": "logs", "n": n})
         values = np.array([v for piece in logs for v in piece.found["estimates"]])
@@ -125,25 +136,52 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
         bounds = np.array([bound(n, c, bias) for piece in logs for c in piece.found["complexity"]])
         regret = truth[np.argmin(values, axis=1)] - truth.min()
         rows += _gap_rows(n, gaps, bounds, regret)
+        narrow = np.array([v for piece in logs for v in piece.found["shrinking"]])
+        falling.append(np.abs(narrow - truth).max(axis=1))
         series["bound"].append(float(bounds.mean()))
         series["gap"].append(float(np.quantile(gaps, 0.95)))
         series["regret"].append(float(regret.mean()))
     logs = where(pieces, {"kind": "logs", "n": SIZES[0]})
     return Findings(
-        rows=(*rows, _rate(series), *(_complexity(name, one) for name, one in found.items())),
+        rows=(
+            *rows,
+            _rate(series),
+            *_vanishing(gaps, bias, falling),
+            *(_complexity(name, one) for name, one in found.items()),
+        ),
         series={NAME: series},
         sample={"first log, τ = −x": logs[0].found["estimates"][0][0]},
     )
 
 
 def _gap_rows(n: int, gaps: Array, bounds: Array, regret: Array) -> list[Row]:
-    label, least = f"Theorem 5, n = {n:,}", float(bounds.min())
+    label = f"Theorem 5, n = {n:,}"
     within, quantity = float(np.mean(gaps <= bounds)), "share of logs within the bound"
     return [
-        Row(label, quantity, within, se=0.0, band=(1.0 - DELTA, 1.0)),
+        Row(label, quantity, within, se=0.0, limits=(1.0 - DELTA, 1.0)),
         mean_of(label, "bound", bounds),
-        mean_of(label, "largest gap |V − v̂|", gaps, band=(0.0, least)),
-        mean_of(label, "regret of the best-looking policy", regret, band=(0.0, 2.0 * least)),
+        mean_of(label, "largest gap |V − v̂|", gaps),
+        mean_of(label, "regret of the best-looking policy", regret),
+    ]
+
+
+def _vanishing(stuck: Array, bias: float, falling: Sequence[Array]) -> list[Row]:
+    """Return what h → 0 does to the largest gap; ``stuck`` are those of a fixed h, many rows."""
+    stays = mean_of(
+        f"Corollary 6, fixed h, n = {SIZES[-1]:,}",
+        "largest gap ÷ largest smoothing bias",
+        stuck / bias,
+        limits=(1.0, 1.1),
+    )
+    few, many = falling[0], falling[-1]
+    span = math.log(SIZES[-1] / SIZES[0])
+    power = math.log(many.mean() / few.mean()) / span
+    se = math.hypot(*(standard_error(one) / one.mean() for one in (few, many))) / span
+    label = "Corollary 6, h ∝ n^(−1/5)"
+    return [
+        stays,
+        mean_of(label, f"largest gap |V − v̂| at n = {SIZES[-1]:,}", many),
+        Row(label, "power of n in the largest gap", power, se=se, limits=around(-0.4, 0.05)),
     ]
 
 
@@ -151,7 +189,7 @@ def _rate(series: dict[str, Any]) -> Row:
     """Return how the bound falls with n, the allowance for the bias aside."""
     chance = [bound(n, 2.0 / math.sqrt(n), 0.0) for n in SIZES]
     power = math.log(chance[-1] / chance[0]) / math.log(series["n"][-1] / series["n"][0])
-    return Row("Theorem 5, bound without bias", "power of n", power, band=(-0.501, -0.499))
+    return Row("Theorem 5, bound without bias", "power of n", power, limits=(-0.501, -0.499))
 
 
 def _complexity(name: str, found: Measurement) -> Row:
@@ -163,6 +201,6 @@ def _complexity(name: str, found: Measurement) -> Row:
         "R_n",
         values,
         paper=printed,
-        band=(0.0, found["bound"]),
+        limits=(0.0, found["bound"]),
         note=note if values.mean() > printed else "",
     )

@@ -1,0 +1,1 @@
+"""How much each constant of the default call matters."""
