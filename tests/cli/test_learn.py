@@ -204,11 +204,9 @@ def test_a_safe_level_asks_for_safe(call, csv_log):
     ("name", "kind"),
     [
         ("constant", tt.Constant),
-        ("rbf", tt.Clipped),
-        ("additive", tt.Clipped),
         ("products", tt.Clipped),
         ("tree", tt.Tree),
-        ("personal", tt.Personal),
+        *long(("rbf", tt.Clipped), ("additive", tt.Clipped), ("personal", tt.Personal)),
     ],
     ids=str,
 )
