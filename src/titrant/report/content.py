@@ -270,6 +270,11 @@ class Report:
         """Return what a context is called on the page."""
         return called(name, self.labels)
 
+    def mean_dose(self, treatment: str) -> float:
+        """Return the mean of a dose as it was logged."""
+        logged = (s for s in self.dose_summaries if s.policy == LOGGED)
+        return next(s.mean for s in logged if s.treatment == treatment)
+
     @property
     def dose_unit(self) -> str:
         """The unit of the first dose."""

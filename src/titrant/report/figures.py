@@ -11,7 +11,7 @@ from titrant.inference.base import quantile
 from titrant.inference.rules import IMBALANCE_SD, balance_limit, is_unbalanced
 from titrant.report.content import LOGGED
 from titrant.report.numbers import number, percent, share, span
-from titrant.report.svg import GOOD, INK, SERIES, canvas, svg, upright
+from titrant.report.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -329,7 +329,7 @@ def answer(report: Report) -> str:
     found = {pair.a: (pair.difference, pair.interval(report.level)) for pair in pairs}
     title = f"Difference to the status quo in mean {report.log.outcome}, on the same rows"
     unit = f" ({report.log.outcome_unit})" if report.log.outcome_unit else ""
-    label = upright(f"difference in mean {report.log.outcome}{unit}", 58)
+    label = upright(f"difference in mean {report.log.outcome}{unit}", ACROSS)
     truth = report.truth or {}
     zero = truth.get(report.status_quo)
     marks = [None if zero is None or n not in truth else truth[n] - zero for n in names]
@@ -424,7 +424,7 @@ def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
             axes.axhline(values[policy], color=color, lw=1.4, ls=style, label=label_of)
         seen = np.append(line, list(values.values()))
         axes.set_ylim(*_in_sight(seen, bands[0]))
-        axes.set_xlabel(_drawing.shown(label))
+        axes.set_xlabel(upright(label, ACROSS))
         unit = f" ({report.log.outcome_unit})" if report.log.outcome_unit else ""
         axes.set_ylabel(upright(f"mean {report.log.outcome}{unit}"))
         figure.legend(loc="outside upper left", ncols=1)

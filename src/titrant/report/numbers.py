@@ -20,6 +20,8 @@ _SIGNIFICANT = 4
 _EXACT = 15
 """Digits that a number can hold."""
 _OF_THE_UNCERTAINTY = 2
+_NOTHING = 1e-9
+"""Of a number: an interval so narrow is that of a single row, and says nothing."""
 
 
 def places(width: float) -> int:
@@ -61,7 +63,7 @@ def number(value: float, width: float = 0.0) -> str:
     """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}".replace("-", "−")
-    if 0 < width < math.inf:
+    if _NOTHING * abs(value) < width < math.inf:
         return fixed(value, places(width))
     if not _SMALL <= abs(value) < _LARGE:
         return f"{value:.{_SIGNIFICANT}g}".replace("-", "−")

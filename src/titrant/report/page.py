@@ -37,8 +37,6 @@ _NOT_IN_SCRIPT = re.compile(f"[<\u2028\u2029]|{CONTROL.pattern}")
 """What JSON inside a script element must escape."""
 SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
 """Verdicts are told apart without color, too."""
-NAMES = {"ok": "checks are ok", "warn": "with care", "refuse": "not to be trusted"}
-"""What the badge says."""
 
 
 def render(report: Report) -> str:
@@ -64,7 +62,6 @@ def render(report: Report) -> str:
         number=number,
         said=partial(words.spoken, report),
         signs=SIGNS,
-        badges=NAMES,
         level=percent(report.level),
         some_doses=SOME,
         some_strengths=SOME_STRENGTHS,

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 WIDTH = 4.9
 """Inches; 353 points, which a phone of 390 pixels shows at full size."""
-UPRIGHT = 24
-"""Letters in a line of an upright label."""
+UPRIGHT, ACROSS = 24, 52
+"""Letters in a line of a label that stands upright, and of one that does not."""
 INK = "#010203"
 """Stands for the color of the page's text."""
 SERIES = tuple(f"#0102{10 + k:02x}" for k in range(4))

@@ -14,7 +14,7 @@ from titrant.inference.rules import balance_limit, is_unbalanced
 from titrant.report.content import LOGGED, MOST_COLUMNS
 from titrant.report.numbers import count, fixed, number, percent, places, share, span
 from titrant.report.rules import MOVED, decimals_of
-from titrant.report.words import UNCLEAR, better, why
+from titrant.report.words import UNCLEAR, at_once_level, better, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -118,9 +118,11 @@ def differences(report: Report) -> Table:
     """Return each policy less the status quo, on the same rows."""
     others = [n for n in report.comparison.names if n != report.status_quo]
     pairs = [report.comparison.contrast(name, report.status_quo) for name in others]
+    compared = len(pairs) if report.learned is None else 1
     cells = _contrasts(report, pairs)
     rows = tuple(
-        (c.a, *cell, _than_before(report, c)) for c, cell in zip(pairs, cells, strict=True)
+        (c.a, *cell, _than_before(report, c, compared))
+        for c, cell in zip(pairs, cells, strict=True)
     )
     headings = ("policy", "difference", f"{percent(report.level)} interval", "reading")
     return Table(
@@ -179,11 +181,6 @@ def _points(report: Report, found: Curve, caption: str, parameter: str, every: i
     )
     headings = (parameter, "value", f"{level} interval", f"{level} for all at once")
     return Table(caption, headings, rows[::every], ())
-
-
-def best(report: Report, found: Curve) -> int:
-    """Return the place of the best point of a curve."""
-    return int(found.values.argmax() if report.maximize else found.values.argmin())
 
 
 def nearest(found: Curve, parameter: float) -> int:
@@ -494,9 +491,14 @@ def mapping(caption: str, values: Mapping[str, object]) -> Table:
     return Table(caption, ("name", "value"), rows, (0, 1))
 
 
-def _than_before(report: Report, contrast: Contrast) -> str:
+def _than_before(report: Report, contrast: Contrast, compared: int) -> str:
+    """Return whether a policy is better than the status quo, also with all compared at once."""
     found = better(contrast, report.level, maximize=report.maximize)
-    return found if found == UNCLEAR else "better" if found == contrast.a else "worse"
+    if found == UNCLEAR:
+        return UNCLEAR
+    word = "better" if found == contrast.a else "worse"
+    at_once = better(contrast, at_once_level(report.level, compared), maximize=report.maximize)
+    return word if at_once == found else f"{word}, taken alone"
 
 
 def _check(estimate: Estimate, name: str) -> str:

@@ -191,6 +191,8 @@ def _near(
 
 def _ranges(x: Array, cuts: Array) -> list[str]:
     """Return the values of each part in words."""
+    if set(np.unique(x).tolist()) == {0.0, 1.0}:
+        return ["no", "yes"]
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     parts = [x[(x > low) & (x <= high)] for low, high in pairwise(ends)]
     spans = [(number(float(part.min())), number(float(part.max()))) for part in parts]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNCLEAR = "not clear"
 SMALL = 0.05
 """Standard deviations of the outcome below which a difference is called small."""
-TOLD = 3
+TOLD = 4
 """Reasons in the sentence of a verdict; the list below it has all."""
 
 # ── The conclusion ────────────────────────────────────────────────────────────────────────────────
@@ -71,10 +71,8 @@ def decide(report: Report) -> Decision:
             reasons=reasons,
         )
     difference, ends = _gap(report, best, report.status_quo, len(pool))
-    if report.learned is not None:
-        wins = bool(report.learned.get("deployed", True))
-    else:
-        wins = is_better(ends, maximize=report.maximize) and verdict is not Verdict.REFUSE
+    clear = is_better(ends, maximize=report.maximize) and verdict is not Verdict.REFUSE
+    wins = clear and (report.learned is None or bool(report.learned.get("deployed", True)))
     others = [name for name in pool if name != best]
     gaps = {name: _gap(report, best, name, len(pool)) for name in others}
     return Decision(
@@ -95,10 +93,13 @@ def is_better(ends: tuple[float, float], *, maximize: bool) -> bool:
 
 
 def _candidates(report: Report) -> list[str]:
-    """Return all policies but the status quo; those that are refused if there are no others."""
+    """Return all policies but the status quo; those that are refused if there are no others.
+
+    A learned one is always among them: the page is about it.
+    """
     every = [name for name in report.comparison.names if name != report.status_quo]
-    trusted = [name for name in every if report.comparison[name].trusted]
-    return trusted or every
+    own = None if report.learned is None else report.focus
+    return [n for n in every if n == own or report.comparison[n].trusted] or every
 
 
 def _best_of(report: Report, pool: list[str]) -> str | None:
@@ -119,7 +120,12 @@ def _gap(report: Report, a: str, b: str, compared: int) -> tuple[float, tuple[fl
             return found["difference"], tuple(found["interval"])
         compared = 1
     contrast = report.comparison.contrast(a, b)
-    return contrast.difference, contrast.interval(1.0 - (1.0 - report.level) / compared)
+    return contrast.difference, contrast.interval(at_once_level(report.level, compared))
+
+
+def at_once_level(level: float, compared: int) -> float:
+    """Return the level at which each of several intervals holds, that all do so at ``level``."""
+    return 1.0 - (1.0 - level) / compared
 
 
 def _reasons(report: Report, pool: list[str]) -> tuple[tuple[tuple[str, ...], Check], ...]:
@@ -160,7 +166,7 @@ def answer(report: Report, found: Decision) -> str:
     elif found.recommended == found.best:
         said = [_win(report, found), *_ties(found)]
     else:
-        said = [_no_win(report, found)]
+        said = [_no_win(report, found), *_ties(found, "Nor is it")]
     return " ".join([*said, *_small(report, found), *_refused(report)])
 
 
@@ -202,16 +208,21 @@ def why(report: Report, name: str) -> str:
 
 def _win(report: Report, found: Decision) -> str:
     return (
-        f"{quoted(found.recommended)} is better than the status quo: {_value(report, found.best)} "
-        f"instead of {_status_quo(report)}, {gap(report, found.difference, found.ends)}"
-        f"{_at_once(report, found)}."
+        f"{quoted(found.recommended)} {_is(found)} better than the status quo: "
+        f"{_value(report, found.best)} "
+        f"instead of {_status_quo(report)}, {gap(report, found)}."
     )
+
+
+def _is(found: Decision) -> str:
+    """Return how firmly a policy is called better."""
+    return "is" if found.verdict is Verdict.OK else "looks"
 
 
 def _no_win(report: Report, found: Decision) -> str:
     name, outside = quoted(found.best), is_better(found.ends, maximize=not report.maximize)
     what = f"{_value(report, found.best)} instead of {_status_quo(report)}"
-    apart = f"{gap(report, found.difference, found.ends)}{_at_once(report, found)}"
+    apart = gap(report, found)
     if found.verdict is Verdict.REFUSE:
         return f"The log cannot answer for {name}. The number it gives: {what}, {apart}."
     who = name if found.compared == 1 else f"the best of {found.compared} policies, {name},"
@@ -237,13 +248,15 @@ def _learned(report: Report, learned: Mapping[str, Any], found: Decision) -> str
     what = f"on rows it was not learned from, mean {report.log.outcome} {value}"
     name = "the learned rule" if learned["name"] == "learned" else quoted(learned["name"])
     if report.status_quo in honest["against"]:
-        what = (
-            f"{what} instead of {_status_quo(report)}, {gap(report, found.difference, found.ends)}"
-        )
+        what = f"{what} instead of {_status_quo(report)}, {gap(report, found)}"
+    if found.verdict is Verdict.REFUSE:
+        return f"The log cannot answer for {name}. The number it gives: {what}."
     if found.recommended == found.best:
-        sure = is_better(found.ends, maximize=report.maximize)
-        claim = "is better than" if sure else "is taken over"
-        return f"{capital(name)} {claim} the status quo: {what}."
+        return f"{capital(name)} {_is(found)} better than the status quo: {what}."
+    if learned.get("deployed", True):
+        worse = is_better(found.ends, maximize=not report.maximize)
+        said = "worse" if worse else "not clearly better"
+        return f"Keep the status quo: {name} is {said}, {what}."
     objection = learned.get("objection")
     reason = "" if objection is None else f" Although it looks better, {objection}."
     return f"Keep the status quo. {capital(name)} is not shown to be better: {what}.{reason}"
@@ -257,15 +270,9 @@ def _nothing_compared(report: Report) -> str:
     return f"{said} No other policy was compared."
 
 
-def _at_once(report: Report, found: Decision) -> str:
-    """Return for how many policies an interval holds, if one was taken from several."""
-    several = found.compared > 1 and report.learned is None
-    return f", for the best of {found.compared} policies" if several else ""
-
-
-def _ties(found: Decision) -> list[str]:
+def _ties(found: Decision, opening: str = "It is not") -> list[str]:
     """Return a sentence on the policies that may be as good."""
-    return [f"It is not clearly better than {_listed(found.ties)}."] if found.ties else []
+    return [f"{opening} clearly better than {_listed(found.ties)}."] if found.ties else []
 
 
 def _small(report: Report, found: Decision) -> list[str]:
@@ -287,15 +294,18 @@ def _refused(report: Report) -> list[str]:
     return [f"The log cannot answer for {_listed(names)}."] if names else []
 
 
-def gap(report: Report, difference: float, ends: tuple[float, float]) -> str:
-    """Return a difference in words: its size, its direction, its interval."""
-    low, high = ends
-    more, unit = "higher" if difference > 0 else "lower", report.log.outcome_unit
-    size = f"{with_unit(number(abs(difference), high - low), unit)} {more}"
+def gap(report: Report, found: Decision) -> str:
+    """Return the difference to the status quo in words: its size, its direction, its interval."""
+    low, high = found.ends
+    more, unit = "higher" if found.difference > 0 else "lower", report.log.outcome_unit
+    size = f"{with_unit(number(abs(found.difference), high - low), unit)} {more}"
+    several = found.compared > 1 and report.learned is None
+    interval = f"{percent(report.level)} interval"
+    interval += f" for the best of {found.compared}," if several else ""
     if low <= 0 <= high:
-        return f"{size} ({percent(report.level)} interval {span(low, high)}, which holds 0)"
+        return f"{size} ({interval} {span(low, high)}, which holds 0)"
     near, far = sorted([abs(low), abs(high)])
-    return f"{size} ({percent(report.level)} interval {span(near, far)} {more})"
+    return f"{size} ({interval} {span(near, far)} {more})"
 
 
 def with_unit(text: str, unit: str) -> str:
