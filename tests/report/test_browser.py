@@ -124,6 +124,15 @@ def test_the_page_itself_never_scrolls_sideways(page, width):
     assert page(width).evaluate("document.documentElement.scrollWidth") == width
 
 
+def test_on_a_phone_no_table_is_wider_than_the_screen(page):
+    script = """
+    [...document.querySelectorAll("details")].forEach(d => { d.open = true; });
+    [...document.querySelectorAll(".scroll")].filter(box => box.scrollWidth > box.clientWidth)
+      .map(box => box.getAttribute("aria-label"))
+    """
+    assert page(390).evaluate(script) == []
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_table_too_wide_for_the_screen_scrolls_by_itself(page, width):
     script = """

@@ -35,7 +35,7 @@ def test_the_section(doubts):
     page = render(replace(usual(), doubts=doubts))
     assert page.count("What if we are wrong?") == 2  # heading, and the way to it
     assert 'id="sensitivity-title"' in page
-    assert page.count(escape(doubts["sensitivity"]["sentence"])) == 2  # there, and with the answer
+    assert page.count(escape(doubts["sensitivity"]["sentence"])) >= 2  # there, and with the answer
     assert "was not computed" not in page
     for gamma in SHOWN:
         assert re.search(rf">{gamma:g}</th>", page)

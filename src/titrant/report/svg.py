@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from contextlib import contextmanager
 from html import escape
 from textwrap import wrap
@@ -99,7 +100,9 @@ def svg(
     """
     out = io.StringIO()
     nothing = dict.fromkeys(["Date", "Creator", "Format", "Type"])
-    figure.savefig(out, format="svg", transparent=True, metadata=nothing)
+    with warnings.catch_warnings():  # the page's font has signs that matplotlib's own lacks
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        figure.savefig(out, format="svg", transparent=True, metadata=nothing)
     text = out.getvalue()
     body = _in_page_colors(_slim(text[text.index("<svg") :], name))
     words = (

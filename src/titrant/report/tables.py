@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     )
 
 NONE = "–"
+FITTING, FITTING_LETTERS = 4, 38
+"""Columns, and letters in a row, that a phone has room for."""
 VERDICTS = ("ok", "warn", "refuse")
 REFUSED = VERDICTS[-1]
 
@@ -47,6 +49,16 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = field(default=(0,))
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is too wide for a phone."""
+        longest = sum(max((len(row[k]) for row in self.rows), default=0) for k in self._columns)
+        return len(self.headings) > FITTING or longest > FITTING_LETTERS
+
+    @property
+    def _columns(self) -> range:
+        return range(len(self.headings))
 
     @classmethod
     def of(
