@@ -165,7 +165,8 @@ def test_safe_deploys_at_no_level_with_a_warning_that_bears_on_confounding(
     assert "Wrote policy.json, which keeps the status quo" in said.err
     assert tt.load_policy("policy.json") == tt.StatusQuo()
     page = Path("page.html").read_text(encoding="utf-8")
-    assert "To be safe, the status quo is kept. Although it looks better, the honest" in page
+    assert "Keep the status quo. The learned rule is not shown to be better: on rows it" in page
+    assert "Although it looks better, the honest" in page
     result = json.loads(Path("out.json").read_text(encoding="utf-8"))
     assert result["deployed"] is False
     assert "mean_weight" in result["stopped_by"]

@@ -1,10 +1,11 @@
-"""The section "What if we are wrong?": there when it was asked for, with every number as JSON."""
+"""The section "What if we are wrong?": the assumption, and every number that was asked for."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import replace
+from html import escape
 
 import pytest
 
@@ -23,8 +24,10 @@ def doubts():
     return {"policy": BEST, "sensitivity": named.to_dict(), "stress": tried.to_dict()}
 
 
-def test_there_is_no_section_unless_asked():
-    assert "What if we are wrong?" not in render(usual())
+def test_unless_asked_the_section_says_what_was_not_computed():
+    page = render(usual())
+    assert "All of this holds if the 3 contexts of the log tell why a dose was given" in page
+    assert "was not computed: ask for it by <code>--sensitivity</code>." in page
     assert usual().to_dict()["doubts"] is None
 
 
@@ -32,6 +35,8 @@ def test_the_section(doubts):
     page = render(replace(usual(), doubts=doubts))
     assert page.count("What if we are wrong?") == 2  # heading, and the way to it
     assert 'id="sensitivity-title"' in page
+    assert page.count(escape(doubts["sensitivity"]["sentence"])) >= 2  # there, and with the answer
+    assert "was not computed" not in page
     for gamma in SHOWN:
         assert re.search(rf">{gamma:g}</th>", page)
     assert "&lt;age&gt;" in page

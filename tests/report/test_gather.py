@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
 import titrant as tt
@@ -21,7 +23,7 @@ from titrant.evaluation.trust import calibrated
 from titrant.execute import Engine
 from titrant.inference.evidence import tail_index
 from titrant.policies import StatusQuo
-from titrant.report import gather, render
+from titrant.report import estimates, gather, render
 from titrant.report.content import LOGGED
 
 # The same sums over the same rows, in blocks or at once.
@@ -79,8 +81,8 @@ def test_many_policies_are_drawn_up_to_four_the_focus_among_them():
 
 def test_the_curve_is_that_of_the_library():
     found = usual().curves["dose"]
-    low, high = np.quantile(LOG.treatment, [0.02, 0.98])
-    grid = np.linspace(low, high, 25)
+    # The middle 96 % of doses are 15.3 … 55.1: steps of 2 are the finest round ones of 25 at most.
+    grid = np.arange(16.0, 56.0, 2.0)
     wanted = curve(LOG, tt.Constant, grid, estimator=tt.SelfNormalized(), bandwidth=6.0)
     np.testing.assert_array_equal(found.parameters, wanted.parameters)
     np.testing.assert_array_equal(found.values, wanted.values)
@@ -99,6 +101,64 @@ def test_the_strength_of_a_rule_goes_from_the_mean_dose_to_the_rule():
     for beta, policy in ((0.0, flat), (0.5, half), (1.0, rule), (1.25, more)):
         wanted = tt.evaluate(LOG, policy, estimator=tt.SelfNormalized(), bandwidth=6.0)
         assert at[beta] == pytest.approx(wanted.value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "steps"),
+    [
+        (14.8, 55.6, 10, [15, 20, 25, 30, 35, 40, 45, 50, 55]),
+        (-0.31, 0.33, 9, [-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3]),
+        (3.0, 3.0, 9, [3.0]),
+        (0.0, 1e6, 3, [0.0, 500_000.0, 1_000_000.0]),
+    ],
+)
+def test_points_of_a_curve_are_round(low, high, most, steps):
+    assert estimates.round_steps(low, high, most).tolist() == steps
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 40))
+def test_round_steps_are_few_even_and_inside(low, width, most):
+    found = estimates.round_steps(low, low + width, most)
+    slack = 1e-9 * max(abs(low), width)
+    assert 1 <= len(found) <= most
+    assert found[0] >= low - slack
+    assert found[-1] <= low + width + slack
+    if len(found) > 2:
+        np.testing.assert_allclose(np.diff(found), found[1] - found[0], rtol=1e-6, atol=slack)
+
+
+def test_few_prices_are_the_points_themselves():
+    prices = np.repeat([9.9, 12.5, 14.9, 19.0], 30)
+    assert estimates.dose_grid(prices, None).tolist() == [9.9, 12.5, 14.9, 19.0]
+    # Of whole numbers, each given often, those nearest to even steps.
+    cigarettes = np.repeat(np.arange(60.0), 5)
+    assert set(estimates.dose_grid(cigarettes, None)) <= set(cigarettes)
+
+
+def test_every_dose_a_little_more_or_less():
+    model = tt.LinearGaussian()
+    found = made(LOG, POLICIES, propensity=model).shifts
+    assert found.parameters.tolist() == [-10.0, -5.0, 0.0, 5.0, 10.0]
+    wanted = tt.evaluate(
+        LOG, tt.Shift(-5.0), estimator=tt.SelfNormalized(), propensity=model, bandwidth=6.0
+    )
+    assert found.values[1] == pytest.approx(wanted.value, rel=1e-9)
+    assert found.values[2] == pytest.approx(LOG.outcome.mean(), rel=1e-9)
+    assert usual().shifts is None  # a column of propensities says nothing of other doses
+
+
+def test_names_of_the_page():
+    found = report(
+        treatments=["dose"],
+        outcome="loss",
+        title="Doses",
+        labels={"dose": "weekly dose", "age": "Age"},
+        units={"dose": "mg", "loss": "days"},
+    )
+    assert (found.log.treatments, found.log.units) == (("weekly dose",), ("mg",))
+    assert (found.title, found.log.outcome_unit, found.dose_unit) == ("Doses", "days", "mg")
+    assert list(found.curves) == ["weekly dose"]
+    assert "− 0.2 · Age" in found.rules[-1].formulas[0]
 
 
 def test_rules_that_treat_all_alike_have_no_strength():
@@ -274,7 +334,7 @@ def test_a_curve_that_the_log_cannot_answer_is_a_note():
     rule = tt.Linear([100.0], 0.0)
     found = made(log, {"rule": rule}, propensity=tt.LinearGaussian(), bandwidth=1.0)
     assert found.curves == {}
-    assert found.curve_notes[0].startswith("dose: The log answers none of the 25 parameters")
+    assert found.curve_notes[0].startswith("dose: The log answers none of the 20 parameters")
 
 
 def test_names_must_fit_the_doses():

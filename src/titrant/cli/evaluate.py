@@ -17,6 +17,7 @@ from titrant.cli.options import (
     LogOptions,
     MethodOptions,
     OutputOptions,
+    PageOptions,
     PolicyOptions,
     QuestionOptions,
     RunOptions,
@@ -56,6 +57,7 @@ class Request:
     method: MethodOptions
     question: QuestionOptions
     output: OutputOptions
+    page: PageOptions
     doubt: DoubtOptions
     cluster: ClusterOptions
     run: RunOptions
@@ -67,6 +69,7 @@ _takes_request = takes(
     MethodOptions,
     QuestionOptions,
     OutputOptions,
+    PageOptions,
     DoubtOptions,
     ClusterOptions,
     RunOptions,
@@ -222,6 +225,7 @@ def _page(
             rules=rules,
             treatments=inputs.columns(asked.log.treatment),
             outcome=asked.log.outcome,
+            **inputs.page(asked.page, asked.log, evaluation.source),
             doubts=doubts_of(asked.doubt, how, asked.method.seed, asked.output.level),
             progress=steps.advance,
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from titrant._types import Array
-    from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions
+    from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions, PageOptions
     from titrant.data.columns import ColumnNote, Roles
     from titrant.data.source import Source
     from titrant.policies import Policy
@@ -202,6 +202,38 @@ def columns(texts: Iterable[str]) -> list[str]:
     ['age', 'bmi', 'dose, mg']
     """
     return [name.strip() for text in texts for name in comma_list(text) if name.strip()]
+
+
+def page(options: PageOptions, log: LogOptions, found: Source) -> dict[str, Any]:
+    """Return the title of a page, and the labels and units of columns by their names."""
+    from titrant.data.features import column_of  # noqa: PLC0415
+
+    known = [*columns(log.treatment), log.outcome, *map(column_of, found.names), *found.names]
+    units = [text if "=" in text else f"{log.outcome}={text}" for text in options.unit]
+    return {
+        "title": options.title,
+        "labels": _by_column("--label", options.label, known),
+        "units": _by_column("--unit", units, known),
+    }
+
+
+def _by_column(option: str, texts: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Return COLUMN=TEXT as a dict; either may contain an equals sign."""
+    from titrant.data.validate import did_you_mean  # noqa: PLC0415
+
+    found = {}
+    for text in texts:
+        cuts = [i for i, letter in enumerate(text) if letter == "="]
+        own = [i for i in cuts if text[:i] in known]
+        if not own:
+            named = text.partition("=")[0]
+            raise bad_value(
+                option,
+                f"`{text}` must be COLUMN=TEXT, COLUMN one of the log's"
+                f"{did_you_mean(named, known)}",
+            )
+        found[text[: own[-1]]] = text[own[-1] + 1 :]
+    return found
 
 
 def comma_list(text: str) -> list[str]:

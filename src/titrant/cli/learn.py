@@ -15,6 +15,7 @@ from titrant.cli.options import (
     ClusterOptions,
     LogOptions,
     OutputOptions,
+    PageOptions,
     RunOptions,
     allow_untrusted,
     choice,
@@ -115,11 +116,12 @@ Example:
 
 
 @click.command("learn", epilog=_EXAMPLE)
-@takes(LogOptions, LearnOptions, OutputOptions, ClusterOptions, RunOptions)
-def learn(
+@takes(LogOptions, LearnOptions, OutputOptions, PageOptions, ClusterOptions, RunOptions)
+def learn(  # noqa: PLR0917  (a group of options each)
     log: LogOptions,
     options: LearnOptions,
     output: OutputOptions,
+    page: PageOptions,
     workers: ClusterOptions,
     run: RunOptions,
 ) -> None:
@@ -141,7 +143,7 @@ def learn(
             steps.begin(LEARNING)
             learner = _learner(options, output, opened, against)
             learner.set_params(progress=steps.learning).fit(opened.log).set_params(progress=None)
-        trusted = _tell(learner, opened.log, log, output)
+        trusted = _tell(learner, opened.log, log, output, page)
     note_written(output.html)
     _say_sample(learner)
     _keep(learner, options, trusted=trusted)
@@ -174,7 +176,11 @@ def _check_checkpoint(options: LearnOptions, *, parts: bool) -> None:
 
 
 def _tell(
-    learner: tt.PolicyLearner, log: Source, columns: LogOptions, output: OutputOptions
+    learner: tt.PolicyLearner,
+    log: Source,
+    columns: LogOptions,
+    output: OutputOptions,
+    called: PageOptions,
 ) -> bool:
     """Print and write what was learned; return whether its honest value can be trusted."""
     from titrant.cli import results  # noqa: PLC0415
@@ -203,6 +209,7 @@ def _tell(
             outcome=columns.outcome,
             level=output.level,
             maximize=maximize,
+            **inputs.page(called, columns, log),
         )
         write_text(output.html, page)
     return honest.trusted

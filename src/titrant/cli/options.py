@@ -427,6 +427,25 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class PageOptions:
+    """What a report page is called, and what it calls things."""
+
+    title: str | None = option("--title", metavar="TEXT", help="With --html: the page's title.")
+    label: tuple[str, ...] = option(
+        "--label",
+        multiple=True,
+        metavar="COLUMN=NAME",
+        help="With --html: what a column is called on the page.",
+    )
+    unit: tuple[str, ...] = option(
+        "--unit",
+        multiple=True,
+        metavar="[COLUMN=]UNIT",
+        help="With --html: the unit of a column, of the outcome unless a column is named.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DoubtOptions:
     """What a report page says about the possibility of being wrong."""
 
@@ -483,6 +502,7 @@ def vocabulary() -> set[str]:
         PolicyOptions,
         MethodOptions,
         OutputOptions,
+        PageOptions,
         DoubtOptions,
         ClusterOptions,
         QuestionOptions,

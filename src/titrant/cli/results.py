@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from titrant._text import between, brief
+from titrant._text import between, brief, digits
 from titrant.cli.app import as_typed
 from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
 from titrant.cli.options import config_text, settings
@@ -20,7 +21,7 @@ from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.policies import Constant, StatusQuo
 from titrant.report import gather, render
-from titrant.report.numbers import number, percent, value_and_interval
+from titrant.report.numbers import percent
 from titrant.report.rules import linear_part, rule
 from titrant.report.words import better
 
@@ -40,6 +41,36 @@ if TYPE_CHECKING:
     from titrant.policies import Linear, Policy
 
 _COLORS = {"ok": "green", "warn": "yellow", "refuse": "red"}
+
+
+_SMALL, _LARGE = 1e-3, 1e9
+"""Within these sizes a number is written out; beyond them with a power of ten."""
+_EXACT = 15
+"""Digits that a number can hold."""
+
+
+def number(value: float, width: float = 0.0) -> str:
+    """Return a number to four significant digits, or to two of the width of its interval.
+
+    >>> number(3.0), number(-0.012346), number(98765.4), number(1.5e-9)
+    ('3.000', '-0.01235', '98,765', '1.500e-09')
+    >>> number(1_000_003.3351, 0.398), number(5e9, 2e8), number(5e9, 2.0)
+    ('1,000,003.34', '5.000e+09', '5,000,000,000.0')
+    """
+    size = abs(value)
+    if size == 0 or not math.isfinite(size):
+        return f"{value:g}"
+    written = min(_EXACT, digits(value, width))
+    places = written - 1 - math.floor(math.log10(size))
+    if size < _SMALL or (size >= _LARGE and places < 0):
+        return f"{value:.{written - 1}e}"
+    return f"{value:,.{max(0, places)}f}"
+
+
+def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
+    """Return a value and its interval, in as many digits as the interval gives meaning to."""
+    width = ends[1] - ends[0]
+    return number(value, width), " … ".join(number(end, width) for end in ends)
 
 
 def values(
@@ -303,9 +334,9 @@ def policies(learner: PolicyLearner) -> dict[str, AnyPolicy]:
 
 def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
     """Return the learned rule in words, on the user's scale."""
-    contexts = learner.survey_.contexts
-    names, sd = contexts.names, contexts.spread
-    found = rule(LEARNED, learner.learned_.policy, treatments, names, sd)
+    survey = learner.survey_
+    sd = survey.contexts.spread
+    found = rule(LEARNED, learner.learned_.policy, treatments, survey.sample.log, sd=sd)
     lines = [f"  {visible(line)}" for line in found.formulas]
     return "\n".join(["The learned rule:", *lines]) + "\n"
 
@@ -366,6 +397,9 @@ def learned_page(
     level: float,
     maximize: bool = False,
     truth: Mapping[str, float] | None = None,
+    title: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report: honest values, and what the policy does to the rows of the log.
 
@@ -391,6 +425,9 @@ def learned_page(
             learned=described(learner, level),
             treatments=treatments,
             outcome=outcome,
+            title=title,
+            labels=labels,
+            units=units,
             seed=learner.seed,
             progress=steps.advance,
         )

@@ -121,7 +121,10 @@ def true_values(design: Design, asked: dict[str, Policy]) -> dict[str, float]:
 # The demo: three policies and a learned one beside their truth, and a page.
 
 LEVEL = 0.95
-TREATMENT, OUTCOME = "weekly dose in mg", "days outside the target range"
+TITLE = "Which weekly dose keeps patients in range?"
+TREATMENT, OUTCOME = "weekly dose", "days outside the target range"
+UNITS = {TREATMENT: "mg", OUTCOME: "days", "weight": "kg", "age": "years"}
+LABELS = {"carrier": "slow metabolizer"}
 BY_WEIGHT = "0.42 mg per kg"
 
 
@@ -161,7 +164,15 @@ def demo(options: DemoOptions, run: RunOptions) -> None:
     known |= true_values(design, {LEARNED: learner.learned_.policy})
     _show_learned(learner, known)
     page = learned_page(
-        learner, log, treatments=[TREATMENT], outcome=OUTCOME, level=LEVEL, truth=known
+        learner,
+        log,
+        treatments=[TREATMENT],
+        outcome=OUTCOME,
+        level=LEVEL,
+        truth=known,
+        title=TITLE,
+        labels=LABELS,
+        units=UNITS,
     )
     write_text(options.html, page)
     note(f"Wrote {options.html}: open it in a browser.")

@@ -18,7 +18,7 @@ about. On the ten tuning designs alone: .98 and .92 (25 warned of 400), .98 and 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -540,10 +540,20 @@ def bandwidth_sensitivity(spread: float) -> Check:
     )
 
 
+def balance_limit(contexts: int) -> float:
+    """Return how many standard errors chance moves none of so many contexts by."""
+    return _bonferroni(IMBALANCE_RATE, contexts)
+
+
+def is_unbalanced(in_sd: Array, in_se: Array, limit: float) -> Any:  # noqa: ANN401  (as in_sd is)
+    """Return whether weighting moves a context materially and beyond chance."""
+    return (in_sd > IMBALANCE_SD) & (in_se > limit)
+
+
 def covariate_balance(found: Imbalance, names: tuple[str, ...]) -> Check:
     """Return the check of the context that the weights move most."""
-    limit = _bonferroni(IMBALANCE_RATE, len(names))
-    material = (found.in_sd > IMBALANCE_SD) & (found.in_se > limit)
+    limit = balance_limit(len(names))
+    material = is_unbalanced(found.in_sd, found.in_se, limit)
     worst = np.where(material, found.in_sd, 0.0) if material.any() else found.in_sd
     j = int(np.argmax(worst))
     in_sd, in_se = float(found.in_sd[j]), float(found.in_se[j])

@@ -126,14 +126,18 @@ class Rule:
     """What must not be: a column without a value, where nothing stands for one."""
 
     @classmethod
-    def of(cls, policy: Policy, recipe: Recipe | None) -> Rule:
-        """Return the rule of a policy whose contexts are made by the recipe."""
-        if policy.features is None:
+    def of(cls, policy: Policy, recipe: Recipe | None, names: Sequence[str] | None = None) -> Rule:
+        """Return the rule of a policy whose contexts are made by the recipe.
+
+        ``names`` are those of the contexts of a policy that knows none.
+        """
+        features = names if policy.features is None else policy.features
+        if features is None:
             raise InvalidArgument(
                 f"The contexts of `{type(policy).__name__}` have no names that a formula could "
                 "call them by. Give the policy its `features`."
             )
-        made = [_Made.of(feature, recipe or Recipe()) for feature in policy.features]
+        made = [_Made.of(feature, recipe or Recipe()) for feature in features]
         doses = policy.formulas(tuple(one.formula for one in made))
         used = {column for dose in doses for column in _columns(dose)}
         there = [one for one in made if one.column in used]
@@ -144,6 +148,11 @@ class Rule:
     def written(self, dose: Formula, language: Language) -> str:
         """Return one dose in a language."""
         return language.guarded([language.test(one) for one in self.needed], language.write(dose))
+
+
+def context_formula(name: str, recipe: Recipe | None) -> Formula:
+    """Return a context as a formula of the column that it is made of."""
+    return _Made.of(name, recipe or Recipe()).formula
 
 
 @dataclass(frozen=True, slots=True)

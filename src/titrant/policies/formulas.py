@@ -5,8 +5,8 @@ Each policy with a formula says it in `Policy.formulas`; `titrant.policies.expor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -132,3 +132,22 @@ def linear(intercept: float, slopes: Array, parts: tuple[Formula, ...]) -> Formu
 def each_dose(value: float | Array, doses: int) -> Iterator[float]:
     """Return one number for each of d doses from a number or a vector (d,)."""
     return iter(np.broadcast_to(np.atleast_1d(value), (doses,)).tolist())
+
+
+def as_lists(part: Any) -> Any:  # noqa: ANN401  (a formula, a test, or what they are made of)
+    """Return a formula as nested lists, each with the name of its kind first: what JSON knows.
+
+    An infinite limit is None, a number itself.
+
+    >>> as_lists(Within(Product((Number(2.0), Column("age"))), 0.0, np.inf))
+    ['Within', ['Product', [2.0, ['Column', 'age']]], 0.0, None]
+    """
+    if isinstance(part, Number):
+        return part.value
+    if isinstance(part, tuple):
+        return [as_lists(one) for one in part]
+    if isinstance(part, float):
+        return part if np.isfinite(part) else None
+    if not is_dataclass(part):
+        return part
+    return [type(part).__name__, *(as_lists(getattr(part, one.name)) for one in fields(part))]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import Comparison
-    from titrant.inference import Diagnostics
+    from titrant.inference import Check, Diagnostics
     from titrant.propensity import Calibration
 
     Counts = NDArray[np.int64]
@@ -36,6 +36,8 @@ DOSES = 3
 """Treatments that are drawn, if there are several."""
 MOST_COLUMNS, MAIN_COLUMNS = 20, 4
 """Contexts that a table of columns has at most, and those that it has of a log with more."""
+WORDS = ("dose", "price", "bid", "discount", "rate", "budget", "duration", "temperature")
+"""What may be called by the last word of its name."""
 CONTEXTS = 3
 """Contexts that doses are drawn against, and that subgroups are made by."""
 
@@ -52,6 +54,9 @@ class LogSummary:
     treatments: tuple[str, ...]
     """What the doses are called, one name each."""
     outcome: str
+    units: tuple[str, ...] = ()
+    """Of the doses, one each; empty texts where they are not known."""
+    outcome_unit: str = ""
     flow: Flow | None = None
     """What was done to the table that the log was made of."""
     sample: int | None = None
@@ -165,6 +170,10 @@ class Balance:
     """(p,)"""
     weighted: Array
     """(p,)"""
+    in_se: Array
+    """The weighted distance in standard errors (p,)."""
+    check: Check
+    """Of all contexts, by these numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +227,8 @@ class Report:
     curve_notes: tuple[str, ...]
     strengths: Curve | None
     """The value of the focus applied to part, from the mean dose for all (0) to itself (1)."""
+    shifts: Curve | None
+    """The value of every logged dose raised or lowered by as much."""
     profiles: tuple[Profile, ...]
     subgroups: tuple[Subgroup, ...]
     overlap: tuple[OverlapMap, ...]
@@ -237,6 +248,37 @@ class Report:
     """How the policy was learned, as `gather` describes it."""
     doubts: Mapping[str, Any] | None = None
     """What if we are wrong: sensitivity and stress as `gather` describes them, where asked for."""
+    person: Mapping[str, Any] | None = None
+    """What gives one person's dose by the focus, as `whom.person` describes it."""
+    title: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What columns are called on the page."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """The units of columns."""
+
+    @property
+    def word(self) -> str:
+        """What a dose is called in a sentence: price, bid, or the word that fits anything."""
+        if len(self.log.treatments) > 1:
+            return "dose"
+        name = self.log.treatments[0]
+        last = name.rpartition(" ")[2]
+        plain_word = name.isalpha() and name.islower()
+        return last if last in WORDS or plain_word else "treatment"
+
+    def called(self, name: str) -> str:
+        """Return what a context is called on the page."""
+        return called(name, self.labels)
+
+    def mean_dose(self, treatment: str) -> float:
+        """Return the mean of a dose as it was logged."""
+        logged = (s for s in self.dose_summaries if s.policy == LOGGED)
+        return next(s.mean for s in logged if s.treatment == treatment)
+
+    @property
+    def dose_unit(self) -> str:
+        """The unit of the first dose."""
+        return self.log.units[0] if self.log.units else ""
 
     def interval(self, name: str) -> tuple[float, float]:
         """Return the interval of a policy at the level of the report."""
@@ -266,6 +308,7 @@ class Report:
             "curves": {name: self._curve(curve) for name, curve in self.curves.items()},
             "curve_notes": list(self.curve_notes),
             "strengths": None if self.strengths is None else self._curve(self.strengths),
+            "shifts": None if self.shifts is None else self._curve(self.shifts),
             "doses": plain(self.doses),
             "dose_summaries": plain(self.dose_summaries),
             "profiles": plain(self.profiles),
@@ -279,6 +322,10 @@ class Report:
             "rules": plain(self.rules),
             "learned": plain(self.learned),
             "doubts": plain(self.doubts),
+            "person": plain(self.person),
+            "title": self.title,
+            "labels": plain(self.labels),
+            "units": plain(self.units),
             "settings": plain(self.settings),
             "config": self.config,
             "versions": plain(self.versions),
@@ -301,3 +348,19 @@ class Report:
             "simultaneous": plain(curve.band(self.level)),
             "refused": plain(curve.refused),
         }
+
+
+def called(name: str, labels: Mapping[str, str]) -> str:
+    """Return what a context is called: by the label of the column that it is made of.
+
+    >>> called("Race=Hispanic", {"Race": "ethnicity"}), called("age is missing", {"age": "Age"})
+    ('ethnicity = Hispanic', 'Age is missing')
+    """
+    if name in labels:
+        return labels[name]
+    signs = ("=", ".", " is ")
+    own = (c for c in labels if name.startswith(tuple(f"{c}{sign}" for sign in signs)))
+    base = max(own, key=len, default="")
+    label = f"{labels[base]}{name[len(base) :]}" if base else name
+    column, equals, level = label.partition("=")
+    return f"{column} = {level}" if equals and column and level else label

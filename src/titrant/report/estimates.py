@@ -17,7 +17,8 @@ from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_c
 from titrant.inference import Diagnostics
 from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.evidence import tail_index
-from titrant.policies import Constant, Function, Move, StatusQuo, doses
+from titrant.inference.rules import covariate_balance
+from titrant.policies import Constant, Function, Move, Shift, StatusQuo, doses
 from titrant.policies.base import is_exactly
 from titrant.report.content import DOSES, Balance, Weights
 
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 
 GRID = 25
 """Doses at which the value of the same dose for all is estimated."""
+MANY = 4
+"""Times as many different doses as points of a curve are too many to be list prices."""
+SHIFTS = 8
+"""Steps of a change of every dose, half of them down, at most, up to one sd."""
 GRID_ENDS = 0.02, 0.98
 """Quantiles of the logged doses between which they lie: beyond, hardly a row could speak."""
 STRENGTHS = tuple(k / 8 for k in range(11))
@@ -68,15 +73,39 @@ def curves(
 
 
 def dose_grid(logged: Array, masses: PointMasses | None) -> Array:
-    """Return the doses at which a curve is estimated, by logged doses (n,): levels, if they are.
+    """Return the doses at which a curve is estimated, by logged doses (n,).
 
-    Point masses among other doses are added to them.
+    The logged ones themselves if they are few; of some more, the nearest to even steps; else steps
+    of a round size. Point masses are among them.
     """
     if masses is not None and masses.levels:
         return masses.values
+    given = np.unique(logged)
     low, high = np.quantile(logged, GRID_ENDS).tolist()
-    grid = np.linspace(low, high, GRID)
+    if len(given) <= GRID:
+        return given
+    grid = round_steps(low, high, GRID)
+    if len(given) <= MANY * GRID and len(logged) >= MANY * len(given):
+        grid = given[np.unique(np.abs(given[:, None] - grid).argmin(axis=0))]
     return grid if masses is None else np.union1d(grid, masses.values)
+
+
+def round_steps(low: float, high: float, most: int) -> Array:
+    """Return at most so many multiples of 1, 2 or 5 times a power of ten between two numbers.
+
+    >>> round_steps(14.8, 55.6, 10).tolist()
+    [15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0]
+    """
+    if not high > low:
+        return np.array([low])
+    power = 10.0 ** np.floor(np.log10((high - low) / most))
+    sizes = power * np.array([1.0, 2.0, 5.0, 10.0, 20.0, 50.0])
+    first, last = np.ceil(low / sizes), np.floor(high / sizes)
+    chosen = int(np.argmax(last - first + 1 <= most))
+    steps = np.arange(first[chosen], last[chosen] + 1)
+    # Divided rather than multiplied, tenths are the numbers that people write.
+    size = float(sizes[chosen])
+    return np.asarray(steps * size if size >= 1.0 else steps / round(1.0 / size))
 
 
 def _family(mean: Array, j: int) -> Callable[[float], Policy]:
@@ -114,6 +143,21 @@ def strengths(
             bandwidth=bandwidth,
         )
     except UntrustedEstimate:
+        return None
+
+
+def shifts(whole: Evaluation, bandwidth: BandwidthSelector | ArrayLike | None) -> Curve | None:
+    """Return the value of t + δ over δ, in round steps up to one sd(T) in either direction.
+
+    Doses that would leave the bounds stay. None where the log does not answer: several doses, a
+    column of propensities without a model.
+    """
+    if whole.source.dimension > 1 or not whole.estimator.uses_propensity:
+        return None
+    reach = float(whole.log.treatment.std())
+    try:
+        return curve_on(whole, Shift, round_steps(-reach, reach, SHIFTS + 1), bandwidth=bandwidth)
+    except TitrantError:
         return None
 
 
@@ -187,17 +231,20 @@ def weights(whole: Evaluation, comparison: Comparison, reference: str) -> tuple[
 
 
 def balance(whole: Evaluation, comparison: Comparison, drawn: Sequence[str]) -> tuple[Balance, ...]:
-    """Return how alike the rows behind each drawn policy and all rows are."""
+    """Return how alike the rows behind each drawn policy and all rows are, as the check sees it."""
     contexts = whole.survey.contexts
     if not contexts.names or not drawn or not whole.estimator.uses_propensity:
         return ()
     questions = [
         whole.question(whole.names.index(name), comparison[name].bandwidth) for name in drawn
     ]
-    mean = whole.over_rows(partial(weight_sums, questions)) / contexts.n
-    sums = whole.over_rows(partial(weighted_contexts, questions, mean, contexts))
-    pairs = zip(drawn, sums, strict=True)
-    return tuple(_balance_of(name, both, contexts) for name, both in pairs)
+    sums = whole.over_rows(partial(weight_sums, questions))
+    mean = sums[:, :2] / sums[:, 2:]
+    moved = whole.over_rows(partial(weighted_contexts, questions, mean, contexts))
+    effect = ask(questions, whole.over_rows).design_effect
+    effects = np.maximum(np.broadcast_to(effect, len(drawn)), 1.0)
+    each = zip(drawn, moved, effects, strict=True)
+    return tuple(_balance_of(name, both, contexts, float(by)) for name, both, by in each)
 
 
 def near_and_weighted(question: Question, rows: Sequence[Rows]) -> tuple[Array, Array]:
@@ -211,8 +258,14 @@ def near_and_weighted(question: Question, rows: Sequence[Rows]) -> tuple[Array, 
 
 
 def weight_sums(questions: Sequence[Question], rows: Sequence[Rows]) -> Array:
-    """Return the sums (m, 2) of the weights of some rows for m policies."""
-    return np.array([[w.sum() for w in near_and_weighted(q, rows)] for q in questions])
+    """Return Σωw of both kinds of weights and Σω (m, 3) of some rows for m policies."""
+    omega = [rows[q.policy].counts for q in questions]
+    return np.array(
+        [
+            [*(o @ w for w in near_and_weighted(q, rows)), o.sum()]
+            for q, o in zip(questions, omega, strict=True)
+        ]
+    )
 
 
 def weighted_contexts(
@@ -223,7 +276,7 @@ def weighted_contexts(
     return np.array(
         [
             [
-                balance_sums(w, x, float(m), contexts)
+                balance_sums(w, x, float(m), contexts, rows[q.policy].counts)
                 for w, m in zip(near_and_weighted(q, rows), means, strict=True)
             ]
             for q, means in zip(questions, mean, strict=True)
@@ -231,15 +284,18 @@ def weighted_contexts(
     )
 
 
-def _balance_of(name: str, sums: Array, contexts: Contexts) -> Balance:
+def _balance_of(name: str, sums: Array, contexts: Contexts, effect: float) -> Balance:
     """Return the balance of the contexts before and after dividing by the propensity."""
-    before, after = (imbalance(one, contexts).in_sd for one in sums)
-    kept = np.argsort(-np.maximum(before, after), kind="stable")[:BALANCED]
+    before, after = (imbalance(one, contexts, effect) for one in sums)
+    check = covariate_balance(after, contexts.names)
+    kept = np.argsort(-np.maximum(before.in_sd, after.in_sd), kind="stable")[:BALANCED]
     return Balance(
         policy=name,
         contexts=tuple(contexts.names[k] for k in kept),
-        near=before[kept],
-        weighted=after[kept],
+        near=before.in_sd[kept],
+        weighted=after.in_sd[kept],
+        in_se=after.in_se[kept],
+        check=check,
     )
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from titrant import _drawing
 from titrant.inference.base import quantile
+from titrant.inference.rules import IMBALANCE_SD, balance_limit, is_unbalanced
 from titrant.report.content import LOGGED
-from titrant.report.numbers import percent, share
-from titrant.report.svg import INK, SERIES, canvas, svg, upright
-from titrant.report.words import number, span
+from titrant.report.numbers import number, percent, share, span
+from titrant.report.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ def histogram(report: Report, counts: DoseCounts, treatment: str, name: str) -> 
             axes.set_title(_drawing.shown(policy), color=color, pad=2)
             axes.set_yticks([])
             axes.spines["left"].set_visible(False)
-        strips[-1].set_xlabel(_drawing.shown(treatment))
+        strips[-1].set_xlabel(_drawing.shown(_with_unit(report, treatment)))
         described = (
             f"{treatment} as logged (gray area) and under {', '.join(drawn)}; "
             "the table has means and spreads."
@@ -69,13 +69,14 @@ def profile(report: Report, found: Profile, name: str) -> str:
         if len(x) <= FEW:
             axes.set_xticks(x, [f"{value:.4g}" for value in x])
             axes.margins(x=0.25)
-        axes.set_xlabel(_drawing.shown(found.context))
-        axes.set_ylabel(upright(found.treatment))
+        context = report.called(found.context)
+        axes.set_xlabel(_drawing.shown(context))
+        axes.set_ylabel(upright(_with_unit(report, found.treatment)))
         described = (
-            f"Mean {found.treatment} in {len(x)} parts of {found.context}: the log (gray, with "
+            f"Mean {found.treatment} in {len(x)} parts of {context}: the log (gray, with "
             f"its middle 80 %) and {', '.join(found.means)}; the table has the numbers."
         )
-        return svg(figure, name, f"{found.treatment} against {found.context}", described)
+        return svg(figure, name, f"{found.treatment} against {context}", described)
 
 
 def _shares(counts: DoseCounts, policy: str) -> Array:
@@ -87,8 +88,6 @@ def _shares(counts: DoseCounts, policy: str) -> Array:
 
 TONES = 6
 """Shades of an overlap map."""
-SENSITIVE_SD = 0.1
-"""The usual limit of a material imbalance."""
 
 
 def overlap(report: Report, found: OverlapMap, name: str) -> str:
@@ -154,7 +153,8 @@ def path(report: Report, policy: str, name: str) -> str:
         _within_sight(axes, values, half, found.ess[seen])
         axes.set_title(_drawing.shown(policy), color=color)
         axes.set_ylabel(upright(f"mean {report.log.outcome}"))
-        axes.set_xlabel("bandwidth h" if scalar else "bandwidth h, in sd of the dose")
+        unit = f" ({report.dose_unit})" if report.dose_unit else ""
+        axes.set_xlabel(f"bandwidth h{unit}" if scalar else "bandwidth h, in sd of the dose")
         choice = "" if chosen is None else f" The chosen one is {number(chosen)}."
         described = f"From {number(h[0])} to {number(h[-1])}.{choice} The table has the numbers."
         title = f"{policy} over the bandwidth, with {percent(report.level)} intervals"
@@ -178,22 +178,33 @@ def calibration(found: Calibration) -> str:
 
 
 def balance(report: Report, found: Balance) -> str:
-    """Return how far the rows near a policy differ from all rows, before and after weighting."""
+    """Return a Love plot: the distance of rows near a policy from all rows, and when weighted.
+
+    What the check minds is crossed.
+    """
     count = len(found.contexts)
     places = np.arange(count)
+    minded = is_unbalanced(found.weighted, found.in_se, balance_limit(report.log.contexts))
     with canvas(0.95 + 0.34 * count) as (figure, axes):
         color = color_of(report, found.policy)
-        axes.axvline(SENSITIVE_SD, color=INK, lw=1.2, ls=(0, (2, 2)), alpha=0.7)
+        axes.axvline(IMBALANCE_SD, color=INK, lw=1.2, ls=(0, (2, 2)), alpha=0.7)
+        for place in places:
+            ends = found.near[place], found.weighted[place]
+            axes.plot(ends, [place, place], color=INK, lw=1, alpha=0.35)
         axes.plot(found.near, places, "o", mfc="none", color=INK, ms=6, label="near the policy")
         axes.plot(found.weighted, places, "o", color=color, ms=6, label="weighted")
-        axes.set_yticks(places, [_drawing.shown(name) for name in found.contexts])
+        if minded.any():
+            label = "beyond chance"
+            axes.plot(found.weighted[minded], places[minded], "x", color=INK, ms=9, label=label)
+        labels = [_drawing.shown(report.called(name)) for name in found.contexts]
+        axes.set_yticks(places, labels)
         axes.set_ylim(count - 0.4, -0.6)
         axes.set_xlim(left=-0.005)
         axes.set_xlabel("distance from all rows, in sd")
-        figure.legend(loc="outside upper left", ncols=2)
+        figure.legend(loc="outside upper left", ncols=3, columnspacing=1.0, handletextpad=0.2)
         described = (
             f"The largest distance is {number(found.near.max())} sd near the policy and "
-            f"{number(found.weighted.max())} sd after weighting; {SENSITIVE_SD} is the usual limit."
+            f"{number(found.weighted.max())} sd after weighting; {IMBALANCE_SD} is the usual limit."
         )
         return svg(figure, "balance", f"Balance of the contexts, {found.policy}", described)
 
@@ -207,7 +218,7 @@ def sensitivity(report: Report, found: Mapping[str, Any]) -> str:
             {name: np.array([row[name] for row in rows]) for name in rows[0]},
             reference=found["reference"],
             tipping=found["tipping"],
-            benchmarks=found["benchmarks"],
+            benchmarks={report.called(name): by for name, by in found["benchmarks"].items()},
             label=upright(f"mean {report.log.outcome}"),
         )
         return svg(figure, "sensitivity", "Bounds under a hidden cause", found["sentence"])
@@ -275,6 +286,8 @@ def _within_sight(axes: Axes, values: Array, half: Array, ess: Array) -> None:
 
 # Figures of values: the policies, their differences, and one dose for all.
 
+FEW_POINTS = 30
+"""So few points of a curve are marked one by one: between them nothing was computed."""
 MOST_ROWS = 12
 """Of a forest; beyond, it shows the drawn policies only."""
 
@@ -308,15 +321,20 @@ def forest(report: Report) -> str:
     return _forest(report, found, ("forest", title, _drawing.shown(outcome)), marks=marks)
 
 
-def differences(report: Report) -> str:
-    """Return each policy less the status quo, with its interval, beside zero."""
+def answer(report: Report) -> str:
+    """Return each policy less the status quo with its interval: the picture of the answer."""
     others = [name for name in report.comparison.names if name != report.status_quo]
     names = [name for name in others if _fits(report, name)]
     pairs = [report.comparison.contrast(name, report.status_quo) for name in names]
     found = {pair.a: (pair.difference, pair.interval(report.level)) for pair in pairs}
-    title = "Differences to the status quo, on the same rows"
-    label = f"difference; {'right' if report.maximize else 'left'} of the line is better"
-    return _forest(report, found, ("differences", title, label), line=0.0)
+    title = f"Difference to the status quo in mean {report.log.outcome}, on the same rows"
+    unit = f" ({report.log.outcome_unit})" if report.log.outcome_unit else ""
+    label = upright(f"difference in mean {report.log.outcome}{unit}", ACROSS)
+    truth = report.truth or {}
+    zero = truth.get(report.status_quo)
+    marks = [None if zero is None or n not in truth else truth[n] - zero for n in names]
+    words = ("answer", title, label)
+    return _forest(report, found, words, marks=marks, line=0.0)
 
 
 def _forest(
@@ -331,16 +349,40 @@ def _forest(
     name, title, label = words
     values, ends = zip(*found.values(), strict=True)
     tones = [color_of(report, policy) for policy in found]
-    with canvas(0.62 + _drawing.ROW * 1.25 * len(found)) as (figure, axes):
+    with canvas(0.75 + _drawing.ROW * 1.25 * len(found)) as (figure, axes):
         _drawing.forest(axes, list(found), values, ends, marks=marks, line=line, colors=tones)
         axes.set_xlabel(label)
+        if line is not None:
+            _better_side(axes, line, maximize=report.maximize)
         described = "; ".join(f"{n}: {number(v)}, from {span(*e)}" for n, (v, e) in found.items())
         return svg(figure, name, title, f"{described}.")
 
 
+def _better_side(axes: Axes, line: float, *, maximize: bool) -> None:
+    """Shade the side of a line on which values are better, and say so."""
+    low, high = axes.get_xlim()
+    room = 0.04 * (high - low)
+    low, high = min(low, line - 4 * room), max(high, line + 4 * room)
+    axes.set_xlim(low, high)
+    side, where = ((line, high), "left") if maximize else ((low, line), "right")
+    axes.axvspan(*side, color=GOOD, alpha=0.09, lw=0, zorder=0)
+    sign = "better →" if maximize else "← better"
+    shift = (5, 0) if maximize else (-5, 0)
+    axes.annotate(
+        sign,
+        (line, 1.0),
+        xycoords=axes.get_xaxis_transform(),
+        xytext=shift,
+        textcoords="offset points",
+        ha=where,
+        va="bottom",
+        color=GOOD,
+    )
+
+
 def curve(report: Report, treatment: str, name: str) -> str:
     """Return the value of the same dose for all, with both bands, beside what the others reach."""
-    label = f"{treatment}, the same for everyone"
+    label = f"{_with_unit(report, treatment)}, the same for everyone"
     title = f"Value of the same {treatment} for everyone"
     return _curve(report, report.curves[treatment], (name, title, label))
 
@@ -348,33 +390,54 @@ def curve(report: Report, treatment: str, name: str) -> str:
 def strengths(report: Report, found: Curve) -> str:
     """Return the value of the focus over the strength with which it is applied."""
     title = f"Value of “{report.focus}” over the strength β with which it is applied"
-    label = "β: 0 the mean dose for all, 1 the rule"
+    label = f"β: 0 the mean {report.word} for all, 1 the rule"
     return _curve(report, found, ("strengths", title, label))
+
+
+def moved(report: Report, found: Curve) -> str:
+    """Return the value of every logged dose raised or lowered by as much."""
+    treatment = report.log.treatments[0]
+    title = f"Value of every {treatment} raised or lowered by as much"
+    label = f"change of every {_with_unit(report, treatment)}"
+    return _curve(report, found, ("shifts", title, label))
+
+
+def _with_unit(report: Report, treatment: str) -> str:
+    units = dict(zip(report.log.treatments, report.log.units, strict=False))
+    return f"{treatment} ({units[treatment]})" if units.get(treatment) else treatment
 
 
 def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
     """Return a curve with both bands beside what the status quo and the focus reach."""
     name, title, label = words
-    bands = [found.band(report.level, simultaneous=both) for both in (True, False)]
+    order = np.argsort(found.parameters)
+    x, line = found.parameters[order], found.values[order]
+    bands = [found.band(report.level, simultaneous=both)[order] for both in (True, False)]
     values = {name: report.comparison[name].value for name in (report.status_quo, report.focus)}
     with canvas(2.9) as (figure, axes):
-        _drawing.band(axes, found.parameters, found.values, bands, color=INK)
+        _drawing.band(axes, x, line, bands, color=INK)
+        if len(x) <= FEW_POINTS:
+            axes.plot(x, line, "o", color=INK, ms=4)
         for k, policy in enumerate(values):
             color, style = color_of(report, policy), line_style(k + 1)
             label_of = _drawing.shown(policy)
             axes.axhline(values[policy], color=color, lw=1.4, ls=style, label=label_of)
-        seen = np.append(found.values, list(values.values()))
+        seen = np.append(line, list(values.values()))
         axes.set_ylim(*_in_sight(seen, bands[0]))
-        axes.set_xlabel(_drawing.shown(label))
-        axes.set_ylabel(upright(f"mean {report.log.outcome}"))
+        axes.set_xlabel(upright(label, ACROSS))
+        unit = f" ({report.log.outcome_unit})" if report.log.outcome_unit else ""
+        axes.set_ylabel(upright(f"mean {report.log.outcome}{unit}"))
         figure.legend(loc="outside upper left", ncols=1)
-        best = int((np.argmax if report.maximize else np.argmin)(found.values))
+        best = int((np.argmax if report.maximize else np.argmin)(line))
+        width = float(np.ptp(bands[1][best]))
         described = (
-            f"From {number(found.parameters.min())} to {number(found.parameters.max())}; best at "
-            f"{number(found.parameters[best])} with {number(found.values[best])}. The inner band "
-            f"holds at each point, the outer one at all at once ({percent(report.level)})."
+            f"From {number(x[0])} to {number(x[-1])}; best at {number(x[best])} with "
+            f"{number(line[best], width)}. The inner band holds at each point, the outer one at "
+            f"all at once ({percent(report.level)})."
         )
-        return svg(figure, name, title, described)
+        ends = bands[1][np.argsort(order)]
+        at = axes, found.parameters, np.column_stack([found.values, ends])
+        return svg(figure, name, title, described, at)
 
 
 def _in_sight(values: Array, band: Array) -> tuple[float, float]:

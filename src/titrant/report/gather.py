@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from platform import python_version
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from titrant import __version__
 from titrant.errors import InvalidArgument
 from titrant.evaluation.description import Description
-from titrant.policies import StatusQuo
+from titrant.policies import Move, StatusQuo
 from titrant.policies.base import is_exactly
 from titrant.report import counting
 from titrant.report.content import (
@@ -25,6 +26,7 @@ from titrant.report.content import (
     OverlapMap,
     Profile,
     Report,
+    called,
 )
 from titrant.report.estimates import (
     balance,
@@ -32,11 +34,12 @@ from titrant.report.estimates import (
     curves,
     doses_of,
     paths,
+    shifts,
     strengths,
     weights,
 )
 from titrant.report.rules import rule
-from titrant.report.whom import subgroups
+from titrant.report.whom import person, subgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +78,9 @@ def gather(
     rules: Mapping[str, Policy] | None = None,
     treatments: Sequence[str] | None = None,
     outcome: str | None = None,
+    title: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
     doubts: Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None = None,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
@@ -101,7 +107,9 @@ def gather(
         (name → weight); ``choice`` with ``finding``, a line, and ``table``, the classes of rules
         that were compared, headings first. Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
-    treatments, outcome : what the doses and the outcome are called
+    treatments, outcome : what the doses and the outcome are called in the log
+    title, labels, units : of the page; what columns are called on it; the units of doses and of the
+        outcome, by their names in the log
     doubts : called with the evaluation and comparison of the policy that the page looks at most and
         the status quo, and the policy's name; returns ``sensitivity`` and ``stress``, each as its
         ``to_dict()`` says or None
@@ -111,7 +119,9 @@ def gather(
     say = _silent if progress is None else progress
     both, whole = _with_status_quo(comparison, evaluation, interval)
     log, base = whole.log, _reference(whole)
-    named = _treatment_names(treatments, log.dimension)
+    known = labels or {}
+    columns = _treatment_names(treatments, log.dimension)
+    named = [known.get(name, name) for name in columns]
     first = _focus(both, base, learned, maximize=maximize)
     chosen = _drawn(both, base, first, maximize=maximize)
     tau = {n: doses_of(p, log) for n, p in zip(whole.names, whole.policies, strict=True)}
@@ -120,6 +130,7 @@ def gather(
     found_curves, curve_notes = curves(whole, named, bandwidth)
     say("value over the strength of the rule", *STRENGTHS_BEGIN)
     found_strengths = strengths(whole, first, bandwidth)
+    found_shifts = shifts(whole, bandwidth)
     say("calibration", *CURVES_END)
     calibrated, calibration_checks = calibration(whole, seed)
     doubted = None
@@ -133,7 +144,7 @@ def gather(
         status_quo=base,
         focus=first,
         drawn=chosen,
-        log=_summary(whole, named, outcome, maximize=maximize),
+        log=_summary(whole, columns, outcome, known, units or {}, maximize=maximize),
         description=_description(whole),
         level=level,
         maximize=maximize,
@@ -142,6 +153,7 @@ def gather(
         curves=found_curves,
         curve_notes=curve_notes,
         strengths=found_strengths,
+        shifts=found_shifts,
         profiles=_profiles(log, seen, named, first),
         subgroups=subgroups(whole, both, (first, base), tau[first], level),
         overlap=_overlap(both, log, seen, named),
@@ -150,13 +162,17 @@ def gather(
         calibration=calibrated,
         calibration_checks=calibration_checks,
         balance=balance(whole, both, chosen),
-        rules=_rules(whole, rules or {}, named, {base, *chosen}),
+        rules=_rules(whole, rules or {}, named, {base, *chosen}, known),
         versions=_versions(),
         settings=settings or {},
         config=config,
         truth=truth,
         learned=learned,
         doubts=doubted,
+        person=_person(whole, both, first, rules or {}),
+        title=title,
+        labels=known,
+        units=units or {},
     )
 
 
@@ -169,13 +185,25 @@ def _rules(
     as_written: Mapping[str, Policy],
     treatments: Sequence[str],
     wanted: set[str],
+    labels: Mapping[str, str],
 ) -> tuple[Rule, ...]:
-    sd = whole.survey.contexts.spread
+    sd, label = whole.survey.contexts.spread, partial(called, labels=labels)
     return tuple(
-        rule(name, as_written.get(name, policy), treatments, whole.source.names, sd)
+        rule(name, as_written.get(name, policy), treatments, whole.log, sd=sd, called=label)
         for name, policy in zip(whole.names, whole.policies, strict=True)
         if name in wanted
     )
+
+
+def _person(
+    whole: Evaluation, comparison: Comparison, focus: str, as_written: Mapping[str, Policy]
+) -> dict[str, Any] | None:
+    """Return what doses one person by the focus."""
+    policy = as_written.get(focus, whole.policies[whole.names.index(focus)])
+    if is_exactly(policy, StatusQuo) or isinstance(policy, Move):
+        return None
+    reach = _bandwidth_of(comparison, focus, 0) or 0.5 * float(whole.log.doses[:, 0].std())
+    return person(policy, whole.log, reach)
 
 
 def _versions() -> dict[str, str]:
@@ -188,10 +216,17 @@ def _versions() -> dict[str, str]:
 
 
 def _summary(
-    whole: Evaluation, treatments: Sequence[str], outcome: str | None, *, maximize: bool
+    whole: Evaluation,
+    treatments: Sequence[str],
+    outcome: str | None,
+    labels: Mapping[str, str],
+    units: Mapping[str, str],
+    *,
+    maximize: bool,
 ) -> LogSummary:
     """Return the log in a few words."""
     survey = whole.survey
+    result = outcome or ("reward" if maximize else "loss")
     return LogSummary(
         rows=survey.n,
         text=repr(whole.source)
@@ -199,8 +234,10 @@ def _summary(
         .removesuffix(")")
         .replace("; no propensity", "; no propensity column"),
         contexts=len(whole.source.names),
-        treatments=tuple(treatments),
-        outcome=outcome or ("reward" if maximize else "loss"),
+        treatments=tuple(labels.get(name, name) for name in treatments),
+        outcome=labels.get(result, result),
+        units=tuple(units.get(name, "") for name in treatments),
+        outcome_unit=units.get(result, ""),
         flow=whole.log.flow,
         sample=None if survey.sample.whole else len(survey.sample.log),
     )

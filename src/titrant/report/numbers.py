@@ -10,43 +10,85 @@ from typing import Any
 
 import numpy as np
 
-from titrant._text import digits
-
 # Numbers as people read them.
 
 
-_SMALL, _LARGE = 1e-3, 1e9
+_SMALL, _LARGE = 1e-3, 1e12
 """Within these sizes a number is written out; beyond them with a power of ten."""
+_SIGNIFICANT = 4
+"""Digits of a number whose uncertainty is not known."""
 _EXACT = 15
 """Digits that a number can hold."""
+_OF_THE_UNCERTAINTY = 2
+_NOTHING = 1e-9
+"""Of a number: an interval so narrow is that of a single row, and says nothing."""
+
+
+def places(width: float) -> int:
+    """Return to how many decimals a number with an interval of this width is told.
+
+    Two digits of its uncertainty, half the width, decide; below 0 they are before the point.
+
+    >>> places(0.455), places(3.2), places(46_000.0)
+    (2, 1, -3)
+    """
+    return _OF_THE_UNCERTAINTY - 1 - math.floor(math.log10(width / 2))
+
+
+def fixed(value: float, decimals: int) -> str:
+    """Return a number to so many decimals, with a true minus sign.
+
+    On a page a hyphen would break lines and read as a dash.
+
+    >>> fixed(-0.5, 2), fixed(1_234_567.0, -3), fixed(-0.001, 1)
+    ('−0.50', '1,235,000', '0.0')
+    """
+    size = abs(value)
+    digits = decimals + 1 + math.floor(math.log10(size)) if size else 1
+    if (0 < size < _SMALL and decimals > _SIGNIFICANT) or size >= _LARGE:
+        return f"{value:.{min(max(digits, 1), _EXACT) - 1}e}".replace("-", "−")
+    held = min(decimals, _EXACT + decimals - digits)
+    return f"{round(value, held) + 0.0:,.{max(0, held)}f}".replace("-", "−")
 
 
 def number(value: float, width: float = 0.0) -> str:
-    """Return a number to four significant digits, or to two of the width of its interval.
+    """Return a number as a page shows it; ``width`` is that of its interval.
+
+    Without one it has four significant digits, and no zeros at its end.
 
     >>> number(3.0), number(-0.012346), number(98765.4), number(1.5e-9)
-    ('3.000', '-0.01235', '98,765', '1.500e-09')
-    >>> number(1_000_003.3351, 0.398), number(5e9, 2e8), number(5e9, 2.0)
-    ('1,000,003.34', '5.000e+09', '5,000,000,000.0')
+    ('3', '−0.01235', '98,765', '1.5e−09')
+    >>> number(1_000_003.3351, 0.398), number(5e9, 2e8), number(3.10049, 0.455)
+    ('1,000,003.34', '5,000,000,000', '3.10')
     """
-    size = abs(value)
-    if size == 0 or not math.isfinite(size):
-        return f"{value:g}"
-    written = min(_EXACT, digits(value, width))
-    places = written - 1 - math.floor(math.log10(size))
-    if size < _SMALL or (size >= _LARGE and places < 0):
-        return f"{value:.{written - 1}e}"
-    return f"{value:,.{max(0, places)}f}"
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}".replace("-", "−")
+    if _NOTHING * abs(value) < width < math.inf:
+        return fixed(value, places(width))
+    if not _SMALL <= abs(value) < _LARGE:
+        return f"{value:.{_SIGNIFICANT}g}".replace("-", "−")
+    text = fixed(value, max(0, _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))))
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def span(low: float, high: float) -> str:
-    """Return an interval."""
-    return f"{number(low, high - low)} … {number(high, high - low)}"
+def signed(value: float, width: float = 0.0) -> str:
+    """Return a number with its sign.
+
+    >>> signed(0.5)
+    '+0.5'
+    """
+    return f"+{number(value, width)}" if value > 0 else number(value, width)
 
 
-def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
-    """Return a value and its interval, in as many digits as the interval gives meaning to."""
-    return number(value, ends[1] - ends[0]), span(*ends)
+def span(low: float, high: float, decimals: int | None = None) -> str:
+    r"""Return an interval that no line break divides; ``decimals`` if others share them.
+
+    >>> span(2.872, 3.327).replace("\xa0", " ")
+    '2.87 … 3.33'
+    """
+    width = high - low
+    ends = (number(e, width) if decimals is None else fixed(e, decimals) for e in (low, high))
+    return "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}".join(ends)
 
 
 def count(value: float) -> str:

@@ -1,18 +1,21 @@
 """From a report to one HTML page that needs nothing but itself.
 
-The template asks `figures`, `tables` and `words` for what it shows.
+The template asks `figures`, `tables` and `words` for what it shows. The page's own script is the
+only one that its content policy lets run.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from titrant._text import CONTROL, written_out
-from titrant.inference import Verdict
 from titrant.report import figures, tables, words
-from titrant.report.numbers import count, percent
+from titrant.report.numbers import count, number, percent, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from titrant.report.content import Report
+    from titrant.report.words import Decision
 
 SOME = 4
 """Of so many doses of a curve one is shown at once; all are one click away."""
@@ -27,6 +31,8 @@ SOME_STRENGTHS = 2
 """And of so many strengths of a rule."""
 SHORT = 1000
 """Characters of JSON that are set line by line."""
+FEW_REASONS = 2
+"""So few reasons are told at once; more are one click away."""
 _NOT_IN_SCRIPT = re.compile(f"[<\u2028\u2029]|{CONTROL.pattern}")
 """What JSON inside a script element must escape."""
 SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
@@ -45,21 +51,25 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"prose": prose, "document": _document}
-    answered = report.focus if report.learned is not None else words.best_policy(report)
-    judged = report.comparison[answered].diagnostics
+    script = environment.get_template("page.js").render()
+    found = words.decide(report)
     page = environment.get_template("page.html.j2").render(
         report=report,
         figures=figures,
         tables=tables,
         words=words,
         count=count,
+        number=number,
+        said=partial(words.spoken, report),
         signs=SIGNS,
         level=percent(report.level),
         some_doses=SOME,
         some_strengths=SOME_STRENGTHS,
-        judged=judged,
-        objections=[*judged.messages(Verdict.REFUSE), *judged.messages(Verdict.WARN)],
-        data=embedded(report),
+        few_reasons=FEW_REASONS,
+        decision=found,
+        script=script,
+        script_hash=_hash(script),
+        data=embedded(report, found),
     )
     return written_out(page)
 
@@ -78,10 +88,17 @@ def prose(text: str) -> Markup:
     return Markup("".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts)))  # noqa: S704
 
 
-def embedded(report: Report) -> str:
+def embedded(report: Report, found: Decision) -> str:
     """Return the numbers of the page as JSON that may stand inside a script element."""
-    text = json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    said = {"answer": words.answer(report, found), "reason": words.verdict(report, found)}
+    every = {**report.to_dict(), "decision": {**plain(found), **said}}
+    text = json.dumps(every, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _NOT_IN_SCRIPT.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+def _hash(script: str) -> str:
+    """Return what the content policy knows the page's script by."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def _document(document: Mapping[str, Any]) -> str:

@@ -9,27 +9,35 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from contextlib import contextmanager
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from titrant._drawing import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from titrant._types import Array
 
 
 WIDTH = 4.9
 """Inches; 353 points, which a phone of 390 pixels shows at full size."""
-UPRIGHT = 24
-"""Letters in a line of an upright label."""
+UPRIGHT, ACROSS = 24, 52
+"""Letters in a line of a label that stands upright, and of one that does not."""
 INK = "#010203"
 """Stands for the color of the page's text."""
 SERIES = tuple(f"#0102{10 + k:02x}" for k in range(4))
 """Stand for the page's colors of policies."""
+GOOD = "#010299"
+"""Stands for the page's color of what is better."""
 _STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: small, searchable, readable aloud
     "svg.hashsalt": "titrant",  # the same report gives the same bytes
@@ -73,16 +81,28 @@ def canvas(height: float, strips: int = 1) -> Iterator[tuple[Figure, Any]]:
         yield figure, figure.subplots(strips, 1, sharex=True, squeeze=strips == 1)
 
 
-def upright(text: str) -> str:
-    """Return the label of a vertical axis in lines short enough for its height."""
-    return escaped("\n".join(wrap(text, UPRIGHT, max_lines=3, placeholder=" …")))
+def upright(text: str, letters: int = UPRIGHT) -> str:
+    """Return the label of an axis in lines short enough for it, unless told for a vertical one."""
+    return escaped("\n".join(wrap(text, letters, max_lines=3, placeholder=" …")))
 
 
-def svg(figure: Figure, name: str, title: str, description: str) -> str:
-    """Return a figure as an element with a title and a description for those who do not see it."""
+def svg(
+    figure: Figure,
+    name: str,
+    title: str,
+    description: str,
+    at: tuple[Axes, Array, Array] | None = None,
+) -> str:
+    """Return a figure as an element with a title and a description for those who do not see it.
+
+    ``at`` are axes, parameters (m,) and y (m, 3), values and their intervals: where they lie in the
+    drawing is said in `data-at`, for a mark that a reader moves.
+    """
     out = io.StringIO()
     nothing = dict.fromkeys(["Date", "Creator", "Format", "Type"])
-    figure.savefig(out, format="svg", transparent=True, metadata=nothing)
+    with warnings.catch_warnings():  # the page's font has signs that matplotlib's own lacks
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        figure.savefig(out, format="svg", transparent=True, metadata=nothing)
     text = out.getvalue()
     body = _in_page_colors(_slim(text[text.index("<svg") :], name))
     words = (
@@ -91,11 +111,22 @@ def svg(figure: Figure, name: str, title: str, description: str) -> str:
     )
     view = re.search(r'viewBox="[^"]*"', body)
     box = view[0] if view else ""
+    marks = "" if at is None else f' data-at="{_places(figure, *at)}"'
     opening = (
-        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box} role="img" '
-        f'aria-labelledby="{name}-title {name}-desc">'
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box} role="img" id="{name}-figure" '
+        f'aria-labelledby="{name}-title {name}-desc"{marks}>'
     )
     return opening + words + body[body.index(">") + 1 :]
+
+
+def _places(figure: Figure, axes: Axes, x: Array, y: Array) -> str:
+    """Return x, y and the ends of an interval in the units of a drawing that was made before."""
+    held = np.clip(y, *axes.get_ylim())
+    points = [axes.transData.transform(np.column_stack([x, held[:, k]])) for k in range(3)]
+    unit = 72.0 / figure.dpi
+    top = 72.0 * figure.get_figheight()
+    rows = zip(points[0][:, 0] * unit, *(top - p[:, 1] * unit for p in points), strict=True)
+    return " ".join(",".join(f"{value:.1f}" for value in row) for row in rows)
 
 
 def _slim(text: str, name: str) -> str:
@@ -122,4 +153,4 @@ def _slim(text: str, name: str) -> str:
 def _in_page_colors(text: str) -> str:
     for place, color in enumerate(SERIES):
         text = text.replace(color, f"var(--c{place + 1})")
-    return text.replace(INK, "currentColor")
+    return text.replace(GOOD, "var(--ok)").replace(INK, "currentColor")

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
+from titrant.inference.rules import balance_limit, is_unbalanced
 from titrant.report.content import LOGGED, MOST_COLUMNS
-from titrant.report.numbers import count, percent, share
-from titrant.report.words import UNCLEAR, better, number, signed, span, value_and_interval
+from titrant.report.numbers import count, fixed, number, percent, places, share, span
+from titrant.report.rules import MOVED, decimals_of
+from titrant.report.words import UNCLEAR, at_once_level, better, why
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from titrant._types import Array
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import ColumnSummary
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.propensity import Calibration
     from titrant.report.content import (
         Balance,
-        LogSummary,
         OverlapMap,
         Profile,
         Report,
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     )
 
 NONE = "–"
+FITTING, FITTING_LETTERS = 4, 38
+"""Columns, and letters in a row, that a phone has room for."""
 VERDICTS = ("ok", "warn", "refuse")
 REFUSED = VERDICTS[-1]
 
@@ -44,6 +49,16 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = field(default=(0,))
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is too wide for a phone."""
+        longest = sum(max((len(row[k]) for row in self.rows), default=0) for k in self._columns)
+        return len(self.headings) > FITTING or longest > FITTING_LETTERS
+
+    @property
+    def _columns(self) -> range:
+        return range(len(self.headings))
 
     @classmethod
     def of(
@@ -59,29 +74,72 @@ class Table:
 
 
 def values(report: Report) -> Table:
-    """Return the value of each policy with its interval and verdict; no number if refused."""
-    truth = report.truth
-    known = ("truth",) if truth else ()
-    found = {
-        name: (*value_and_interval(e.value, report.interval(name)), e.diagnostics.verdict.value)
-        for name, e in report.comparison.estimates.items()
-    } | dict.fromkeys(report.comparison.refused, (NONE, NONE, REFUSED))
-    rows = tuple(
-        (name, *cells, *([_number(truth.get(name))] if truth else []))
-        for name, cells in found.items()
+    """Return the value of each policy with its interval, verdict and reason; none if refused."""
+    estimates, truth = report.comparison.estimates, report.truth
+    found = [(e.value, report.interval(name)) for name, e in estimates.items()]
+    cells, decimals = aligned(found), decimals_for(found)
+    known = [
+        [] if truth is None else [fixed(truth[n], decimals) if n in truth else NONE]
+        for n in estimates
+    ]
+    rows = [
+        (name, *cell, *true, e.diagnostics.verdict.value, why(report, name))
+        for (name, e), cell, true in zip(estimates.items(), cells, known, strict=True)
+    ]
+    blank = [NONE] * (2 if truth is None else 3)
+    rows += [(name, *blank, REFUSED, why(report, name)) for name in report.comparison.refused]
+    level = f"{percent(report.level)} interval"
+    headings = (
+        "policy",
+        "value",
+        level,
+        *([] if truth is None else ["truth"]),
+        "verdict",
+        "because",
     )
-    headings = ("policy", "value", f"{percent(report.level)} interval", "verdict")
-    what = f"Estimated mean {report.log.outcome}"
-    return Table(what, (*headings, *known), rows, (0, 3))
+    last = len(headings) - 1
+    if not any(row[last] for row in rows):
+        headings, rows = headings[:last], [row[:last] for row in rows]
+    return Table(f"Estimated mean {_with_unit(report)}", headings, tuple(rows), (0, last - 1, last))
+
+
+def _with_unit(report: Report) -> str:
+    unit = report.log.outcome_unit
+    return f"{report.log.outcome} ({unit})" if unit else report.log.outcome
+
+
+def aligned(
+    found: Sequence[tuple[float, tuple[float, float]]], *, sign: bool = False
+) -> list[tuple[str, str]]:
+    """Return values and their intervals in the same decimals, as the narrowest interval has."""
+    decimals = decimals_for(found)
+    plus = "+" if sign else ""
+    return [
+        ((plus if value > 0 else "") + fixed(value, decimals), span(*ends, decimals))
+        for value, ends in found
+    ]
+
+
+def decimals_for(found: Sequence[tuple[float, tuple[float, float]]]) -> int:
+    """Return the decimals of a column of values, as the narrowest interval has them."""
+    widths = [high - low for _, (low, high) in found if 0 < high - low < float("inf")]
+    return max(map(places, widths), default=2)
 
 
 def differences(report: Report) -> Table:
     """Return each policy less the status quo, on the same rows."""
     others = [n for n in report.comparison.names if n != report.status_quo]
     pairs = [report.comparison.contrast(name, report.status_quo) for name in others]
-    rows = tuple((c.a, *_contrast(report, c), _than_before(report, c)) for c in pairs)
+    compared = len(pairs) if report.learned is None else 1
+    cells = _contrasts(report, pairs)
+    rows = tuple(
+        (c.a, *cell, _than_before(report, c, compared))
+        for c, cell in zip(pairs, cells, strict=True)
+    )
     headings = ("policy", "difference", f"{percent(report.level)} interval", "reading")
-    return Table("Difference to the status quo", headings, rows, (0, 3))
+    return Table(
+        f"Difference to the status quo in mean {_with_unit(report)}", headings, rows, (0, 3)
+    )
 
 
 def rivals(report: Report) -> Table | None:
@@ -90,41 +148,56 @@ def rivals(report: Report) -> Table | None:
     if len(others) < 2:  # noqa: PLR2004
         return None
     pairs = [report.comparison.contrast(a, b) for a, b in combinations(report.drawn, 2)]
+    cells = _contrasts(report, pairs)
     rows = tuple(
-        (
-            f"{c.a} − {c.b}",
-            *_contrast(report, c),
-            better(c, report.level, maximize=report.maximize),
-        )
-        for c in pairs
+        (f"{c.a} − {c.b}", *cell, better(c, report.level, maximize=report.maximize))
+        for c, cell in zip(pairs, cells, strict=True)
     )
     headings = ("pair", "difference", f"{percent(report.level)} interval", "better")
     return Table("Differences among the policies", headings, rows, (0, 3))
 
 
+def _contrasts(report: Report, pairs: Sequence[Contrast]) -> list[tuple[str, str]]:
+    return aligned([(c.difference, c.interval(report.level)) for c in pairs], sign=True)
+
+
 def curve(report: Report, treatment: str, every: int = 1) -> Table:
     """Return the value of the same dose for all, at doses that the log answers."""
-    rows = _points(report, report.curves[treatment])[::every]
-    return Table(f"The same {treatment} for everyone", _headings(report, treatment), rows, ())
+    unit = dict(zip(report.log.treatments, report.log.units, strict=False)).get(treatment, "")
+    name = f"{treatment} ({unit})" if unit else treatment
+    return _points(
+        report, report.curves[treatment], f"The same {treatment} for everyone", name, every
+    )
 
 
 def strengths(report: Report, found: Curve, every: int = 1) -> Table:
     """Return the value of the focus over the strength with which it is applied."""
-    rows = _points(report, found)[::every]
-    return Table(f"“{report.focus}” by its strength", _headings(report, "β"), rows, ())
+    return _points(report, found, f"“{report.focus}” by its strength", "β", every)
 
 
-def _headings(report: Report, parameter: str) -> tuple[str, ...]:
+def moved(report: Report, found: Curve, every: int = 1) -> Table:
+    """Return the value of every logged dose raised or lowered by as much."""
+    unit = f" ({report.dose_unit})" if report.dose_unit else ""
+    what = f"Every {report.log.treatments[0]} changed by as much"
+    return _points(report, found, what, f"change{unit}", every)
+
+
+def _points(report: Report, found: Curve, caption: str, parameter: str, every: int) -> Table:
     level = percent(report.level)
-    return (parameter, "value", f"{level} interval", f"{level} for all at once")
-
-
-def _points(report: Report, found: Curve) -> tuple[tuple[str, ...], ...]:
     bands = found.band(report.level, simultaneous=False), found.band(report.level)
-    return tuple(
-        (number(p), *value_and_interval(v, alone), span(*together))
-        for p, v, alone, together in zip(found.parameters, found.values, *bands, strict=True)
+    alone = aligned(list(zip(found.values.tolist(), bands[0].tolist(), strict=True)))
+    together = aligned(list(zip(found.values.tolist(), bands[1].tolist(), strict=True)))
+    rows = tuple(
+        (number(p), *cells, band)
+        for p, cells, (_, band) in zip(found.parameters, alone, together, strict=True)
     )
+    headings = (parameter, "value", f"{level} interval", f"{level} for all at once")
+    return Table(caption, headings, rows[::every], ())
+
+
+def nearest(found: Curve, parameter: float) -> int:
+    """Return the place of the point of a curve that is nearest to a parameter."""
+    return int(abs(found.parameters - parameter).argmin())
 
 
 def columns(report: Report) -> Table:
@@ -135,7 +208,7 @@ def columns(report: Report) -> Table:
     rows = [(name, *_column(c), NONE, NONE, NONE) for name, c in called]
     rows += [
         (
-            c.column.name,
+            report.called(c.column.name),
             *_column(c.column),
             ", ".join(map(number, c.correlation)),
             ", ".join(map(number, c.explains_dose)),
@@ -155,53 +228,76 @@ def _column(c: ColumnSummary) -> tuple[str, ...]:
 
 def doses(report: Report, treatment: str) -> Table:
     """Return the doses as logged and under each policy."""
+    j = report.log.treatments.index(treatment)
+    unit = report.log.units[j] if report.log.units else ""
+    told = partial(fixed, decimals=_dose_decimals(report, j))
     return Table.of(
-        f"{treatment}, as logged and under each policy",
+        f"{treatment}{f' ({unit})' if unit else ''}, as logged and under each policy",
         [d for d in report.dose_summaries if d.treatment == treatment],
         {
             "policy": lambda d: d.policy,
-            "mean": lambda d: number(d.mean),
-            "middle 80%": lambda d: span(d.low, d.high),
-            "median": lambda d: number(d.median),
-            "mean change": lambda d: NONE if d.policy == LOGGED else number(d.change),
+            "mean": lambda d: told(d.mean),
+            "middle 80%": lambda d: f"{told(d.low)} … {told(d.high)}",
+            "median": lambda d: told(d.median),
+            "mean absolute change": lambda d: NONE if d.policy == LOGGED else told(d.change),
         },
     )
 
 
+def _dose_decimals(report: Report, j: int) -> int:
+    """Return to how many decimals a dose is told: a hundredth of its sd is seen."""
+    sd = report.description.treatments[j].column.sd
+    return decimals_of(MOVED * sd) if sd > 0 else 2
+
+
 def profiles(report: Report) -> list[Table]:
     """Return the mean doses over parts of each context."""
-    return [_profile(found) for found in report.profiles]
+    return [_profile(report, found) for found in report.profiles]
 
 
-def _profile(found: Profile) -> Table:
-    names = tuple(found.means)
+def _profile(report: Report, found: Profile) -> Table:
+    names, context = tuple(found.means), report.called(found.context)
+    j = report.log.treatments.index(found.treatment)
+    told = partial(fixed, decimals=_dose_decimals(report, j))
     rows = tuple(
         (
             number(found.centers[k]),
             count(found.rows[k]),
-            number(found.logged[k, 1]),
-            *(number(found.means[name][k]) for name in names),
+            told(found.logged[k, 1]),
+            *(told(found.means[name][k]) for name in names),
         )
         for k in range(len(found.rows))
     )
-    headings = (f"{found.context}, mean", "rows", "logged", *names)
-    return Table(f"Mean {found.treatment} by {found.context}", headings, rows, ())
+    headings = (f"{context}, mean", "rows", "logged", *names)
+    return Table(f"Mean {found.treatment} by {context}", headings, rows, ())
 
 
 def subgroups(report: Report) -> Table:
     """Return what the focus changes for whom."""
     dose = report.log.treatments[0] if len(report.log.treatments) == 1 else "doses"
+    known = [s for s in report.subgroups if s.difference is not None and s.interval is not None]
+    found = [(s.difference or 0.0, s.interval or (0.0, 0.0)) for s in known]
+    cells = dict(zip((s.label for s in known), aligned(found, sign=True), strict=True))
     columns: dict[str, Callable[[Subgroup], str]] = {
-        "who": lambda s: s.label,
+        "who": lambda s: who(report, s),
         "rows": lambda s: count(s.rows),
-        f"logged {dose}": lambda s: _several(s.logged_dose),
-        f"{dose} by policy": lambda s: _several(s.policy_dose),
+        f"logged {dose}": lambda s: _doses(report, s.logged_dose),
+        f"{dose} by policy": lambda s: _doses(report, s.policy_dose),
         f"{report.log.outcome} as logged": lambda s: number(s.outcome),
-        "difference": lambda s: NONE if s.difference is None else signed(s.difference),
-        f"{percent(report.level)} interval": lambda s: _interval(s.interval),
+        "difference": lambda s: cells[s.label][0] if s.label in cells else NONE,
+        f"{percent(report.level)} interval": lambda s: cells.get(s.label, (NONE, NONE))[1],
         "effective rows": lambda s: count(s.ess),
     }
     return Table.of(f"{report.focus} less the status quo", report.subgroups, columns)
+
+
+def _doses(report: Report, found: Array) -> str:
+    return ", ".join(fixed(t, _dose_decimals(report, j)) for j, t in enumerate(found.tolist()))
+
+
+def who(report: Report, part: Subgroup) -> str:
+    """Return the rows of a part, their context by its label."""
+    return part.label.replace(part.context, report.called(part.context), 1)
 
 
 def checks(report: Report) -> Table:
@@ -267,19 +363,28 @@ def calibration(found: Calibration) -> Table:
     return Table("Held-out doses by predicted tenth", ("tenth", "share of rows"), rows, (0,))
 
 
-def balance(found: Balance) -> Table:
-    """Return how far weighting moves each context."""
+def balance(report: Report, found: Balance) -> Table:
+    """Return how far weighting moves each context, and whether the check minds."""
+    limit = balance_limit(report.log.contexts)
     rows = tuple(
-        (name, number(near), number(weighted))
-        for name, near, weighted in zip(found.contexts, found.near, found.weighted, strict=True)
+        (
+            report.called(name),
+            fixed(near, 2),
+            fixed(weighted, 2),
+            fixed(in_se, 1),
+            "ok" if not is_unbalanced(weighted, in_se, limit) else "warn",
+        )
+        for name, near, weighted, in_se in zip(
+            found.contexts, found.near, found.weighted, found.in_se, strict=True
+        )
     )
-    headings = ("context", "rows near the policy", "weighted")
-    return Table(f"{found.policy}: distance from all rows, in sd", headings, rows)
+    headings = ("context", "rows near the policy, sd", "weighted, sd", "weighted, SE", "check")
+    return Table(f"{found.policy}: distance from all rows", headings, rows, (0, 4))
 
 
 def other_balances(report: Report) -> list[Table]:
     """Return the balance of all policies but the focus."""
-    return [balance(found) for found in report.balance if found.policy != report.focus]
+    return [balance(report, found) for found in report.balance if found.policy != report.focus]
 
 
 def hidden_bounds(report: Report, found: Mapping[str, Any]) -> Table:
@@ -293,10 +398,10 @@ def hidden_bounds(report: Report, found: Mapping[str, Any]) -> Table:
     return Table.of("Bounds under a hidden cause", rows, columns, ())
 
 
-def benchmarks(found: Mapping[str, Any]) -> Table:
+def benchmarks(report: Report, found: Mapping[str, Any]) -> Table:
     """Return how strong recorded contexts would be as hidden causes."""
     columns: dict[str, Callable[[Any], str]] = {
-        "context": lambda one: one[0],
+        "context": lambda one: report.called(one[0]),
         "Γ": lambda one: f"{one[1]:.2f}",
     }
     strongest = list(found["benchmarks"].items())[:MOST_COLUMNS]
@@ -321,17 +426,22 @@ def trials(report: Report, found: Mapping[str, Any]) -> Table:
     return Table.of("Trials of the estimate", [original, *found["trials"]], columns, (0, 4))
 
 
-def coefficients(found: Rule, log: LogSummary) -> Table | None:
+def coefficients(report: Report, found: Rule) -> Table | None:
     """Return the coefficients of a linear rule on the user's scale."""
     if found.intercept is None:
         return None
-    several = len(log.treatments) > 1
-    units = [f"{t}: per unit" for t in log.treatments] if several else ["per unit"]
-    spreads = [f"{t}: per sd" for t in log.treatments] if several else ["per sd"]
+    treatments = report.log.treatments
+    several = len(treatments) > 1
+    units = [f"{t}: per unit" for t in treatments] if several else ["per unit"]
+    spreads = [f"{t}: per sd" for t in treatments] if several else ["per sd"]
     first = ("intercept", *map(number, found.intercept), *[NONE] * len(found.intercept))
     left = f"; {found.left_out} smaller ones left out" if found.left_out else ""
     rows = tuple(
-        (c.context, *map(number, c.values), *map(_number, c.per_sd or [None] * len(c.values)))
+        (
+            report.called(c.context),
+            *map(number, c.values),
+            *map(_number, c.per_sd or [None] * len(c.values)),
+        )
         for c in found.coefficients
     )
     headings = ("context", *units, *spreads)
@@ -341,13 +451,13 @@ def coefficients(found: Rule, log: LogSummary) -> Table | None:
 def honest(report: Report, learned: Mapping[str, Any]) -> Table:
     """Return the honest value of the learned policy and its differences."""
     found = learned["honest"]
-    value = (str(learned["name"]), *value_and_interval(found["value"], found["interval"]))
-    rows = [
-        (f"{learned['name']} − {name}", *value_and_interval(d["difference"], d["interval"]))
-        for name, d in found["against"].items()
-    ]
+    names = (str(learned["name"]), *(f"{learned['name']} − {name}" for name in found["against"]))
+    numbers = [(found["value"], tuple(found["interval"]))]
+    numbers += [(d["difference"], tuple(d["interval"])) for d in found["against"].values()]
+    cells = aligned(numbers)
+    rows = tuple((name, *cell) for name, cell in zip(names, cells, strict=True))
     headings = ("on rows not learned from", "value", f"{percent(report.level)} interval")
-    return Table("The honest value", headings, (value, *rows))
+    return Table("The honest value", headings, rows)
 
 
 def candidates(learned: Mapping[str, Any]) -> Table | None:
@@ -393,14 +503,14 @@ def mapping(caption: str, values: Mapping[str, object]) -> Table:
     return Table(caption, ("name", "value"), rows, (0, 1))
 
 
-def _contrast(report: Report, contrast: Contrast) -> tuple[str, str]:
-    low, high = contrast.interval(report.level)
-    return signed(contrast.difference, high - low), span(low, high)
-
-
-def _than_before(report: Report, contrast: Contrast) -> str:
+def _than_before(report: Report, contrast: Contrast, compared: int) -> str:
+    """Return whether a policy is better than the status quo, also with all compared at once."""
     found = better(contrast, report.level, maximize=report.maximize)
-    return found if found == UNCLEAR else "better" if found == contrast.a else "worse"
+    if found == UNCLEAR:
+        return UNCLEAR
+    word = "better" if found == contrast.a else "worse"
+    at_once = better(contrast, at_once_level(report.level, compared), maximize=report.maximize)
+    return word if at_once == found else f"{word}, taken alone"
 
 
 def _check(estimate: Estimate, name: str) -> str:
@@ -414,10 +524,6 @@ def _check(estimate: Estimate, name: str) -> str:
 def _several(values: Any) -> str:  # noqa: ANN401  (a number, an array of them, or nested)
     flat = values.ravel().tolist() if values.ndim else [float(values)]
     return ", ".join(map(number, flat))
-
-
-def _interval(ends: tuple[float, float] | None) -> str:
-    return NONE if ends is None else span(*ends)
 
 
 def _number(value: float | None) -> str:

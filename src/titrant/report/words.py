@@ -1,100 +1,458 @@
-"""The sentences of a page: what the numbers say, in the order a reader decides.
+"""The sentences of a page: what follows from the numbers, and what speaks against it.
 
-Numbers stand on a page as those of `titrant.report.numbers`, with a true minus sign: on a terminal
-a plain hyphen is safer, on a page it would break lines and read as a dash.
+`decide` finds the conclusion and its one verdict; the other functions put both in words.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report import numbers
-from titrant.report.numbers import percent
+from titrant.report.numbers import number, percent, span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
+    from titrant.inference import Check
     from titrant.report.content import Report
 
 UNCLEAR = "not clear"
+SMALL = 0.05
+"""Standard deviations of the outcome below which a difference is called small."""
+TOLD = 4
+"""Reasons in the sentence of a verdict; the list below it has all."""
+
+# ── The conclusion ────────────────────────────────────────────────────────────────────────────────
 
 
-def answer(report: Report) -> str:
-    """Return the result in a few sentences: the best policy, its margin, and how sure that is."""
-    if report.learned is not None:
-        return " ".join([_honest(report, report.learned), verdict(report)])
-    best = best_policy(report)
-    if report.comparison.names == [report.status_quo]:
-        sentences = [_only_status_quo(report)]
-    elif best == report.status_quo:
-        sentences = [_nothing_better(report)]
-    else:
-        sentences = [_best(report, best), margin(report, best), *_open_rivals(report, best)]
-    return " ".join([*sentences, verdict(report, best), *_refused(report)])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the page concludes, and what the conclusion rests on."""
+
+    best: str | None
+    """The best policy other than the status quo; None if no other has an estimate."""
+    recommended: str
+    """That policy, or the status quo."""
+    difference: float
+    """Best less status quo."""
+    ends: tuple[float, float]
+    """Its interval at the level of the page, for the best of all policies compared at once."""
+    compared: int
+    """How many policies the best one was taken from."""
+    ties: tuple[str, ...]
+    """The others that may be as good as the best."""
+    verdict: Verdict
+    """That of the worst check of anything the conclusion rests on."""
+    reasons: tuple[tuple[tuple[str, ...], Check], ...]
+    """The checks that are not ok, the worst first, each with the policies that it is about."""
 
 
-def best_policy(report: Report) -> str:
-    """Return the name of the best estimate among those that are not refused, if there are any."""
-    every = list(report.comparison.estimates.values())
-    trusted = [e for e in every if e.trusted] or every
-    pick: Callable[..., Estimate] = max if report.maximize else min
-    return pick(trusted, key=lambda e: e.value).policy
-
-
-def margin(report: Report, name: str) -> str:
-    """Return how a policy compares with the status quo."""
-    contrast = report.comparison.contrast(name, report.status_quo)
-    return "That is " + gap(contrast.difference, contrast.interval(report.level), report.level)
-
-
-def gap(difference: float, ends: tuple[float, float], level: float) -> str:
-    """Return a difference to the status quo in words.
-
-    >>> gap(-3.2, (-3.5, -2.9), 0.95).partition(" (")[0]
-    '3.200 less than the status quo'
-    """
-    low, high = ends
-    more = "more" if difference > 0 else "less"
-    size = f"{number(abs(difference), high - low)} {more} than the status quo"
-    if low <= 0 <= high:
-        return (
-            f"{size}, but the {percent(level)} interval of the difference, {span(low, high)}, "
-            "holds zero: it may be chance."
+def decide(report: Report) -> Decision:
+    """Return the conclusion of a page."""
+    pool = _candidates(report)
+    best = _best_of(report, pool)
+    reasons = _reasons(report, pool)
+    verdict = reasons[0][1].verdict if reasons else Verdict.OK
+    if best is None:
+        refused = Verdict.REFUSE if report.comparison.refused else verdict
+        return Decision(
+            best=None,
+            recommended=report.status_quo,
+            difference=0.0,
+            ends=(0.0, 0.0),
+            compared=0,
+            ties=(),
+            verdict=refused,
+            reasons=reasons,
         )
-    near, far = sorted([abs(low), abs(high)])
-    return f"{size} ({percent(level)} interval {span(near, far)} {more})."
+    difference, ends = _gap(report, best, report.status_quo, len(pool))
+    clear = is_better(ends, maximize=report.maximize) and verdict is not Verdict.REFUSE
+    wins = clear and (report.learned is None or bool(report.learned.get("deployed", True)))
+    others = [name for name in pool if name != best]
+    gaps = {name: _gap(report, best, name, len(pool)) for name in others}
+    return Decision(
+        best=best,
+        recommended=best if wins else report.status_quo,
+        difference=difference,
+        ends=ends,
+        compared=len(pool),
+        ties=tuple(name for name, (_, (low, high)) in gaps.items() if low <= 0 <= high),
+        verdict=verdict,
+        reasons=reasons,
+    )
 
 
-def verdict(report: Report, name: str | None = None) -> str:
-    """Return what the checks of a policy's estimate say of it; of the focus unless named."""
-    if name is None:
-        name = report.focus
+def is_better(ends: tuple[float, float], *, maximize: bool) -> bool:
+    """Return whether the whole interval of a difference is on the better side of zero."""
+    return ends[0] > 0 if maximize else ends[1] < 0
+
+
+def _candidates(report: Report) -> list[str]:
+    """Return all policies but the status quo; those that are refused if there are no others.
+
+    A learned one is always among them: the page is about it.
+    """
+    every = [name for name in report.comparison.names if name != report.status_quo]
+    own = None if report.learned is None else report.focus
+    return [n for n in every if n == own or report.comparison[n].trusted] or every
+
+
+def _best_of(report: Report, pool: list[str]) -> str | None:
+    if report.learned is not None:
+        return report.focus
+    pick: Callable[..., str] = max if report.maximize else min
+    return pick(pool, key=lambda name: report.comparison[name].value, default=None)
+
+
+def _gap(report: Report, a: str, b: str, compared: int) -> tuple[float, tuple[float, float]]:
+    """Return a − b with an interval that holds for all that were compared (Bonferroni).
+
+    A learned policy was graded on other rows than it was chosen on, so that it is one.
+    """
+    if report.learned is not None:
+        found = report.learned["honest"]["against"].get(b)
+        if found is not None:
+            return found["difference"], tuple(found["interval"])
+        compared = 1
+    contrast = report.comparison.contrast(a, b)
+    return contrast.difference, contrast.interval(at_once_level(report.level, compared))
+
+
+def at_once_level(level: float, compared: int) -> float:
+    """Return the level at which each of several intervals holds, that all do so at ``level``."""
+    return 1.0 - (1.0 - level) / compared
+
+
+def _reasons(report: Report, pool: list[str]) -> tuple[tuple[tuple[str, ...], Check], ...]:
+    """Return what speaks against what the conclusion rests on: the candidates and the models.
+
+    Checks with the same sentence are one. Without a candidate, what is doubtful of the log is left.
+    """
+    about: dict[str, tuple[list[str], Check]] = {}
+    for name, checks in _checked(report, pool):
+        for check in checks:
+            if check.verdict is not Verdict.OK:
+                about.setdefault(check.message, ([], check))[0].append(name)
+    order = list(Verdict)
+    found = [(tuple(dict.fromkeys(names)), check) for names, check in about.values()]
+    return tuple(sorted(found, key=lambda one: -order.index(one[1].verdict)))
+
+
+def _checked(report: Report, pool: list[str]) -> Iterator[tuple[str, Iterable[Check]]]:
+    for name in pool or [report.status_quo]:
+        yield name, report.comparison[name].diagnostics.checks
+    for found in report.balance:
+        if found.policy in pool and report.learned is not None:  # else it is among the above
+            yield found.policy, [found.check]
+    told = {check.name for name in pool for check in report.comparison[name].diagnostics}
+    for name in pool[:1]:
+        yield name, [c for c in report.calibration_checks.checks if c.name not in told]
+
+
+# ── The conclusion in words ───────────────────────────────────────────────────────────────────────
+
+
+def answer(report: Report, found: Decision) -> str:
+    """Return the conclusion: what to do, by how much it is better, and what may be as good."""
+    if found.best is None:
+        said = [_nothing_compared(report)]
+    elif report.learned is not None:
+        said = [_learned(report, report.learned, found), *_ties(found)]
+    elif found.recommended == found.best:
+        said = [_win(report, found), *_ties(found)]
+    else:
+        said = [_no_win(report, found), *_ties(found, "Nor is it")]
+    return " ".join([*said, *_small(report, found), *_refused(report)])
+
+
+def headline(report: Report) -> str:
+    """Return the title of the page: the one given, or else the question it answers."""
+    return report.title or f"What would another {report.word} have done?"
+
+
+def reading(report: Report) -> str:
+    """Return how values are to be read."""
+    return f"{'higher' if report.maximize else 'lower'} is better"
+
+
+def verdict(report: Report, found: Decision) -> str:
+    """Return the one verdict with its reasons, in a sentence."""
+    checks = sum(len(report.comparison[name].diagnostics.checks) for name in _candidates(report))
+    if not found.reasons:
+        if found.best is None and report.comparison.refused:
+            return "The log cannot answer: every policy is refused."
+        return f"All {checks} checks behind this are ok." if checks else "Nothing was checked."
+    worst = [one for one in found.reasons if one[1].verdict is found.verdict]
+    opening = "Not to be trusted" if found.verdict is Verdict.REFUSE else "Read it with care"
+    told = [_reason(check, names, report) for names, check in worst[:TOLD]]
+    left = len(found.reasons) - len(told)
+    more = f"; {left} more below" if left else ""
+    return f"{opening}: {'; '.join(dict.fromkeys(told))}{more}."
+
+
+def why(report: Report, name: str) -> str:
+    """Return why a policy's estimate is not ok, in a few words."""
+    if name in report.comparison.refused:
+        return spoken(report, report.comparison.refused[name].partition(". ")[0]) + "."
     found = report.comparison[name].diagnostics
-    total, warned = len(found.checks), len(found.messages(Verdict.WARN))
-    refused = len(found.messages(Verdict.REFUSE))
-    if refused:
-        return f"Not to be trusted: {refused} of {total} checks of this estimate refuse it."
-    if warned:
-        return f"Read it with care: {warned} of {total} checks of this estimate warn."
-    return f"All {total} checks of this estimate are ok."
+    worst = [c for c in found.checks if c.verdict is found.verdict is not Verdict.OK]
+    return "; ".join(dict.fromkeys(_reason(c, ("it",), report) for c in worst)).replace(
+        "“it”", "it"
+    )
+
+
+def _win(report: Report, found: Decision) -> str:
+    return (
+        f"{quoted(found.recommended)} {_is(found)} better than the status quo: "
+        f"{_value(report, found.best)} "
+        f"instead of {_status_quo(report)}, {gap(report, found)}."
+    )
+
+
+def _is(found: Decision) -> str:
+    """Return how firmly a policy is called better."""
+    return "is" if found.verdict is Verdict.OK else "looks"
+
+
+def _no_win(report: Report, found: Decision) -> str:
+    name, outside = quoted(found.best), is_better(found.ends, maximize=not report.maximize)
+    what = f"{_value(report, found.best)} instead of {_status_quo(report)}"
+    apart = gap(report, found)
+    if found.verdict is Verdict.REFUSE:
+        return f"The log cannot answer for {name}. The number it gives: {what}, {apart}."
+    who = name if found.compared == 1 else f"the best of {found.compared} policies, {name},"
+    if outside:
+        return f"Keep the status quo: {who} is worse, {what}, {apart}."
+    if (found.difference > 0) is report.maximize:
+        none = f"{name} is not" if found.compared == 1 else "No policy is"
+        return (
+            f"{none} clearly better than the status quo. {capital(who)} has {what}, {apart}: "
+            "that may be chance."
+        )
+    none = f"{name} is not" if found.compared == 1 else "No policy is"
+    return (
+        f"{none} better than the status quo. {capital(who)} has {what}, {apart}: whether it is "
+        "worse the log leaves open."
+    )
+
+
+def _learned(report: Report, learned: Mapping[str, Any], found: Decision) -> str:
+    """Return the decision on a learned policy, by rows that had no part in learning it."""
+    honest = learned["honest"]
+    value = _with_interval(report, honest["value"], tuple(honest["interval"]))
+    what = f"on rows it was not learned from, mean {report.log.outcome} {value}"
+    name = "the learned rule" if learned["name"] == "learned" else quoted(learned["name"])
+    if report.status_quo in honest["against"]:
+        what = f"{what} instead of {_status_quo(report)}, {gap(report, found)}"
+    if found.verdict is Verdict.REFUSE:
+        return f"The log cannot answer for {name}. The number it gives: {what}."
+    if found.recommended == found.best:
+        return f"{capital(name)} {_is(found)} better than the status quo: {what}."
+    if learned.get("deployed", True):
+        worse = is_better(found.ends, maximize=not report.maximize)
+        said = "worse" if worse else "not clearly better"
+        return f"Keep the status quo: {name} is {said}, {what}."
+    objection = learned.get("objection")
+    reason = "" if objection is None else f" Although it looks better, {objection}."
+    return f"Keep the status quo. {capital(name)} is not shown to be better: {what}.{reason}"
+
+
+def _nothing_compared(report: Report) -> str:
+    value = _value(report, report.status_quo)
+    said = f"As logged, {value}."
+    if report.comparison.refused:
+        return f"No policy could be judged. {said}"
+    return f"{said} No other policy was compared."
+
+
+def _ties(found: Decision, opening: str = "It is not") -> list[str]:
+    """Return a sentence on the policies that may be as good."""
+    return [f"{opening} clearly better than {_listed(found.ties)}."] if found.ties else []
+
+
+def _small(report: Report, found: Decision) -> list[str]:
+    """Return a sentence on a difference that hardly matters beside what people differ by."""
+    sd = report.description.outcome.sd
+    if found.best is None or found.recommended != found.best or not sd > 0:
+        return []
+    size = abs(found.difference) / sd
+    if size >= SMALL:
+        return []
+    return [f"The difference is small: {size:.2g} sd of the {report.log.outcome} between rows."]
+
+
+def _refused(report: Report) -> list[str]:
+    """Return a sentence on the policies that have no estimate, or none to be trusted."""
+    comparison = report.comparison
+    shown = [n for n, e in comparison.estimates.items() if not e.trusted]
+    names = [*comparison.refused, *(n for n in shown if n not in _candidates(report))]
+    return [f"The log cannot answer for {_listed(names)}."] if names else []
+
+
+def gap(report: Report, found: Decision) -> str:
+    """Return the difference to the status quo in words: its size, its direction, its interval."""
+    low, high = found.ends
+    more, unit = "higher" if found.difference > 0 else "lower", report.log.outcome_unit
+    size = f"{with_unit(number(abs(found.difference), high - low), unit)} {more}"
+    several = found.compared > 1 and report.learned is None
+    interval = f"{percent(report.level)} interval"
+    interval += f" for the best of {found.compared}," if several else ""
+    if low <= 0 <= high:
+        return f"{size} ({interval} {span(low, high)}, which holds 0)"
+    near, far = sorted([abs(low), abs(high)])
+    return f"{size} ({interval} {span(near, far)} {more})"
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a number with its unit, which no line break divides."""
+    if not unit:
+        return text
+    return f"{text}{unit}" if unit.startswith("%") else f"{text}\N{NO-BREAK SPACE}{unit}"
+
+
+def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> str:
+    width, unit = ends[1] - ends[0], report.log.outcome_unit
+    written = with_unit(number(value, width), unit)
+    return f"{written} ({percent(report.level)} interval {span(*ends)})"
+
+
+def _value(report: Report, name: str | None) -> str:
+    estimate = report.comparison[str(name)]
+    value = _with_interval(report, estimate.value, report.interval(str(name)))
+    return f"mean {report.log.outcome} {value}"
+
+
+def _status_quo(report: Report) -> str:
+    low, high = report.interval(report.status_quo)
+    value = report.comparison[report.status_quo].value
+    return with_unit(number(value, high - low), report.log.outcome_unit)
+
+
+# ── What checks find, in a clause each; the whole sentence is in the list of reasons ──────────────
+
+CLAUSES = {
+    "effective_sample_size": "few rows speak about {it}",
+    "effective_share": "few rows speak about {it}",
+    "tail_rows": "few rows lie in the tail of {it}",
+    "group_count": "there are few groups",
+    "row_weights": "the rows' weights are very uneven",
+    "population_overlap": "the log lacks rows like part of the population",
+    "population_balance": "weighted rows are not like the population",
+    "outcomes_seen": "many outcomes are missing",
+    "repeated_rows": "rows may not be independent",
+    "drift": "doses and outcomes drift over time",
+    "largest_weight_share": "one row holds much of the weight of {it}",
+    "influence_tail": "a few rows decide {it}",
+    "weight_tail": "a few rows decide {it}",
+    "kept_doses": "many rows keep their dose under {it}",
+    "beyond_logged": "{it} gives doses beyond all logged ones",
+    "mean_weight": "the weights of {it} do not average to 1, so the model of the doses looks wrong",
+    "floor_share": "{it} rests on rows whose doses were hardly possible",
+    "dose_bin": "no dose of {it} was ever logged in some rows",
+    "support": "{it} gives doses that such rows never got",
+    "boundary_mass": "{it} lies at a bound that is not corrected for",
+    "smoothing_gap": "smoothing may bias {it}",
+    "outcome_model_gap": "with and without the outcome model {it} differs",
+    "bandwidth_sensitivity": "{it} hangs on the bandwidth",
+    "covariate_balance": "the weighted rows behind {it} are not like all rows",
+    "binned_balance": "the weighted rows behind {it} are not like all rows",
+    "rows_at_dose": "few rows got the very dose of {it}",
+    "seldom_dose": "many rows seldom got the dose of {it}",
+    "between_levels": "{it} gives doses between those that were ever given",
+    "dose_jump": "the outcome jumps at the dose of {it}",
+    "value_range": "{it} lies beyond all outcomes",
+    "propensity_pit": "the model of the doses does not fit",
+    "cut_predictions": "{it} rests on predictions beyond the outcomes seen",
+    "stabilized_weight": "the model of the doses does not fit",
+    "overlap": "no logged dose is near those of {it}",
+    "unfitted": "no model could be fitted",
+    "dropped_rows": "the rows left out are not like the others",
+    "late_outcomes": "a context may have been measured after the outcome",
+    "leaked_outcomes": "the contexts give the outcome away",
+    "copied_outcomes": "a context is a copy of the outcome",
+    "copied_treatments": "a context is a copy of the dose",
+    "deciding_contexts": "a context decides which outcomes are known",
+    "coded_contexts": "a context is a code, not an amount",
+    "key_contexts": "a context is a key",
+    "constant_contexts": "a context is constant",
+    "repeated_contexts": "contexts repeat each other",
+    "silent_contexts": "a context cannot be adjusted for",
+    "acting_gaps": "a context was often missing where it mattered",
+    "stray_doses": "some doses are far from all others",
+    "stray_outcomes": "some outcomes are far from all others",
+}
+"""By the name of a check; {it} is the policy."""
+
+
+def _reason(check: Check, names: tuple[str, ...], report: Report) -> str:
+    """Return a check that is not ok as a clause."""
+    clause = CLAUSES.get(check.name, f"{check.name.replace('_', ' ')} of {{it}}")
+    head, it, tail = clause.partition("{it}")
+    return spoken(report, head) + (_joined(names) if it else "") + spoken(report, tail)
+
+
+# ── Names and words ───────────────────────────────────────────────────────────────────────────────
+
+_NAMED = re.compile(r"`[^`]*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+"""What stands in backticks or quotes in the sentences of the library: names and code."""
+
+
+def spoken(report: Report, text: str) -> str:
+    """Return a sentence of the library in the words of the page.
+
+    Its dose is what the treatment is called, and contexts have their labels.
+    """
+    found, end = [], 0
+    for named in _NAMED.finditer(text):
+        found += [_own_word(report, text[end : named.start()]), _labeled(report, named[0])]
+        end = named.end()
+    return "".join([*found, _own_word(report, text[end:])])
+
+
+def _own_word(report: Report, text: str) -> str:
+    own = report.word
+    if own == "dose":
+        return text
+    text = re.sub(r"\bdoses\b", f"{own}s", text)
+    return re.sub(r"\bdose\b", own, text).replace("Doses ", f"{capital(own)}s ")
+
+
+def _labeled(report: Report, named: str) -> str:
+    label = report.called(named[1:-1])
+    return named if label == named[1:-1] else f"“{label}”"
 
 
 def better(contrast: Contrast, level: float, *, maximize: bool) -> str:
     """Return the better policy of a pair, or that the interval leaves it open."""
-    if is_open(contrast, level):
+    low, high = contrast.interval(level)
+    if low <= 0 <= high:
         return UNCLEAR
-    low, _ = contrast.interval(level)
     return contrast.a if (low > 0) is maximize else contrast.b
 
 
-def is_open(contrast: Contrast, level: float) -> bool:
-    """Return whether the interval of a difference holds zero."""
-    low, high = contrast.interval(level)
-    return low <= 0 <= high
+def done_to_the_data(report: Report) -> Iterator[str]:
+    """Yield what became of rows and columns on their way into the log, and what they hold often."""
+    flow, found = report.log.flow, report.description
+    if flow is None:
+        rows = f"{report.log.rows:,} rows, all used"
+        yield f"{rows}: they came as numbers, and were taken as they are."
+    else:
+        yield from flow
+        if flow.plain:
+            yield "Every column was taken as it is."
+    told = zip(report.log.treatments, (t.column for t in found.treatments), strict=True)
+    for name, column in (*told, (report.log.outcome, found.outcome)):
+        if column.common:
+            often = ", ".join(f"{number(v)} ({part:.1%})" for v, part in column.common)
+            yield f"{capital(name)} has {column.distinct:,} different values; most often {often}."
+    checks = [c for e in report.comparison.estimates.values() for c in e.diagnostics]
+    copies = (spoken(report, c.message) for c in checks if c.name == "repeated_rows")
+    yield from dict.fromkeys(copies)
 
 
 def drawn_note(report: Report) -> str | None:
@@ -106,9 +464,22 @@ def drawn_note(report: Report) -> str | None:
     return f"Figures show {drawn}; {left} more are in this table."
 
 
+def at_the_end(report: Report, treatment: str) -> str | None:
+    """Return that a curve is best at an end of what was logged, if it is."""
+    curve = report.curves[treatment]
+    pick = curve.values.argmax() if report.maximize else curve.values.argmin()
+    best, last = float(curve.parameters[pick]), len(curve.parameters) - 1
+    if last < 1 or best not in (curve.parameters.min(), curve.parameters.max()):
+        return None
+    return (
+        f"The best {treatment} is at the end of what the log answers, {number(best)}: a better one "
+        "may lie beyond, where nothing is known."
+    )
+
+
 def refused_at(curve: Curve) -> list[str]:
     """Return the doses at which the log cannot answer."""
-    return list(dict.fromkeys(f"{dose:.4g}" for dose in curve.refused))
+    return list(dict.fromkeys(number(dose) for dose in curve.refused))
 
 
 def remarks(estimate: Estimate) -> list[str]:
@@ -126,118 +497,28 @@ def sentence(text: str | None) -> str | None:
     """
     if not text:
         return text
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    return capital(text) + ("" if text.endswith((".", "!", "?")) else ".")
 
 
-def quoted(name: str) -> str:
-    """Return the name of a policy as it stands in a sentence."""
-    return f"“{name}”"
+def capital(text: str) -> str:
+    """Return a text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
-def _best(report: Report, name: str) -> str:
-    extreme = "highest" if report.maximize else "lowest"
-    mean = f"estimated mean {report.log.outcome}"
-    return f"{quoted(name)} has the {extreme} {mean}: {_value(report, name)}."
+def quoted(name: str | None) -> str:
+    """Return the name of a policy as it stands in a sentence; others' letters stay in its quotes.
+
+    What runs from right to left is isolated, so that it does not turn the sentence around.
+    """
+    if not any("\u0590" <= letter <= "\u08ff" for letter in str(name)):
+        return f"“{name}”"
+    return f"“\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}”"
 
 
-def _with_interval(report: Report, value: float, ends: tuple[float, float]) -> str:
-    written, interval = value_and_interval(value, ends)
-    return f"{written} ({percent(report.level)} interval {interval})"
-
-
-def _value(report: Report, name: str) -> str:
-    return _with_interval(report, report.comparison[name].value, report.interval(name))
-
-
-def _nothing_better(report: Report) -> str:
-    extreme = "higher" if report.maximize else "lower"
-    return (
-        f"No policy has a {extreme} estimated mean {report.log.outcome} than the status quo, "
-        f"{_value(report, report.status_quo)}."
-    )
-
-
-def _only_status_quo(report: Report) -> str:
-    value = _value(report, report.status_quo)
-    return f"The status quo has a mean {report.log.outcome} of {value}."
-
-
-def _refused(report: Report) -> list[str]:
-    """Return a sentence on the policies that have no estimate."""
-    names = list(report.comparison.refused)
-    return [f"The log cannot answer for {_listed(names)}."] if names else []
-
-
-def _open_rivals(report: Report, best: str) -> list[str]:
-    """Return a sentence on the policies that may be as good, the status quo aside."""
-    rivals = [n for n in report.comparison.names if n not in (best, report.status_quo)]
-    close = [n for n in rivals if is_open(report.comparison.contrast(best, n), report.level)]
-    if not close:
-        return []
-    return [f"Whether it is better than {_listed(close)} the log leaves open."]
-
-
-def _honest(report: Report, learned: Mapping[str, Any]) -> str:
-    """Return the value of a learned policy on rows that had no part in learning it."""
-    found = learned["honest"]
-    value = _with_interval(report, found["value"], found["interval"])
-    said = (
-        f"On rows it was not learned from, {_learned_name(learned)} has an estimated mean "
-        f"{report.log.outcome} of {value}."
-    )
-    against = found["against"].get(report.status_quo)
-    if against is None:
-        return said
-    ends = tuple(against["interval"])
-    return f"{said} That is {gap(against['difference'], ends, report.level)}{_kept(learned)}"
-
-
-def _kept(learned: Mapping[str, Any]) -> str:
-    """Return that the status quo is kept, if it is, and what speaks against the estimate."""
-    if learned.get("deployed", True):
-        return ""
-    objection = learned.get("objection")
-    reason = "" if objection is None else f" Although it looks better, {objection}."
-    return f" To be safe, the status quo is kept.{reason}"
-
-
-def _learned_name(learned: Mapping[str, Any]) -> str:
-    """Return the learned policy's name, unless it says no more than that."""
-    return "the learned policy" if learned["name"] == "learned" else quoted(learned["name"])
-
-
-def _listed(names: list[str]) -> str:
+def _joined(names: Iterable[str], word: str = "and") -> str:
     quotes = [quoted(name) for name in names]
-    return " or ".join([", ".join(quotes[:-1]), quotes[-1]] if len(quotes) > 1 else quotes)
+    return f" {word} ".join([", ".join(quotes[:-1]), quotes[-1]] if len(quotes) > 1 else quotes)
 
 
-# Numbers as they stand on a page.
-
-
-def number(value: float, width: float = 0.0) -> str:
-    """Return a number to four significant digits, or to two of the width of its interval.
-
-    >>> number(-0.5)
-    '−0.5000'
-    """
-    return numbers.number(value, width).replace("-", "−")
-
-
-def signed(value: float, width: float = 0.0) -> str:
-    """Return a number with its sign.
-
-    >>> signed(0.5)
-    '+0.5000'
-    """
-    return f"+{number(value, width)}" if value > 0 else number(value, width)
-
-
-def span(low: float, high: float) -> str:
-    """Return an interval that no line break divides."""
-    ends = number(low, high - low), number(high, high - low)
-    return "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}".join(ends)
-
-
-def value_and_interval(value: float, ends: tuple[float, float]) -> tuple[str, str]:
-    """Return a value and its interval, in as many digits as the interval gives meaning to."""
-    return number(value, ends[1] - ends[0]), span(*ends)
+def _listed(names: Iterable[str]) -> str:
+    return _joined(names, "or")
