@@ -188,6 +188,7 @@ def test_contexts_have_their_labels_in_every_sentence():
     found = replace(usual(), labels={"age": "Age in years", "Race": "ethnicity"})
     assert spoken(found, "The mean of 'age' moves.") == "The mean of “Age in years” moves."
     assert spoken(found, "See `Race=Other`, `b`.") == "See “ethnicity = Other”, `b`."
+    assert spoken(found, 'Pass `missing="weight"`.') == 'Pass `missing="weight"`.'
     assert found.called("age is missing") == "Age in years is missing"
     assert found.called("agent") == "agent"
 

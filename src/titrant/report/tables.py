@@ -216,9 +216,10 @@ def columns(report: Report) -> Table:
         )
         for c in found.contexts
     ]
+    headings = tuple(heading.replace("dose", report.word) for heading in HEADINGS)
     shown, of = len(found.contexts), report.log.contexts
     some = f"; of {of} contexts the {shown} that go with doses or outcomes most"
-    return Table(f"{found.size}{some if shown < of else ''}", HEADINGS, tuple(rows), (0, 1))
+    return Table(f"{found.size}{some if shown < of else ''}", headings, tuple(rows), (0, 1))
 
 
 def _column(c: ColumnSummary) -> tuple[str, ...]:
@@ -331,7 +332,7 @@ def overlap(report: Report) -> Table:
         "bandwidth": lambda o: _number(o.bandwidth),
         "rows within it": lambda o: NONE if o.within is None else share(o.within),
     }
-    caption = "Rows whose logged dose is near the policy's"
+    caption = f"Rows whose logged {report.word} is near the policy's"
     return Table.of(caption, report.overlap, columns, (0, 1))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
+from titrant.report.content import called
 from titrant.report.numbers import number, percent, span
 
 if TYPE_CHECKING:
@@ -423,8 +424,9 @@ def _own_word(report: Report, text: str) -> str:
 
 
 def _labeled(report: Report, named: str) -> str:
-    label = report.called(named[1:-1])
-    return named if label == named[1:-1] else f"“{label}”"
+    name = named[1:-1]
+    label = report.called(name)
+    return named if label == called(name, {}) else f"“{label}”"
 
 
 def better(contrast: Contrast, level: float, *, maximize: bool) -> str:
