@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+ROOT_PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 """Files at the root of the project, and the pages they become."""
 RESULTS = ROOT / "results"
 """The figures of the studies, which their page shows from where they lie."""
@@ -65,7 +69,11 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return formulas.typeset(html)
 
 
-COMING = {"explanation/learning.md", "explanation/planning-1e10-rows.md"}
+COMING = {
+    "explanation/learning.md",
+    "explanation/planning-1e10-rows.md",
+    "gallery/smoking.md",
+}
 """Pages written from measurements that may not have been made yet."""
 
 

@@ -12,7 +12,7 @@ from pages.blocks import ROOT, blocks, pages, printed
 import titrant
 from titrant.cli.app import COMMANDS
 
-AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 # Results of benchmarks are left out: a page may say where the next run will write them.
 NAMED = re.compile(
     r"`((?!benchmarks/results/)"
@@ -50,9 +50,16 @@ def test_the_map_of_the_house_has_every_room():
 def test_the_reference_has_every_public_name_and_command():
     text = api.page()
     assert all(f"{{ #{name} }}" in text for name in titrant.__all__)
+    deeper = ("Expansion", "Generalization", "CCCP", "LBFGS", "Synthetic", "load_warfarin")
+    assert all(f"{{ #{name} }}" in text for name in deeper)
     told = commands.page()
     assert all(f"## titrant {name} " in told for name in COMMANDS)
     assert "`treatment`" in commands.config_page()
+
+
+def test_the_reference_begins_with_an_example_that_works(capsys):
+    exec(api.EXAMPLE, {})  # noqa: S102
+    assert "Verdict.OK" in capsys.readouterr().out
 
 
 def test_blocks_are_found_run_and_compared(tmp_path, monkeypatch):
