@@ -74,7 +74,7 @@ MODELS: dict[str, tuple[float, float]] = {
     "outcome.Forest.trees": (20, 80),
     "outcome.Forest.leaf": (7, 30),
     "outcome.landmarks.Landmarks.landmarks": (100, 400),
-    "outcome.context.CLEAR": (1.5, 6.0),
+    "outcome.repeated.CLEAR": (1.5, 6.0),
     "outcome.context.TOLD": (0.025, 0.1),
     "outcome.SmoothContext.knots": (4, 7),
     "outcome.stack.MARGIN": (0.0, 2.0),
