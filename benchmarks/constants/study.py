@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RECORDS = Path(__file__).parents[1] / "results" / "constants.jsonl.gz"
 SEED = 2033
 ROWS = 1000
-STAGES = ((KNOWN, 30), (TUNING, 6))
+STAGES = ((KNOWN, 30), (TUNING, 3))
 """Designs and logs of each: first those that bandwidth and interval were chosen on, with known
 propensities; then those that the models were chosen on, of which each log takes 20 s of CPU."""
 
