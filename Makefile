@@ -23,7 +23,7 @@ help:
 	@echo "make docs    build the site of docs/ into site/ and check its links"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make lock    resolve the dependencies anew (needs uv)"
-	@echo "make bench   measure every goal of speed side by side with its contestants"
+	@echo "make bench   measure speed side by side with other packages"
 	@echo "make house   size of the source, imports between rooms, depth and number of kernel calls"
 	@echo "make screenshots  take the pictures of the README anew (needs chromium)"
 	@echo "make clean   remove .venv, .venv-spark, caches and report.html"
@@ -116,7 +116,7 @@ lock:
 	$(COMPILE) --upgrade --extra dask --extra dev -c requirements/run.lock -o requirements/dev.lock
 	$(COMPILE) requirements/spark.in --upgrade --extra spark -c requirements/run.lock -o requirements/spark.lock
 
-# Each goal of speed as a ratio; half an hour. `make bench QUICK=--quick` takes three minutes, writes nothing.
+# Speed as ratios; half an hour. `make bench QUICK=--quick` takes three minutes, writes nothing.
 bench: setup
 	$(BIN)/python -m benchmarks $(QUICK)
 

@@ -23,7 +23,7 @@ one with an intercept, so what the default learns is compared with the latter; t
 intercept is what the paper learns. *No effect* draws outcomes that the dose does not touch.
 *Honest interval* asks whether the interval covers the true value of the policy learned on all
 rows."""
-COLUMNS = ("design", "replications", "measured", "mean", "goal", "")
+COLUMNS = ("design", "replications", "measured", "mean", "aim", "")
 
 
 def page(results: dict[str, Any]) -> str:

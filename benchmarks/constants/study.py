@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RECORDS = Path(__file__).parents[1] / "results" / "constants.jsonl.gz"
 SEED = 2033
 ROWS = 1000
-STAGES = ((KNOWN, 30), (TUNING, 6))
+STAGES = ((KNOWN, 30), (TUNING, 3))
 """Designs and logs of each: first those that bandwidth and interval were chosen on, with known
 propensities; then those that the models were chosen on, of which each log takes 20 s of CPU."""
 
@@ -74,7 +74,7 @@ MODELS: dict[str, tuple[float, float]] = {
     "outcome.Forest.trees": (20, 80),
     "outcome.Forest.leaf": (7, 30),
     "outcome.landmarks.Landmarks.landmarks": (100, 400),
-    "outcome.context.CLEAR": (1.5, 6.0),
+    "outcome.repeated.CLEAR": (1.5, 6.0),
     "outcome.context.TOLD": (0.025, 0.1),
     "outcome.SmoothContext.knots": (4, 7),
     "outcome.stack.MARGIN": (0.0, 2.0),

@@ -24,9 +24,9 @@ Measured by `{command}`; this page is written from its results by
 known propensities: these tables are about bandwidths and intervals. What the default models do
 where propensities are unknown is [another table](confounding.md)."""
 COVERAGE = """\
-`RobustBiasCorrected(recentered=True)`, at the bandwidth that chooses itself. Bands: .93 to .97 in
-smooth designs at n ≥ 1000, .91 to .98 at n = 200, at least .90 where the outcome has a kink at the
-policy's dose (all within two Monte-Carlo standard errors)."""
+`RobustBiasCorrected(recentered=True)`, at the bandwidth that chooses itself. It should cover .93
+to .97 in smooth designs at n ≥ 1000, .91 to .98 at n = 200, at least .90 where the outcome has a
+kink at the policy's dose (all within two Monte-Carlo standard errors)."""
 INTERVALS = """\
 Coverage of nominal 95 % over the smooth designs: mean, and the worst of them in parentheses.
 Bootstrap and Bernstein intervals are made around the default selector's estimate only."""
@@ -83,16 +83,16 @@ def _coverage_table(cells: list[dict[str, Any]]) -> str:
 
 
 def _outside(cells: list[dict[str, Any]]) -> str:
-    """Say which cells miss their band: a figure below its goal is shown, not hidden."""
+    """Say which cells do not cover as they should: they are shown, not hidden."""
     missed = [c for c in cells if not keeps_its_band(c)]
     if not missed:
-        return f"All {len(cells)} cells keep their band."
+        return f"All {len(cells)} cells do."
     named = "; ".join(
         f"{c['design']}, n = {c['n']}, {c['estimator']}: "
         f"{c['intervals'][DEFAULT_INTERVAL]['coverage']:.3f}"
         for c in missed
     )
-    return f"{len(cells) - len(missed)} of {len(cells)} cells keep their band. Outside: {named}."
+    return f"{len(cells) - len(missed)} of {len(cells)} cells do. The others: {named}."
 
 
 def _interval_table(cells: list[dict[str, Any]]) -> str:

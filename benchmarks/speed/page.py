@@ -64,7 +64,7 @@ WHY = """\
 - **Growth of the path.** The time a row falls with the number of rows, as what does not depend on
   them is spread over more.
 
-One other process ran on the second core during part of these measurements. Goal 10 is told as
+One other process ran on the second core during part of these measurements. Line 10 is told as
 `python -m benchmarks.scale` measured it."""
 COMMANDS = """\
 ## Whole commands
@@ -82,7 +82,7 @@ of the well are products of what a row and a dose give alone, equal up to roundi
 rows are in memory runs whole in compiled code: with 400 rows the way through Python took three
 quarters of its time. What is left of `learn` is mostly scikit-learn's fitting of the trees and the
 search itself. The first run after installation also compiles, for up to 40 CPU seconds."""
-COLUMNS = ("goal", "work", "measured", "asked", "")
+COLUMNS = ("", "work", "measured", "aim", "")
 
 
 def write(table: dict[str, Any]) -> None:

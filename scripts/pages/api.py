@@ -6,6 +6,7 @@ import ast
 import enum
 import inspect
 import re
+from importlib import import_module
 from itertools import pairwise
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,33 @@ SECTIONS = (
 """The headings of the page with the rooms under each; a room of no heading fails the build."""
 
 
-INTRODUCTION = """Every public name, as `import titrant as tt` gives it. Arrays come with their
-shape: n rows, p contexts, d doses."""
+INTRODUCTION = """Every public name, as `import titrant as tt` gives it, and then what lies deeper:
+designs with known truth, loaders, searches and the theory. Arrays come with their shape: n rows,
+p contexts, d doses."""
+EXAMPLE = """\
+import titrant as tt
+from titrant.data.simulate import DESIGNS
+
+log = DESIGNS["dosing"].draw(1000, seed=0)  # or tt.LoggedData.from_frame(table, …)
+estimate = tt.evaluate(log, tt.Constant(30.0))
+print(estimate.value, estimate.interval(), estimate.diagnostics.verdict)
+"""
+DEEPER = (
+    (
+        "Simulated logs with known truth",
+        "data.simulate",
+        ("Design", "Synthetic", "Quadratic", "TenContexts", "Dosing", "NormalDose", "UniformDose"),
+    ),
+    ("Loaders", "paper.warfarin_table", ("load_warfarin", "simulated_cohort", "Cohort")),
+    ("Searches", "optimize", ("LBFGS", "exact_line", "Box", "Ball", "Solution")),
+    ("The convex-concave procedure", "paper.cccp", ("CCCP",)),
+    (
+        "The paper's theory as numbers",
+        "inference.bounds",
+        ("Expansion", "Generalization", "LinearBall", "RBFBall"),
+    ),
+)
+"""Headings with a module and its names, for those who need more than the public ones."""
 WIDTH = 88
 """Of a block on the page."""
 
@@ -41,14 +67,19 @@ WIDTH = 88
 def page() -> str:
     """Return the reference of all public names."""
     homes: dict[str, str] = dict(titrant._HOME)  # noqa: SLF001  (the one list of public names)
-    parts = ["# Library", INTRODUCTION]
+    parts = ["# Library", INTRODUCTION, f"```python\n{EXAMPLE}```"]
     for heading, rooms in SECTIONS:
         names = sorted((n for n, home in homes.items() if _in(home, rooms)), key=_order)
         if names:
-            parts += [f"## {heading}", *(entry(name) for name in names)]
+            parts += [f"## {heading}", *(entry(n, getattr(titrant, n)) for n in names)]
     missing = [n for n, home in homes.items() if not any(_in(home, r) for _, r in SECTIONS)]
     if missing:
         raise ValueError(f"No heading of the reference takes {missing}; add one to SECTIONS.")
+    for heading, room, names in DEEPER:
+        home = import_module(f"titrant.{room}")
+        parts += [f"## {heading}", f"In `titrant.{room}`."]
+        public = [name for name in names if name not in homes]
+        parts += [entry(name, getattr(home, name)) for name in public]
     return "\n\n".join(parts) + "\n"
 
 
@@ -61,9 +92,8 @@ def _order(name: str) -> tuple[bool, str]:
     return name[0].isupper(), name.lower()
 
 
-def entry(name: str) -> str:
-    """Return the entry of one public name."""
-    thing = getattr(titrant, name)
+def entry(name: str, thing: Any) -> str:  # noqa: ANN401
+    """Return the entry of one name."""
     parts = [f"### {name} {{ #{name} }}", *signature(name, thing), described(thing)]
     if inspect.isclass(thing) and not issubclass(thing, BaseException):
         parts += list(members(thing))

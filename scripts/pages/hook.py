@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
 
-from pages import api, commands, figures, formulas, schemas
+from pages import api, commands, figures, formulas, notebooks, schemas
 from pages.blocks import ROOT
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+ROOT_PAGES = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 """Files at the root of the project, and the pages they become."""
 RESULTS = ROOT / "results"
 """The figures of the studies, which their page shows from where they lie."""
@@ -37,6 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/schemas.md": schemas.page(),
         **{f"reference/schemas/{name}": text for name, text in schemas.files().items()},
         **{f"images/{name}": drawn for name, drawn in figures.drawn().items()},
+        **{f"gallery/{name}": text for name, text in notebooks.written().items()},
         **{to: (ROOT / name).read_text("utf-8") for name, to in ROOT_PAGES.items()},
         **{f"results/{path.name}": path.read_bytes() for path in RESULTS.glob("*.svg")},
     }
@@ -56,7 +61,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         place = AT_ROOT.get(target, target.removeprefix("docs/"))
         return os.path.relpath(place, os.path.dirname(uri) or ".")  # noqa: PTH120
 
-    return LINK.sub(moved, markdown)
+    whole = LINK.sub(moved, markdown)
+    if uri.startswith("gallery/"):
+        name = uri.removeprefix("gallery/").replace(".md", ".ipynb")
+        whole += f"\n\n[This page as a notebook]({name})\n"
+    return whole
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -65,7 +74,11 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return formulas.typeset(html)
 
 
-COMING = {"explanation/learning.md", "explanation/planning-1e10-rows.md"}
+COMING = {
+    "explanation/learning.md",
+    "explanation/planning-1e10-rows.md",
+    "gallery/smoking.md",
+}
 """Pages written from measurements that may not have been made yet."""
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
-from pages import api, commands, links
+from pages import api, commands, links, notebooks
 from pages.blocks import ROOT, blocks, pages, printed
 
 import titrant
 from titrant.cli.app import COMMANDS
 
-AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 # Results of benchmarks are left out: a page may say where the next run will write them.
 NAMED = re.compile(
     r"`((?!benchmarks/results/)"
@@ -50,9 +51,16 @@ def test_the_map_of_the_house_has_every_room():
 def test_the_reference_has_every_public_name_and_command():
     text = api.page()
     assert all(f"{{ #{name} }}" in text for name in titrant.__all__)
+    deeper = ("Expansion", "Generalization", "CCCP", "LBFGS", "Synthetic", "load_warfarin")
+    assert all(f"{{ #{name} }}" in text for name in deeper)
     told = commands.page()
     assert all(f"## titrant {name} " in told for name in COMMANDS)
     assert "`treatment`" in commands.config_page()
+
+
+def test_the_reference_begins_with_an_example_that_works(capsys):
+    exec(api.EXAMPLE, {})  # noqa: S102
+    assert "Verdict.OK" in capsys.readouterr().out
 
 
 def test_blocks_are_found_run_and_compared(tmp_path, monkeypatch):
@@ -69,6 +77,18 @@ def test_blocks_are_found_run_and_compared(tmp_path, monkeypatch):
     assert [b.why_not for b in found] == [None, "example", None]
     assert [(b.output, out) for b, out in printed(found)] == [("2\n", "2\n"), ("another\n", "3\n")]
     assert found[2].place == "page.md:14"
+
+
+def test_pages_of_the_gallery_are_notebooks_too():
+    for page in notebooks.GALLERY.glob("*.md"):
+        cells = json.loads(notebooks.notebook(page))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        assert code == [
+            b.code.strip() for b in blocks(page.read_text("utf-8"), "") if b.kind == "python"
+        ]
+        assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code")
+        assert "".join(cells[0]["source"]).startswith("# ")
+        assert len({cell["id"] for cell in cells}) == len(cells)
 
 
 def test_a_command_that_fails_is_noticed():

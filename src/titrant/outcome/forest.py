@@ -37,7 +37,7 @@ class Forest(BaseEstimator):
 
     Parameters
     ----------
-    trees : their number. More hardly help: a hundred move an estimate's RMSE by .1 %.
+    trees : their number.
     leaf : the fewest rows in a leaf.
     rows : the most rows drawn for a tree (with replacement).
     seed : draws the rows of each tree and, with many contexts, the columns of each split.
