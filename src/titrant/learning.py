@@ -22,6 +22,7 @@ from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
+from titrant.learn.limits import LimitedClass, Limits
 from titrant.learn.setting import Procedure, TrainingLog, dose_sd, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 IN_SAMPLE = "learned, in-sample"
 """The name of an estimate on the rows that the policy was learned from."""
+EVERY = "all rows"
 PROCEDURES = "a procedure such as StackedDR() or CPO()"
 FITS = 4.0
 """Learning and grading fit models of the size of one evaluation about so often."""
@@ -67,6 +69,8 @@ class PolicyLearner(BaseEstimator):
     procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
         robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
+    limits : the `Limits` that the rule must keep to: steps, limits of each row, a budget, …; the
+        rule is learned and graded within them
     maximize : whether the outcome is a reward
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
@@ -90,6 +94,7 @@ class PolicyLearner(BaseEstimator):
     solution_ : the search behind the policy
     choice_ : the `ClassChoice`: how other classes compare on rows held out, and what a richer rule
         would gain; None where the procedure does not measure that
+    limits_ : the `LimitsFound`: where limits bind and what each costs; None without ``limits``
     deployed_ : whether ``policy_`` is the learned policy
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
         the improvement excludes zero
@@ -102,6 +107,7 @@ class PolicyLearner(BaseEstimator):
         policy: Policy | PolicyClass | None = None,
         procedure: Procedure | None = None,
         propensity: PropensityModel | None = None,
+        limits: Limits | None = None,
         maximize: bool = False,
         safe: bool = False,
         safe_level: str = Verdict.OK.value,
@@ -117,6 +123,7 @@ class PolicyLearner(BaseEstimator):
         self.policy = policy
         self.procedure = procedure
         self.propensity = propensity
+        self.limits = limits
         self.maximize = maximize
         self.safe = safe
         self.safe_level = safe_level
@@ -144,7 +151,7 @@ class PolicyLearner(BaseEstimator):
             executor=self.executor,
             checkpoint=self.checkpoint,
         )
-        self.learned_ = self._learn(whole, whole, "all rows")
+        self.learned_ = self._learn(whole, whole, EVERY)
         self.estimate_ = self._honest_value(whole) if self.honest else None
         self.deployed_ = not self.safe or self._is_safe()
         self.stopped_by_ = self._stopped_by()
@@ -152,6 +159,7 @@ class PolicyLearner(BaseEstimator):
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
         self.choice_ = self._choice()
+        self.limits_ = self.learned_.limits
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
@@ -241,6 +249,10 @@ class PolicyLearner(BaseEstimator):
         self._check_work(log)
         if self.safe and not self.honest:
             raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
+        if self.limits is not None:
+            if not isinstance(self.limits, Limits):
+                raise _check.invalid("limits", "PolicyLearner", "a `Limits`", self.limits)
+            self.limits.check(log)
         if self.procedure is not None and not isinstance(self.procedure, Procedure):
             raise _check.invalid("procedure", "PolicyLearner", PROCEDURES, self.procedure)
         _check.count(self.seed, "seed", "PolicyLearner", at_least=0)
@@ -269,6 +281,8 @@ class PolicyLearner(BaseEstimator):
         policy_class = procedure.usual_class if self.policy is None else class_of(self.policy)
         if whole.log.bounded:
             policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
+        if self.limits is not None:
+            policy_class = LimitedClass(policy_class, self.limits, told=where == EVERY)
         return procedure.learn(rows, policy_class, self._reporter(where))
 
     def _honest_value(self, whole: TrainingLog) -> HonestValue:

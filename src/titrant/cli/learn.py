@@ -11,6 +11,7 @@ import click
 import titrant as tt
 from titrant.cli import inputs, names
 from titrant.cli.app import REFUSED
+from titrant.cli.limits import LimitOptions, limits
 from titrant.cli.options import (
     ClusterOptions,
     LogOptions,
@@ -115,10 +116,11 @@ Example:
 
 
 @click.command("learn", epilog=_EXAMPLE)
-@takes(LogOptions, LearnOptions, OutputOptions, ClusterOptions, RunOptions)
-def learn(
+@takes(LogOptions, LearnOptions, LimitOptions, OutputOptions, ClusterOptions, RunOptions)
+def learn(  # noqa: PLR0917  (a group of options each)
     log: LogOptions,
     options: LearnOptions,
+    kept: LimitOptions,
     output: OutputOptions,
     workers: ClusterOptions,
     run: RunOptions,
@@ -139,7 +141,7 @@ def learn(
             against = inputs.policies(options.against, opened.log)
             save_config(run.save_config)
             steps.begin(LEARNING)
-            learner = _learner(options, output, opened, against)
+            learner = _learner(options, output, opened, against).set_params(limits=limits(kept))
             learner.set_params(progress=steps.learning).fit(opened.log).set_params(progress=None)
         trusted = _tell(learner, opened.log, log, output)
     note_written(output.html)
@@ -192,6 +194,9 @@ def _tell(
             if len(choice.classes) > 1:
                 show(results.classes(choice))
             show(choice.finding)
+        if learner.limits_ is not None:
+            show(results.limits(learner.limits_))
+            show(learner.limits_.finding)
         show(results.reading(maximize=maximize))
         show(learner.decision_)
     write_json(output.json, results.learned_result(learner, output.level))

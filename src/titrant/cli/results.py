@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from titrant.inference import Diagnostics
     from titrant.learn.choice import ClassChoice
     from titrant.learn.honest import HonestValue
+    from titrant.learn.limits import LimitsFound
     from titrant.learning import PolicyLearner
     from titrant.policies import Linear, Policy
 
@@ -151,9 +152,19 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
 
 def classes(choice: ClassChoice) -> Table:
     """Return the classes of rules that were compared on rows held out."""
-    headings, *rows = choice.table()
+    return _of_rows(choice.table())
+
+
+def limits(found: LimitsFound) -> Table:
+    """Return the limits of a rule, where they bind and what they cost."""
+    return _of_rows(found.table())
+
+
+def _of_rows(rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of its headings and rows."""
+    headings, *others = rows
     table = _table(list(headings))
-    for name, *cells in rows:
+    for name, *cells in others:
         _add(table, name, *cells)
     return table
 
@@ -286,6 +297,7 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
         "choice": None if learner.choice_ is None else learner.choice_.to_dict(),
+        "limits": None if learner.limits_ is None else learner.limits_.to_dict(),
         "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
     }
 
@@ -354,6 +366,9 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "choice": None
         if (choice := learner.choice_) is None
         else {"finding": choice.finding, "table": choice.table()},
+        "limits": None
+        if (kept := learner.limits_) is None
+        else {"finding": kept.finding, "table": kept.table()},
     }
 
 

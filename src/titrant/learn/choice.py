@@ -156,16 +156,7 @@ class ClassChoice:
         return one.name, size, behind, f"{one.se:.2g}", "–"
 
     def __str__(self) -> str:
-        rows = self.table()
-        width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if i == 0 else cell.rjust(w)
-                for i, (cell, w) in enumerate(zip(row, width, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([*lines, self.finding])
+        return "\n".join([*_text.columns(self.table()), self.finding])
 
     def __repr__(self) -> str:
         return f"ClassChoice(chosen={self.chosen!r}, of {len(self.classes)})"

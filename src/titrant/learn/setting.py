@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from titrant.execute import Engine
     from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import DoseLimits, FittedClass, PolicyClass
+    from titrant.learn.limits import LimitsFound
     from titrant.optimize import Solution
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
@@ -127,6 +128,8 @@ class Learned:
     """Every choice and what it rests on, as plain values."""
     choice: ClassChoice | None = None
     """How the class compares with others on rows held out, where that was measured."""
+    limits: LimitsFound | None = None
+    """What the limits that were given do to the policy, and what each costs."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""

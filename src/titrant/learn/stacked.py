@@ -14,6 +14,7 @@ from titrant.learn.candidates import CANDIDATES, Candidate, LearningRows
 from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
+from titrant.learn.limits.found import told
 from titrant.learn.setting import Learned, Procedure, Units, silent
 from titrant.learn.tables import DOSES, CrossTables
 from titrant.optimize import Constraint, Free
@@ -101,6 +102,7 @@ class StackedDR(Procedure):
             found.append(contender(kind, arena, done))
         choice = ClassChoice.of(found, arena)
         learned = found[choice.place].learned(arena)
+        limits = told(policy_class, classes[choice.place], found[choice.place], arena)
         progress("candidates", steps, steps)
         report = {
             "procedure": "stacked doubly robust",
@@ -113,7 +115,7 @@ class StackedDR(Procedure):
             "learned_on": len(arena.log),
             "rows": training.survey.n,
         }
-        return replace(learned, choice=choice, report=report)
+        return replace(learned, choice=choice, limits=limits, report=report)
 
     def arena(
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress = silent
@@ -133,6 +135,9 @@ class StackedDR(Procedure):
         tables = self._tables(self._models(), losses, units, progress)
         stack = tables.without_own.weights(losses.outcome)
         rows = LearningRows.without_features(losses, q)
+        limits = policy_class.kept
+        if limits is not None:
+            rows = replace(rows, limits=limits.on(losses, units))
         return Arena(
             log=losses,
             rows=rows.with_curves(tables.without_own.stacked(stack)),
@@ -142,6 +147,7 @@ class StackedDR(Procedure):
             candidates=self.candidates,
             constraint=self.constraint,
             center=center,
+            limits=limits,
         )
 
     def _check_doses(self, log: LoggedData) -> None:

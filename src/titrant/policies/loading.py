@@ -14,7 +14,7 @@ import numpy as np
 from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument, PolicyFileError
 from titrant.policies.bent import Additive, Products
-from titrant.policies.clipped import Clipped, Rounded
+from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.linear import Linear
 from titrant.policies.lookup import Personal, Tree
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 POLICIES: tuple[type[Policy], ...] = (
     *(Constant, Linear, Additive, Products, Tree, RBF, Personal),
-    *(Clipped, Rounded),
+    *(Clipped, Rounded, InLimits),
 )
 """Every policy with a formula; the law tests run over this list."""
 _ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo, *MOVES)

@@ -14,6 +14,7 @@ from titrant.policies import (
     Clipped,
     Constant,
     Function,
+    InLimits,
     Linear,
     Personal,
     Products,
@@ -70,9 +71,26 @@ def _formula(policy: Policy, j: int, treatment: str, names: Sequence[str]) -> st
         offset = _entry(policy.offset, j)
         start = f" from {_shown(offset)}" if offset else ""
         return _formula(policy.policy, j, treatment, names) + step + start
+    if is_exactly(policy, InLimits):
+        return _formula(policy.policy, j, treatment, names) + _limited(policy)
     if isinstance(policy, Move):
         return _change(policy, treatment, names)
     return f"{treatment} = {_right_side(policy, j, names)}"
+
+
+def _limited(policy: InLimits) -> str:
+    """Return the limits of a rule in words."""
+    steps, said = policy.steps, []
+    if isinstance(steps, float):
+        said.append(f"in steps of {_shown(steps)}")
+    elif steps is not None:
+        said.append(f"one of {', '.join(map(_shown, steps))}")
+    for words, end in (("at least", policy.at_least), ("at most", policy.at_most)):
+        if end is not None:
+            said.append(f"{words} {end if isinstance(end, str) else _shown(end)}")
+    if policy.current is not None:
+        said.append(f"within {_shown(policy.largest_change or 0.0)} of {policy.current}")
+    return "".join(f", {one}" for one in said)
 
 
 def _change(policy: Move, treatment: str, names: Sequence[str]) -> str:
@@ -171,7 +189,7 @@ def linear_part(policy: Policy) -> Linear | None:
 
 def unwrapped(policy: Policy) -> Policy:
     """Return the policy inside limits and steps."""
-    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded):
+    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded) or is_exactly(policy, InLimits):
         return unwrapped(policy.policy)
     return policy
 

@@ -1,0 +1,157 @@
+"""What limits do to a learned rule: where they bind, and what each costs.
+
+Costs are paired differences of held-out scores, as classes are compared: the same rows, curves and
+folds, the same class learned with all limits and without one of them. The score is a smoothed loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant import _text
+from titrant.errors import DataError
+from titrant.learn.choice import amount, difference
+from titrant.learn.limits.declared import LimitedClass, Limits
+
+if TYPE_CHECKING:
+    from titrant._types import Array
+    from titrant.learn.classes import PolicyClass
+    from titrant.learn.contenders import Arena, Contender
+
+HEADINGS = ("limit", "binds in", "costs", "SE")
+ALL = "all limits"
+STEP = 0.1
+"""How far the budget is moved either way to see its price, in units of s."""
+MOVED = 1e-9
+"""A dose that differs by no more than this share of s is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitCost:
+    """A limit, in how many rows the dose is another one without it, and what it costs."""
+
+    name: str
+    binds: float
+    """The share of rows whose dose it changes."""
+    cost: float
+    """The mean held-out loss with all limits less that without this one."""
+    se: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry as plain values."""
+        return {"limit": self.name, "binds": self.binds, "cost": self.cost, "se": self.se}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LimitsFound:
+    """What the limits of a learned rule do to it."""
+
+    costs: tuple[LimitCost, ...]
+    """Of each limit, and of all of them together if there are several."""
+    mean_dose: float
+    """The mean dose of the log's rows under the rules that were learned without them."""
+    budget: float | None = None
+    price: tuple[float, float] | None = None
+    """What one unit more of the mean dose would save, and its SE, where the budget binds."""
+
+    def __getitem__(self, name: str) -> LimitCost:
+        """Return the entry of a limit."""
+        return {one.name: one for one in self.costs}[name]
+
+    @property
+    def finding(self) -> str:
+        """Which limits bind, and the price of the budget, in a line."""
+        binding = [one.name for one in self.costs if one.binds and one.name != ALL]
+        said = f"Limits that bind: {', '.join(binding)}." if binding else "No limit binds."
+        if self.price is not None:
+            said += f" One unit more of the mean dose would save {amount(*self.price)}."
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        return {
+            "finding": self.finding,
+            "costs": [one.to_dict() for one in self.costs],
+            "mean_dose": self.mean_dose,
+            "budget": self.budget,
+            "price": None if self.price is None else list(self.price),
+        }
+
+    def table(self) -> tuple[tuple[str, ...], ...]:
+        """Return the headings, then each limit: where it binds, what it costs, the SE of that."""
+        return HEADINGS, *(
+            (one.name, f"{one.binds:.0%}", f"{one.cost:+.3g}".replace("-", "−"), f"{one.se:.2g}")
+            for one in self.costs
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([*_text.columns(self.table()), self.finding])
+
+    def __repr__(self) -> str:
+        return f"LimitsFound({', '.join(one.name for one in self.costs)})"
+
+    def _repr_html_(self) -> str:
+        """Return the table and the line under it."""
+        headings, *rows = self.table()
+        return _text.table(headings, rows) + f"<p>{self.finding}</p>"
+
+
+def told(
+    policy_class: PolicyClass, kind: PolicyClass, chosen: Contender, arena: Arena
+) -> LimitsFound | None:
+    """Return what the limits of a class do to the chosen rule, if that is wanted."""
+    if not isinstance(policy_class, LimitedClass) or not policy_class.told:
+        return None
+    limits = policy_class.to
+    others = {part: limits.without(part) for part in limits.parts}
+    if len(others) > 1:
+        others[ALL] = Limits()
+    costs = tuple(_cost(name, chosen, other, kind, arena) for name, other in others.items())
+    budget = limits.mean_dose
+    binds = budget is not None and next(c for c in costs if c.name == "mean dose").binds > 0.0
+    price = _price(limits, kind, arena) if binds else None
+    return LimitsFound(costs, float(chosen.doses.mean()), budget, price)
+
+
+def _cost(
+    name: str, chosen: Contender, other: Limits, kind: PolicyClass, arena: Arena
+) -> LimitCost:
+    """Return what a limit costs: the difference to the rule with other limits, all but it."""
+    free = within(other, arena)
+    doses = _doses(kind, free)
+    apart = np.abs(doses - chosen.doses) > MOVED * arena.units.dose_sd
+    cost, se = difference(arena.score(chosen.doses), arena.score(doses), arena.log.groups)
+    return LimitCost(name, float(apart.mean()), cost, se)
+
+
+def _price(limits: Limits, kind: PolicyClass, arena: Arena) -> tuple[float, float] | None:
+    """Return −Δloss/Δ(mean dose) and its SE between budgets a little smaller and larger."""
+    budget, step = limits.mean_dose or 0.0, STEP * arena.units.dose_sd
+    try:
+        doses = [
+            _doses(kind, within(replace(limits, mean_dose=budget + by), arena))
+            for by in (-step, step)
+        ]
+    except DataError:  # no rule spends less
+        return None
+    more = float((doses[1] - doses[0]).mean())
+    if more <= 0.0:
+        return None
+    saved, se = difference(arena.score(doses[0]), arena.score(doses[1]), arena.log.groups)
+    return saved / more, se / more
+
+
+def within(limits: Limits, arena: Arena) -> Arena:
+    """Return the same rows, curves and folds with other limits."""
+    rows = replace(arena.rows, limits=limits.on(arena.log, arena.units))
+    return replace(arena, rows=rows, limits=limits)
+
+
+def _doses(kind: PolicyClass, arena: Arena) -> Array:
+    """Return the dose of each row (n,), learned without its fold within the limits of an arena."""
+    from titrant.learn.contenders import contender  # noqa: PLC0415  (it keeps to limits)
+
+    return contender(kind, arena).doses
