@@ -294,12 +294,23 @@ DEFINITIONS: dict[str, Schema] = {
         honest=nullable(listed(NUMBER)),
     ),
     "limit_cost": closed(limit=TEXT, binds=NUMBER, cost=NUMBER, se=NUMBER),
+    "trade_off": closed(
+        price=NUMBER, second=NUMBER, second_se=NUMBER, loss=NUMBER, loss_se=NUMBER, mean_dose=NUMBER
+    ),
+    "cap": closed(
+        name=TEXT,
+        at_most=NUMBER,
+        at=ref("trade_off"),
+        curve=listed(ref("trade_off")),
+        honest=nullable(listed(NUMBER)),
+    ),
     "limits": closed(
         finding=TEXT,
         costs=listed(ref("limit_cost")),
         mean_dose=NUMBER,
         budget=nullable(NUMBER),
         price=nullable(listed(NUMBER)),
+        cap=nullable(ref("cap")),
     ),
     "learning": closed(
         deployed=FLAG,

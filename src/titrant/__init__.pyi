@@ -79,6 +79,7 @@ from titrant.learn.classes import RBFClass as RBFClass
 from titrant.learn.classes import TreeClass as TreeClass
 from titrant.learn.cpo import CPO as CPO
 from titrant.learn.honest import HonestValue as HonestValue
+from titrant.learn.limits import Cap as Cap
 from titrant.learn.limits import Limits as Limits
 from titrant.learn.limits import LimitsFound as LimitsFound
 from titrant.learn.stacked import StackedDR as StackedDR

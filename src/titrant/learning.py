@@ -43,13 +43,14 @@ if TYPE_CHECKING:
     from titrant.inference.results import Comparison, Estimate
     from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import PolicyClass
+    from titrant.learn.limits import LimitsFound
     from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
 
 IN_SAMPLE = "learned, in-sample"
 """The name of an estimate on the rows that the policy was learned from."""
-EVERY = "all rows"
+EVERY, FIRST, SECOND = "all rows", "first half", "second half"
 PROCEDURES = "a procedure such as StackedDR() or CPO()"
 FITS = 4.0
 """Learning and grading fit models of the size of one evaluation about so often."""
@@ -159,7 +160,7 @@ class PolicyLearner(BaseEstimator):
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
         self.choice_ = self._choice()
-        self.limits_ = self.learned_.limits
+        self.limits_ = self._limits()
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
@@ -282,13 +283,15 @@ class PolicyLearner(BaseEstimator):
         if whole.log.bounded:
             policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
         if self.limits is not None:
-            policy_class = LimitedClass(policy_class, self.limits, told=where == EVERY)
+            half = {FIRST: 0, SECOND: 1}.get(where)
+            kept = self.limits if half is None else self.limits.of_half(half, self.seed)
+            policy_class = LimitedClass(policy_class, kept, told=half is None)
         return procedure.learn(rows, policy_class, self._reporter(where))
 
     def _honest_value(self, whole: TrainingLog) -> HonestValue:
         first, second = whole.halves(self.seed)
-        by_second, of_first = self._graded(first, second, whole, "first half")
-        by_first, of_second = self._graded(second, first, whole, "second half")
+        by_second, of_first = self._graded(first, second, whole, FIRST)
+        by_first, of_second = self._graded(second, first, whole, SECOND)
         return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
 
     def _graded(
@@ -333,6 +336,21 @@ class PolicyLearner(BaseEstimator):
         if choice is None or honest is None:
             return choice
         return choice.graded(honest.value, honest.se)
+
+    def _limits(self) -> LimitsFound | None:
+        """Return what limits do to the rule, with the honest mean of a second outcome."""
+        found, honest = self.learned_.limits, self.estimate_
+        cap = None if self.limits is None else self.limits.cap
+        if found is None or honest is None or cap is None:
+            return found
+        survey = TrainingLog.of(cap.log, executor=self.executor).survey
+        # The policy of the first half is graded on the second, and the other way round.
+        halves = tuple(
+            self._compared(cap.of_half(half, self.seed).log, {LEARNED: policy}, survey)
+            for half, policy in zip((1, 0), honest.policies, strict=True)
+        )
+        second = HonestValue(halves, maximize=False)
+        return found.graded(second.value, second.se)
 
     def _is_safe(self) -> bool:
         """Return whether the learned policy is clearly better, by an estimate worth relying on."""

@@ -1,6 +1,7 @@
 """Laws of limits: they hold in every row, and loose ones change nothing."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,25 +22,6 @@ BUDGET = 0.005  # how near a budget is met where rows differ
 NAMES = ("age", "bmi", "now", "most", "sex")
 CLASSES = (tt.LinearClass(), tt.AdditiveClass(), tt.TreeClass(), tt.PersonalClass())
 
-BINDING = {
-    "steps": Limits(steps=2.5),
-    "at least": Limits(at_least=20.0),
-    "at most": Limits(at_most="most"),
-    "largest change": Limits(current="now", largest_change=2.0),
-    "monotone": Limits(decreasing="age"),
-    "mean dose": Limits(mean_dose=20.0),
-    "equal": Limits(equal_across="sex", margin=0.5),
-}
-LOOSE = {
-    "steps": Limits(steps=1e-11),
-    "at least": Limits(at_least=-100.0),
-    "at most": Limits(at_most=1000.0),
-    "largest change": Limits(current="now", largest_change=1000.0),
-    "monotone": Limits(increasing="age", decreasing=("bmi",)),
-    "mean dose": Limits(mean_dose=100.0),
-    "equal": Limits(equal_across="sex", margin=100.0),
-}
-
 
 def problem(n=300, seed=0, unit=1.0):
     """A log whose best dose rises with age and falls with bmi, in units of the dose."""
@@ -55,6 +37,38 @@ def problem(n=300, seed=0, unit=1.0):
     q = np.exp(-((t - mean) ** 2) / 32.0) / (4.0 * np.sqrt(2.0 * np.pi))
     contexts = np.column_stack([x, unit * now, unit * most, sex])
     return tt.LoggedData(contexts, unit * t, y, q / unit, names=NAMES)
+
+
+def harm(log):
+    """A second outcome that rises with the dose: its mean is the dose in units of the log."""
+    noise = np.random.default_rng(7).normal(size=len(log))
+    return log.with_outcome(log.treatment + noise * np.std(log.treatment))
+
+
+def within_cap(log, at_most):
+    return Limits(cap=tt.Cap(log=harm(log), at_most=at_most, name="harm"))
+
+
+BINDING = {
+    "steps": Limits(steps=2.5),
+    "at least": Limits(at_least=20.0),
+    "at most": Limits(at_most="most"),
+    "largest change": Limits(current="now", largest_change=2.0),
+    "monotone": Limits(decreasing="age"),
+    "mean dose": Limits(mean_dose=20.0),
+    "equal": Limits(equal_across="sex", margin=0.5),
+    "cap": within_cap(problem(), 20.0),
+}
+LOOSE = {
+    "steps": Limits(steps=1e-11),
+    "at least": Limits(at_least=-100.0),
+    "at most": Limits(at_most=1000.0),
+    "largest change": Limits(current="now", largest_change=1000.0),
+    "monotone": Limits(increasing="age", decreasing=("bmi",)),
+    "mean dose": Limits(mean_dose=100.0),
+    "equal": Limits(equal_across="sex", margin=100.0),
+    "cap": within_cap(problem(), 100.0),
+}
 
 
 def learned(log, limits, kind=CLASSES[0], *, told=False):
@@ -80,6 +94,8 @@ def breaches(part, limits, found, log):
         "mean dose": lambda: tau.mean() - limits.mean_dose,
         "equal": lambda: abs(tau[sex].mean() - tau[~sex].mean()) - limits.margin,
         "monotone": lambda: older - tau,
+        # The mean of harm is the dose; it is kept as it is estimated, on rows held out.
+        "cap": lambda: tau.mean() - limits.cap.at_most - 1.0,
     }
     return np.max(far[part]())
 
@@ -153,6 +169,8 @@ def test_limits_go_with_the_units_of_the_dose(part):
     numbers = ("steps", "at_least", "largest_change", "mean_dose", "margin")
     given_ = {name: getattr(BINDING[part], name) for name in numbers}
     changed = {name: unit * value for name, value in given_.items() if value is not None}
+    if part == "cap":
+        changed = {"cap": within_cap(other, unit * BINDING[part].cap.at_most).cap}
     a = learned(log, BINDING[part])
     b = learned(other, replace(BINDING[part], **changed))
     off = np.abs(doses(b, other) / unit - doses(a, log))
@@ -172,9 +190,27 @@ def test_a_budget_is_met_and_its_price_is_that_of_the_truth():
     assert abs(doses(steps, log).mean() - 20.0) <= BUDGET * 20.0
 
 
+def test_a_cap_on_a_second_outcome_comes_with_its_trade_off():
+    log = problem(n=1000)
+    found = learned(log, within_cap(log, 20.0), told=True)
+    cap = found.limits.cap
+    prices, seconds = [p.price for p in cap.curve], [p.second for p in cap.curve]
+    assert prices == sorted(prices)
+    assert prices[0] == 0.0
+    # The dearer the second outcome, the less of it.
+    assert all(b <= a + 1e-9 for a, b in pairwise(seconds))
+    assert cap.at in cap.curve
+    assert cap.at.second <= 20.0
+    # Its mean is the mean dose: what was kept on rows held out holds of the rule.
+    assert abs(doses(found, log).mean() - cap.at.second) <= 4.0 * cap.at.second_se
+    assert found.limits["cap"].cost > 0.0
+    assert "harm" in found.limits.finding
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
+        (within_cap(problem(), -50.0), r"No rule was found with a mean of harm of at most -50: .*"),
         (Limits(mean_dose=1.0), r"No rule has a mean dose of at most 1: .* have a mean of"),
         (Limits(at_least=30.0, at_most="most"), r"rows .* the limits leave no dose: in row"),
         (Limits(steps=50.0, at_least=20.0, at_most=30.0), "leave no dose"),

@@ -11,7 +11,8 @@ import click
 import titrant as tt
 from titrant.cli import inputs, names
 from titrant.cli.app import REFUSED
-from titrant.cli.limits import LimitOptions, limits
+from titrant.cli.asking import with_outcome
+from titrant.cli.limits import LimitOptions, limits, named_number
 from titrant.cli.options import (
     ClusterOptions,
     LogOptions,
@@ -137,11 +138,17 @@ def learn(  # noqa: PLR0917  (a group of options each)
     inputs.check_one_propensity(options.propensity_model, log)
     with ExitStack() as stack:
         with bar(READING, LEARNING) as steps:
-            opened = stack.enter_context(inputs.opened(log, workers))
+            second = named_number(kept.cap, "--cap")
+            named = [log.outcome, *([] if second is None else [second[0]])]
+            opened, *others = (
+                stack.enter_context(inputs.opened(with_outcome(log, name, named), workers))
+                for name in named
+            )
             against = inputs.policies(options.against, opened.log)
             save_config(run.save_config)
             steps.begin(LEARNING)
-            learner = _learner(options, output, opened, against).set_params(limits=limits(kept))
+            learner = _learner(options, output, opened, against)
+            learner.set_params(limits=limits(kept, others[0].log if others else None))
             learner.set_params(progress=steps.learning).fit(opened.log).set_params(progress=None)
         trusted = _tell(learner, opened.log, log, output)
     note_written(output.html)
@@ -195,7 +202,8 @@ def _tell(
                 show(results.classes(choice))
             show(choice.finding)
         if learner.limits_ is not None:
-            show(results.limits(learner.limits_))
+            for table in results.limits(learner.limits_):
+                show(table)
             show(learner.limits_.finding)
         show(results.reading(maximize=maximize))
         show(learner.decision_)

@@ -12,6 +12,7 @@ from titrant.cli.options import column_names, option
 from titrant.cli.terminal import bad_value
 
 if TYPE_CHECKING:
+    from titrant.data.source import Source
     from titrant.learn.limits import Limits
 
 
@@ -68,14 +69,43 @@ class LimitOptions:
     mean_dose: float | None = option(
         "--mean-dose", type=float, metavar="X", help="The budget: the mean dose is at most this."
     )
+    equal_across: str | None = option(
+        "--equal-across",
+        metavar="COLUMN:MARGIN",
+        help="The mean doses of the groups of a column differ by at most a margin: `sex:0.5`.",
+    )
+    cap: str | None = option(
+        "--cap",
+        metavar="COLUMN:MOST",
+        help="The mean of a second outcome under the rule is at most this: `nausea:0.3`. The "
+        "column is no context.",
+    )
 
 
-def limits(options: LimitOptions) -> Limits | None:
-    """Return the limits that were typed; None if there are none."""
+def named_number(text: str | None, name: str) -> tuple[str, float] | None:
+    """Return a column and the number behind its colon."""
+    if text is None:
+        return None
+    column, colon, value = text.rpartition(":")
+    try:
+        if colon and column:
+            return column, float(value)
+    except ValueError:
+        pass
+    raise bad_value(name, f"{text!r} is not a column, a colon and a number.")
+
+
+def limits(options: LimitOptions, second: Source | None) -> Limits | None:
+    """Return the limits that were typed; None if there are none.
+
+    ``second`` is the log with the outcome that has a cap.
+    """
     import titrant as tt  # noqa: PLC0415
 
     if (options.current is None) != (options.largest_change is None):
         raise bad_value("--largest-change", "It is from --current: give both, or neither.")
+    equal = named_number(options.equal_across, "--equal-across")
+    cap = named_number(options.cap, "--cap")
     made = tt.Limits(
         steps=None if options.steps is None else numbers(options.steps),
         at_least=_end(options.at_least),
@@ -85,6 +115,9 @@ def limits(options: LimitOptions) -> Limits | None:
         increasing=tuple(columns(options.increasing)),
         decreasing=tuple(columns(options.decreasing)),
         mean_dose=options.mean_dose,
+        equal_across=None if equal is None else equal[0],
+        margin=None if equal is None else equal[1],
+        cap=None if cap is None else tt.Cap(log=second, at_most=cap[1], name=cap[0]),  # type: ignore[arg-type]  # refused there if it is in files
     )
     return made if made.parts else None
 

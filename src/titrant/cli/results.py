@@ -155,9 +155,10 @@ def classes(choice: ClassChoice) -> Table:
     return _of_rows(choice.table())
 
 
-def limits(found: LimitsFound) -> Table:
-    """Return the limits of a rule, where they bind and what they cost."""
-    return _of_rows(found.table())
+def limits(found: LimitsFound) -> list[Table]:
+    """Return where limits of a rule bind and what they cost, and the trade-off of a cap."""
+    traded = [] if found.cap is None else [_of_rows(found.cap.table())]
+    return [_of_rows(found.table()), *traded]
 
 
 def _of_rows(rows: Sequence[Sequence[str]]) -> Table:
@@ -368,7 +369,11 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         else {"finding": choice.finding, "table": choice.table()},
         "limits": None
         if (kept := learner.limits_) is None
-        else {"finding": kept.finding, "table": kept.table()},
+        else {
+            "finding": kept.finding,
+            "table": kept.table(),
+            "traded": None if kept.cap is None else kept.cap.table(),
+        },
     }
 
 

@@ -103,11 +103,21 @@ ROBUST = DoublyRobust(self_normalized=False)
 
 def scores(params: Array, rows: LearningRows, units: Units) -> Array:
     """Return r̂(τ, x) + w·(y − r̂(t, x)) (candidates, n): each row's say on each candidate."""
+    tau = rows.given((rows.phi @ params.T).T, units)
+    return np.stack([robust_scores(t, rows, units) for t in tau])
+
+
+def robust_scores(tau: Array, rows: LearningRows, units: Units) -> Array:
+    """Return r̂(τ, x) + w·(y − r̂(t, x)) (n,) of doses τ (n,)."""
+    return _scored(tau, rows.curves(tau), rows, units)
+
+
+def _scored(tau: Array, r: Array, rows: LearningRows, units: Units) -> Array:
+    """Return r + w·(y − r̂(t, x)) (n,), w of a kernel of h = .8s about doses τ (n,)."""
     scale = Scale.of(BANDWIDTH * units.dose_sd, 1)
     q = np.maximum(rows.rows.need("q", "scores"), SCORE_FLOOR / units.dose_sd)
-    tau = rows.given((rows.phi @ params.T).T, units)
-    seen = [replace(rows.rows, q=q, tau=t[:, None], r_tau=rows.curves(t)) for t in tau]
-    return np.stack([ROBUST.terms(one, scale)[:, :2].sum(axis=1) for one in seen])
+    one = replace(rows.rows, q=q, tau=tau[:, None], r_tau=r)
+    return np.asarray(ROBUST.terms(one, scale)[:, :2].sum(axis=1))
 
 
 # Curves of each row over the doses, smoothed as scores are.
@@ -138,11 +148,7 @@ def fair_scores(tau: Array, rows: LearningRows, units: Units) -> Array:
 
     The loss of the dose smoothed by h: for comparing classes, never a value.
     """
-    scale = Scale.of(BANDWIDTH * units.dose_sd, 1)
-    q = np.maximum(rows.rows.need("q", "scores"), SCORE_FLOOR / units.dose_sd)
-    r = smoothed_at(tau, rows, units)
-    one = replace(rows.rows, q=q, tau=tau[:, None], r_tau=r)
-    return np.asarray(ROBUST.terms(one, scale)[:, :2].sum(axis=1))
+    return _scored(tau, smoothed_at(tau, rows, units), rows, units)
 
 
 def smoothed_curves(rows: LearningRows, units: Units) -> tuple[Array, Array]:

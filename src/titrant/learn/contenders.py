@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from titrant.policies import Policy
 
     Done = Callable[[int], None]
+    Scores = Callable[[Array, LearningRows, Units], Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,12 @@ class Arena:
             found.append(Split(train, test, seen.stacked(stack), graded))
         return tuple(found)
 
-    def score(self, tau: Array) -> Array:
+    def score(self, tau: Array, by: Scores = fair_scores) -> Array:
         """Return each row's say (n,) on doses τ (n,) that were learned without its fold."""
         found = np.empty(len(tau))
         for split in self.splits:
             graded = self.rows.only(split.test, split.graded)
-            found[split.test] = fair_scores(tau[split.test], graded, self.units)
+            found[split.test] = by(tau[split.test], graded, self.units)
         return found
 
     def personal(self) -> Array:

@@ -372,6 +372,12 @@ def limits(learned: Mapping[str, Any]) -> Table | None:
     return _written(learned.get("limits"), "Limits of the rule")
 
 
+def traded(learned: Mapping[str, Any]) -> Table | None:
+    """Return the trade-off between the loss and a second outcome that has a cap."""
+    rows = (learned.get("limits") or {}).get("traded")
+    return _written({"table": rows} if rows else None, "The second outcome at each price of it")
+
+
 def _written(found: Mapping[str, Any] | None, caption: str) -> Table | None:
     """Return a table that comes as its headings and rows."""
     if not found:

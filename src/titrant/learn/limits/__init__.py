@@ -2,5 +2,6 @@
 
 from titrant.learn.limits.declared import PARTS, LimitedClass, Limits
 from titrant.learn.limits.found import LimitCost, LimitsFound
+from titrant.learn.limits.second import Cap, TradeOff
 
-__all__ = ["PARTS", "LimitCost", "LimitedClass", "Limits", "LimitsFound"]
+__all__ = ["PARTS", "Cap", "LimitCost", "LimitedClass", "Limits", "LimitsFound", "TradeOff"]

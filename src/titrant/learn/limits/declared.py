@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.source import Source
     from titrant.learn.classes.base import DoseLimits, FittedClass
+    from titrant.learn.limits.second import Cap
     from titrant.learn.setting import Units
     from titrant.policies import Policy
 
@@ -43,9 +44,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     "monotone": ("increasing", "decreasing"),
     "mean dose": ("mean_dose",),
     "equal": ("equal_across", "margin"),
+    "cap": ("cap",),
 }
 """Every limit and the fields of `Limits` that say it; the law tests run over this list."""
-OF_THE_RULE = {"monotone", "mean dose", "equal"}
+OF_THE_RULE = {"monotone", "mean dose", "equal", "cap"}
 """Limits that a rule keeps by its parameters."""
 BISECTIONS = 60
 ROUNDS = 5
@@ -70,6 +72,7 @@ class Limits:
         is a mean of total/N
     equal_across, margin : a column of texts, or a context with two values; the mean doses of its
         groups differ by at most the margin. The rule is a constant, a line, curves or products
+    cap : a `Cap` on the mean of a second outcome under the rule
 
     The contexts that hold limits are contexts of the log: whoever chose the logged doses knew them.
 
@@ -87,6 +90,7 @@ class Limits:
     mean_dose: float | None = None
     equal_across: str | None = None
     margin: float | None = None
+    cap: Cap | None = None
 
     def __post_init__(self) -> None:
         of = Steps.checked(self.steps, "Limits").of
@@ -121,6 +125,10 @@ class Limits:
         usual = Limits()
         return replace(self, **{name: getattr(usual, name) for name in PARTS[part]})
 
+    def of_half(self, half: int, seed: int) -> Limits:
+        """Return the limits for half of the rows."""
+        return self if self.cap is None else replace(self, cap=self.cap.of_half(half, seed))
+
     @property
     def signs(self) -> dict[str, int]:
         """Which way the dose may go with a context: 1 upward, −1 downward."""
@@ -138,6 +146,8 @@ class Limits:
                 f"Limits are for one dose; the log has {log.dimension}. Leave them out, or learn "
                 "the doses one by one."
             )
+        if self.cap is not None:
+            self.cap.check(log)
         places((*self.columns, *self.signs), log.names, "limits")
         if self.equal_across is not None:
             told = {log.names[j] for j in _indicators(self.equal_across, log.names)}
