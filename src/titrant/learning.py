@@ -26,12 +26,15 @@ from titrant.learn.limits import LimitedClass, Limits
 from titrant.learn.setting import Procedure, TrainingLog, dose_sd, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
-from titrant.policies.calling import check_features, recommended
+from titrant.policies.advice import advice
+from titrant.policies.calling import called, check_features, contexts_for, recommended
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
     from concurrent.futures import Executor
+
+    from numpy.typing import ArrayLike
 
     from titrant._drawing import Axes
     from titrant._types import Array
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from titrant.learn.limits import LimitsFound
     from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
+    from titrant.policies.advice import Recommended
     from titrant.propensity import PropensityModel
 
 IN_SAMPLE = "learned, in-sample"
@@ -164,7 +168,10 @@ class PolicyLearner(BaseEstimator):
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
-        self.range_ = TrainingRange(log.names, *survey.context_ends, survey.n, survey.recipe)
+        people = self.learned_.people if self.deployed_ else None
+        self.range_ = TrainingRange(
+            log.names, *survey.context_ends, survey.n, survey.recipe, people
+        )
         return self
 
     def predict(self, X: object) -> Array:
@@ -192,6 +199,27 @@ class PolicyLearner(BaseEstimator):
                     stacklevel=2,
                 )
         return recommended(self.policy_, table.frame, recipe=self.range_.recipe)
+
+    def recommend(
+        self, X: object, *, margin: float | None = None, current: ArrayLike | None = None
+    ) -> Recommended:
+        """Return for each row of X its dose, doses as good, whether that was seen, and the reason.
+
+        Doses are as good if by the outcome models they lose at most ``margin`` more in the group of
+        people most alike; a twentieth of the outcome's sd unless given. A row that is unlike all
+        of the log, or whose dose was not given to those alike, gets none, or with ``current`` (n,)
+        the current one. X is as for `predict`.
+        """
+        check_is_fitted(self, "policy_")
+        features, who = self.policy_.features, called(self.policy_)
+        x = contexts_for(features, X, who, recipe=self.range_.recipe)
+        ranges = None if features is None else self.range_.of_features(features)
+        strange = np.zeros(len(x), dtype=np.bool_)
+        if ranges is not None and features:
+            strange = np.asarray(ranges.beyond(x).any(axis=1))
+        now = None if current is None else np.asarray(current, dtype=np.float64)
+        people = self.range_.people
+        return advice(self.policy_, x, people, strange, margin=margin, current=now)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy and the ranges of the contexts it was learned on, as JSON.

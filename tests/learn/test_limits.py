@@ -42,7 +42,7 @@ def problem(n=300, seed=0, unit=1.0):
 def harm(log):
     """A second outcome that rises with the dose: its mean is the dose in units of the log."""
     noise = np.random.default_rng(7).normal(size=len(log))
-    return log.with_outcome(log.treatment + noise * np.std(log.treatment))
+    return log.with_outcome(log.treatment + 0.1 * noise * np.std(log.treatment))
 
 
 def within_cap(log, at_most):
@@ -95,7 +95,7 @@ def breaches(part, limits, found, log):
         "equal": lambda: abs(tau[sex].mean() - tau[~sex].mean()) - limits.margin,
         "monotone": lambda: older - tau,
         # The mean of harm is the dose; it is kept as it is estimated, on rows held out.
-        "cap": lambda: tau.mean() - limits.cap.at_most - 1.0,
+        "cap": lambda: tau.mean() - limits.cap.at_most - 0.5,
     }
     return np.max(far[part]())
 
@@ -108,8 +108,17 @@ def test_every_limit_has_its_examples():
 
 
 # law: a limit holds in every row, whatever the class.
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        pytest.param(
+            part, kind, marks=pytest.mark.long if part == "cap" and kind is not CLASSES[0] else ()
+        )
+        for part in PARTS
+        for kind in CLASSES
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_a_limit_holds_in_every_row(part, kind):
     log, limits = problem(), BINDING[part]
     if part in {"monotone", "equal"} and kind in CLASSES[2:]:

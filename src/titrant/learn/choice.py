@@ -76,9 +76,11 @@ class ClassChoice:
             ClassScore(one.name, one.size, *difference(s, score[at], groups))
             for one, s in zip(found, score, strict=True)
         )
+        if PERSONAL in names or not arena.bounds_personal:
+            return cls(names[at], classes, None)
         own = arena.score(arena.personal())
         personal = ClassScore(PERSONAL, None, *difference(own, score[at], groups))
-        return cls(names[at], classes, None if PERSONAL in names else personal)
+        return cls(names[at], classes, personal)
 
     @property
     def place(self) -> int:

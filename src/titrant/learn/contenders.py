@@ -18,8 +18,14 @@ from titrant.learn.candidates import (
     smoothed_curves,
     weights_of,
 )
-from titrant.learn.classes import CurveClass
-from titrant.learn.limits.keeping import found_within, kept, learn_within, settled
+from titrant.learn.classes import CurveClass, DoseCurves
+from titrant.learn.limits.keeping import (
+    found_within,
+    kept,
+    learn_within,
+    least_within,
+    settled,
+)
 from titrant.learn.setting import Learned
 from titrant.optimize import Solution, Status
 from titrant.policies import ParametricPolicy
@@ -101,9 +107,17 @@ class Arena:
         found = np.empty(len(self.log))
         for split in self.splits:
             graded = self.rows.only(split.test, split.graded)
-            least = least_dose(*smoothed_curves(graded, self.units))
+            grid, model = smoothed_curves(graded, self.units)
+            least = least_dose(grid, model)
+            if graded.limits is not None:
+                least = least_within(DoseCurves(grid, model, model), graded.limits)
             found[split.test] = graded.given(least, self.units)
         return found
+
+    @property
+    def bounds_personal(self) -> bool:
+        """Whether a personal rule keeps to all limits, so that rules may be held against it."""
+        return self.limits is None or not {"monotone", "equal"} & set(self.limits.parts)
 
     def deployed(self, policy: Policy) -> Policy:
         """Return a policy as it is deployed: within the limits of each row."""

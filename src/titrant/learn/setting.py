@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from titrant.learn.limits import LimitsFound
     from titrant.optimize import Solution
     from titrant.policies import Policy
+    from titrant.policies.advice import People
     from titrant.propensity import PropensityModel
     from titrant.propensity.gaussian import Affine
 
@@ -128,6 +129,8 @@ class Learned:
     """Every choice and what it rests on, as plain values."""
     choice: ClassChoice | None = None
     """How the class compares with others on rows held out, where that was measured."""
+    people: People | None = None
+    """Groups of like people of the log, where their curves are known."""
     limits: LimitsFound | None = None
     """What the limits that were given do to the policy, and what each costs."""
 

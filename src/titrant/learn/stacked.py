@@ -16,6 +16,7 @@ from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
 from titrant.learn.limits.found import told
 from titrant.learn.limits.second import capped
+from titrant.learn.people import people_of
 from titrant.learn.setting import Learned, Procedure, Units, outcome_sd, silent
 from titrant.learn.tables import DOSES, CrossTables
 from titrant.optimize import Constraint, Free
@@ -127,7 +128,8 @@ class StackedDR(Procedure):
             "learned_on": len(arena.log),
             "rows": training.survey.n,
         }
-        return replace(learned, choice=choice, limits=limits, report=report)
+        people = people_of(learned.policy, arena, self.seed)
+        return replace(learned, choice=choice, limits=limits, people=people, report=report)
 
     def arena(
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress = silent

@@ -172,8 +172,7 @@ def price_of_all(curves: DoseCurves, limits: RowLimits) -> float:
     """Return the price λ at which the doses with the least model + λ·g keep to the budget."""
 
     def exceeded(price: float) -> bool:
-        doses = least_dose(curves.grid, tilted(curves, limits, price).model)
-        return bool(limits.exceeded(doses))
+        return bool(limits.exceeded(least_dose(curves.grid, tilted(curves, limits, price).model)))
 
     if not exceeded(0.0):
         return 0.0
@@ -183,6 +182,12 @@ def price_of_all(curves: DoseCurves, limits: RowLimits) -> float:
         middle = (low + high) / 2.0
         low, high = (middle, high) if exceeded(middle) else (low, middle)
     return high
+
+
+def least_within(curves: DoseCurves, limits: RowLimits) -> Array:
+    """Return the dose (n,) with the least model for each row, within the budget."""
+    price = price_of_all(curves, limits) if limits.budgeted else 0.0
+    return least_dose(curves.grid, tilted(curves, limits, price).model)
 
 
 def _doses(policy: Policy, log: LoggedData) -> Array:
