@@ -20,6 +20,8 @@ from titrant.policies.clipped import Steps
 NEAR = 1e-9  # of a dose near 20: steps are products, limits differences
 BUDGET = 0.005  # how near a budget is met where rows differ
 NAMES = ("age", "bmi", "now", "most", "sex")
+QUICK = ("steps", "mean dose", "monotone")
+"""Limits that every class is learned within in `make test`; the others are in all tests."""
 CLASSES = (tt.LinearClass(), tt.AdditiveClass(), tt.TreeClass(), tt.PersonalClass())
 
 
@@ -112,7 +114,7 @@ def test_every_limit_has_its_examples():
     ("part", "kind"),
     [
         pytest.param(
-            part, kind, marks=pytest.mark.long if part == "cap" and kind is not CLASSES[0] else ()
+            part, kind, marks=() if kind is CLASSES[0] or part in QUICK else pytest.mark.long
         )
         for part in PARTS
         for kind in CLASSES
@@ -172,7 +174,9 @@ def test_a_tighter_budget_costs_more(budgets):
 
 
 # law: units. A log in other units with limits in other units gives the doses in other units.
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "part", [pytest.param(p, marks=() if p in QUICK else pytest.mark.long) for p in PARTS]
+)
 def test_limits_go_with_the_units_of_the_dose(part):
     log, other, unit = problem(), problem(unit=4.0), 4.0
     numbers = ("steps", "at_least", "largest_change", "mean_dose", "margin")

@@ -21,8 +21,9 @@ EVERY = 2
 """Every second dose of a curve is kept."""
 GIVEN = (0.01, 0.99)
 """The quantiles of a group's doses between which a dose was given in it."""
-WITHIN = 0.99
-"""The share of a group that is in its reach."""
+WITHIN, BEYOND = 0.99, 1.25
+"""The share of a group that its reach is taken from, and how much further it goes: new people who
+are like the others lie a little beyond."""
 MARGIN = 0.05
 """In units of sd(y)."""
 
@@ -56,7 +57,7 @@ def people_of(policy: Policy, arena: Arena, seed: int) -> People | None:
         names=names,
         centers=centers,
         scale=scale,
-        reach=np.array([np.quantile(one, WITHIN) for one in far]),
+        reach=BEYOND * np.array([np.quantile(one, WITHIN) for one in far]),
         doses=np.stack([np.quantile(t[rows], GIVEN) for rows in each]),
         grid=grid[::EVERY],
         losses=np.stack([losses[rows].mean(axis=0) for rows in each]) + arena.center,
