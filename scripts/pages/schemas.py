@@ -293,6 +293,25 @@ DEFINITIONS: dict[str, Schema] = {
         personal=nullable(ref("class_score")),
         honest=nullable(listed(NUMBER)),
     ),
+    "limit_cost": closed(limit=TEXT, binds=NUMBER, cost=NUMBER, se=NUMBER),
+    "trade_off": closed(
+        price=NUMBER, second=NUMBER, second_se=NUMBER, loss=NUMBER, loss_se=NUMBER, mean_dose=NUMBER
+    ),
+    "cap": closed(
+        name=TEXT,
+        at_most=NUMBER,
+        at=ref("trade_off"),
+        curve=listed(ref("trade_off")),
+        honest=nullable(listed(NUMBER)),
+    ),
+    "limits": closed(
+        finding=TEXT,
+        costs=listed(ref("limit_cost")),
+        mean_dose=NUMBER,
+        budget=nullable(NUMBER),
+        price=nullable(listed(NUMBER)),
+        cap=nullable(ref("cap")),
+    ),
     "learning": closed(
         deployed=FLAG,
         stopped_by=listed(TEXT),
@@ -300,12 +319,17 @@ DEFINITIONS: dict[str, Schema] = {
         honest=ref("honest"),
         learned=ref("learned"),
         choice=nullable(ref("choice")),
+        limits=nullable(ref("limits")),
         data=DATA,
     ),
 }
 
 FIELDS: dict[str, Schema] = {
     "float": NUMBER,
+    "float | None": nullable(NUMBER),
+    "str | None": nullable(TEXT),
+    "float | str | None": nullable({"anyOf": [NUMBER, TEXT]}),
+    "float | Array | None": nullable({"anyOf": [NUMBER, listed(NUMBER)]}),
     "float | Array": {"anyOf": [nullable(NUMBER), listed(nullable(NUMBER))]},
     "Array": {"anyOf": [listed(NUMBER), listed(listed(NUMBER))]},
     "Array | None": nullable({"anyOf": [listed(NUMBER), listed(listed(NUMBER))]}),

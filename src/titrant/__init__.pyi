@@ -79,6 +79,9 @@ from titrant.learn.classes import RBFClass as RBFClass
 from titrant.learn.classes import TreeClass as TreeClass
 from titrant.learn.cpo import CPO as CPO
 from titrant.learn.honest import HonestValue as HonestValue
+from titrant.learn.limits import Cap as Cap
+from titrant.learn.limits import Limits as Limits
+from titrant.learn.limits import LimitsFound as LimitsFound
 from titrant.learn.stacked import StackedDR as StackedDR
 from titrant.learning import PolicyLearner as PolicyLearner
 from titrant.outcome import Stack as Stack
@@ -87,6 +90,7 @@ from titrant.policies import Additive as Additive
 from titrant.policies import Clipped as Clipped
 from titrant.policies import Constant as Constant
 from titrant.policies import Function as Function
+from titrant.policies import InLimits as InLimits
 from titrant.policies import Limited as Limited
 from titrant.policies import Linear as Linear
 from titrant.policies import Moved as Moved

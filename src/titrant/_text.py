@@ -72,6 +72,18 @@ def between(low: float, high: float) -> str:
 # Small HTML tables, as notebooks show results; no style of its own, so that it fits any theme.
 
 
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines, the first column to the left and others to the right."""
+    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, width, strict=True))
+        )
+        for row in rows
+    ]
+
+
 def table(
     headings: Sequence[str], rows: Iterable[Sequence[object]], caption: str | None = None
 ) -> str:

@@ -22,15 +22,19 @@ from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.cpo import CPO
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
+from titrant.learn.limits import LimitedClass, Limits
 from titrant.learn.setting import Procedure, TrainingLog, dose_sd, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
-from titrant.policies.calling import check_features, recommended
+from titrant.policies.advice import advice
+from titrant.policies.calling import called, check_features, contexts_for, recommended
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
     from concurrent.futures import Executor
+
+    from numpy.typing import ArrayLike
 
     from titrant._drawing import Axes
     from titrant._types import Array
@@ -42,12 +46,15 @@ if TYPE_CHECKING:
     from titrant.inference.results import Comparison, Estimate
     from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import PolicyClass
+    from titrant.learn.limits import LimitsFound
     from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
+    from titrant.policies.advice import Recommended
     from titrant.propensity import PropensityModel
 
 IN_SAMPLE = "learned, in-sample"
 """The name of an estimate on the rows that the policy was learned from."""
+EVERY, FIRST, SECOND = "all rows", "first half", "second half"
 PROCEDURES = "a procedure such as StackedDR() or CPO()"
 FITS = 4.0
 """Learning and grading fit models of the size of one evaluation about so often."""
@@ -67,6 +74,8 @@ class PolicyLearner(BaseEstimator):
     procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
         robust `CPO`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
+    limits : the `Limits` that the rule must keep to: steps, limits of each row, a budget, …; the
+        rule is learned and graded within them
     maximize : whether the outcome is a reward
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
@@ -90,6 +99,7 @@ class PolicyLearner(BaseEstimator):
     solution_ : the search behind the policy
     choice_ : the `ClassChoice`: how other classes compare on rows held out, and what a richer rule
         would gain; None where the procedure does not measure that
+    limits_ : the `LimitsFound`: where limits bind and what each costs; None without ``limits``
     deployed_ : whether ``policy_`` is the learned policy
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
         the improvement excludes zero
@@ -102,6 +112,7 @@ class PolicyLearner(BaseEstimator):
         policy: Policy | PolicyClass | None = None,
         procedure: Procedure | None = None,
         propensity: PropensityModel | None = None,
+        limits: Limits | None = None,
         maximize: bool = False,
         safe: bool = False,
         safe_level: str = Verdict.OK.value,
@@ -117,6 +128,7 @@ class PolicyLearner(BaseEstimator):
         self.policy = policy
         self.procedure = procedure
         self.propensity = propensity
+        self.limits = limits
         self.maximize = maximize
         self.safe = safe
         self.safe_level = safe_level
@@ -144,7 +156,7 @@ class PolicyLearner(BaseEstimator):
             executor=self.executor,
             checkpoint=self.checkpoint,
         )
-        self.learned_ = self._learn(whole, whole, "all rows")
+        self.learned_ = self._learn(whole, whole, EVERY)
         self.estimate_ = self._honest_value(whole) if self.honest else None
         self.deployed_ = not self.safe or self._is_safe()
         self.stopped_by_ = self._stopped_by()
@@ -152,10 +164,14 @@ class PolicyLearner(BaseEstimator):
         self.policy_ = self.learned_.policy if self.deployed_ else StatusQuo()
         self.solution_ = self.learned_.solution
         self.choice_ = self._choice()
+        self.limits_ = self._limits()
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
-        self.range_ = TrainingRange(log.names, *survey.context_ends, survey.n, survey.recipe)
+        people = self.learned_.people if self.deployed_ else None
+        self.range_ = TrainingRange(
+            log.names, *survey.context_ends, survey.n, survey.recipe, people
+        )
         return self
 
     def predict(self, X: object) -> Array:
@@ -183,6 +199,27 @@ class PolicyLearner(BaseEstimator):
                     stacklevel=2,
                 )
         return recommended(self.policy_, table.frame, recipe=self.range_.recipe)
+
+    def recommend(
+        self, X: object, *, margin: float | None = None, current: ArrayLike | None = None
+    ) -> Recommended:
+        """Return for each row of X its dose, doses as good, whether that was seen, and the reason.
+
+        Doses are as good if by the outcome models they lose at most ``margin`` more in the group of
+        people most alike; a twentieth of the outcome's sd unless given. A row that is unlike all
+        of the log, or whose dose was not given to those alike, gets none, or with ``current`` (n,)
+        the current one. X is as for `predict`.
+        """
+        check_is_fitted(self, "policy_")
+        features, who = self.policy_.features, called(self.policy_)
+        x = contexts_for(features, X, who, recipe=self.range_.recipe)
+        ranges = None if features is None else self.range_.of_features(features)
+        strange = np.zeros(len(x), dtype=np.bool_)
+        if ranges is not None and features:
+            strange = np.asarray(ranges.beyond(x).any(axis=1))
+        now = None if current is None else np.asarray(current, dtype=np.float64)
+        people = self.range_.people
+        return advice(self.policy_, x, people, strange, margin=margin, current=now)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy and the ranges of the contexts it was learned on, as JSON.
@@ -241,6 +278,10 @@ class PolicyLearner(BaseEstimator):
         self._check_work(log)
         if self.safe and not self.honest:
             raise InvalidArgument("`safe=True` needs `honest=True`: it rests on the honest value.")
+        if self.limits is not None:
+            if not isinstance(self.limits, Limits):
+                raise _check.invalid("limits", "PolicyLearner", "a `Limits`", self.limits)
+            self.limits.check(log)
         if self.procedure is not None and not isinstance(self.procedure, Procedure):
             raise _check.invalid("procedure", "PolicyLearner", PROCEDURES, self.procedure)
         _check.count(self.seed, "seed", "PolicyLearner", at_least=0)
@@ -269,12 +310,16 @@ class PolicyLearner(BaseEstimator):
         policy_class = procedure.usual_class if self.policy is None else class_of(self.policy)
         if whole.log.bounded:
             policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
+        if self.limits is not None:
+            half = {FIRST: 0, SECOND: 1}.get(where)
+            kept = self.limits if half is None else self.limits.of_half(half, self.seed)
+            policy_class = LimitedClass(policy_class, kept, told=half is None)
         return procedure.learn(rows, policy_class, self._reporter(where))
 
     def _honest_value(self, whole: TrainingLog) -> HonestValue:
         first, second = whole.halves(self.seed)
-        by_second, of_first = self._graded(first, second, whole, "first half")
-        by_first, of_second = self._graded(second, first, whole, "second half")
+        by_second, of_first = self._graded(first, second, whole, FIRST)
+        by_first, of_second = self._graded(second, first, whole, SECOND)
         return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
 
     def _graded(
@@ -319,6 +364,21 @@ class PolicyLearner(BaseEstimator):
         if choice is None or honest is None:
             return choice
         return choice.graded(honest.value, honest.se)
+
+    def _limits(self) -> LimitsFound | None:
+        """Return what limits do to the rule, with the honest mean of a second outcome."""
+        found, honest = self.learned_.limits, self.estimate_
+        cap = None if self.limits is None else self.limits.cap
+        if found is None or honest is None or cap is None:
+            return found
+        survey = TrainingLog.of(cap.log, executor=self.executor).survey
+        # The policy of the first half is graded on the second, and the other way round.
+        halves = tuple(
+            self._compared(cap.of_half(half, self.seed).log, {LEARNED: policy}, survey)
+            for half, policy in zip((1, 0), honest.policies, strict=True)
+        )
+        second = HonestValue(halves, maximize=False)
+        return found.graded(second.value, second.se)
 
     def _is_safe(self) -> bool:
         """Return whether the learned policy is clearly better, by an estimate worth relying on."""

@@ -15,6 +15,7 @@ from titrant.policies import (
     Clipped,
     Constant,
     Function,
+    InLimits,
     Linear,
     Personal,
     Policy,
@@ -77,6 +78,12 @@ EXAMPLES = {
     "clipped vector": Clipped(PLANE, [0.0, None], [None, 1.0]),
     "rounded": Rounded(LINEAR, 0.5, 0.1),
     "rounded vector": Rounded(PLANE, [0.5, 2.0]),
+    "in steps": InLimits(LINEAR, steps=0.5, at_least=-1.0),
+    "in strengths": InLimits(LINEAR, steps=[1.0, 2.0, 2.5, 5.0], at_most=4.0),
+    "in limits": InLimits(
+        LINEAR, at_least=-30.0, at_most="bmi", current="age", largest_change=20.0
+    ),
+    "in limits and steps": InLimits(LINEAR, steps=0.25, current="age", largest_change=1.0),
 }
 PARAMETRIC = {name: policy for name, policy in EXAMPLES.items() if policy.parametric}
 

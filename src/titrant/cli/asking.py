@@ -161,7 +161,7 @@ def outcomes(
     how = inputs.method(method, log)
     with bar(READING, ESTIMATING) as steps, ExitStack() as stack:
         opened = {
-            name: stack.enter_context(inputs.opened(_with_outcome(log, name, named), cluster))
+            name: stack.enter_context(inputs.opened(with_outcome(log, name, named), cluster))
             for name in dict.fromkeys(named)
         }
         first = opened[log.outcome]
@@ -187,7 +187,7 @@ def outcomes(
     write_json(options.json, found.to_dict(options.level))
 
 
-def _with_outcome(log: LogOptions, name: str, named: Sequence[str]) -> LogOptions:
+def with_outcome(log: LogOptions, name: str, named: Sequence[str]) -> LogOptions:
     """Return the options of the log with one of the outcomes; the others are no contexts."""
     others = [f'"{other}"' for other in named if other != name]
     return replace(log, outcome=name, after=(*log.after, *others))

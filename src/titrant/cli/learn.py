@@ -11,6 +11,8 @@ import click
 import titrant as tt
 from titrant.cli import inputs, names
 from titrant.cli.app import REFUSED
+from titrant.cli.asking import with_outcome
+from titrant.cli.limits import LimitOptions, limits, named_number
 from titrant.cli.options import (
     ClusterOptions,
     LogOptions,
@@ -116,10 +118,19 @@ Example:
 
 
 @click.command("learn", epilog=_EXAMPLE)
-@takes(LogOptions, LearnOptions, OutputOptions, PageOptions, ClusterOptions, RunOptions)
+@takes(
+    LogOptions,
+    LearnOptions,
+    LimitOptions,
+    OutputOptions,
+    PageOptions,
+    ClusterOptions,
+    RunOptions,
+)
 def learn(  # noqa: PLR0917  (a group of options each)
     log: LogOptions,
     options: LearnOptions,
+    kept: LimitOptions,
     output: OutputOptions,
     page: PageOptions,
     workers: ClusterOptions,
@@ -137,11 +148,17 @@ def learn(  # noqa: PLR0917  (a group of options each)
     inputs.check_one_propensity(options.propensity_model, log)
     with ExitStack() as stack:
         with bar(READING, LEARNING) as steps:
-            opened = stack.enter_context(inputs.opened(log, workers))
+            second = named_number(kept.cap, "--cap")
+            named = [log.outcome, *([] if second is None else [second[0]])]
+            opened, *others = (
+                stack.enter_context(inputs.opened(with_outcome(log, name, named), workers))
+                for name in named
+            )
             against = inputs.policies(options.against, opened.log)
             save_config(run.save_config)
             steps.begin(LEARNING)
             learner = _learner(options, output, opened, against)
+            learner.set_params(limits=limits(kept, others[0].log if others else None))
             learner.set_params(progress=steps.learning).fit(opened.log).set_params(progress=None)
         trusted = _tell(learner, opened.log, log, output, page)
     note_written(output.html)
@@ -198,6 +215,10 @@ def _tell(
             if len(choice.classes) > 1:
                 show(results.classes(choice))
             show(choice.finding)
+        if learner.limits_ is not None:
+            for table in results.limits(learner.limits_):
+                show(table)
+            show(learner.limits_.finding)
         show(results.reading(maximize=maximize))
         show(learner.decision_)
     write_json(output.json, results.learned_result(learner, output.level))

@@ -108,6 +108,24 @@ class RecommendOptions:
         "The contexts in the policy's order.  [default: those named in the policy, or all "
         "columns that are numbers, or text with few values]",
     )
+    explain: bool = flag(
+        "--explain",
+        "Add the doses that are as good (`dose_from`, `dose_to`), whether such people and doses "
+        "were in the log (`seen`) and the `reason`. Who was not seen gets no dose.",
+    )
+    margin: float | None = option(
+        "--margin",
+        type=click.FloatRange(min=0.0),
+        metavar="X",
+        help="With --explain, doses are as good that lose at most so much more.  [default: a "
+        "twentieth of the outcome's sd]",
+    )
+    keep: str | None = option(
+        "--keep",
+        metavar="COLUMN",
+        help="With --explain, the current dose, which is kept where such people and doses were "
+        "not seen.  [default: the policy's own, if it has one]",
+    )
     guard_formulas: bool = flag(
         "--guard-formulas",
         "Put an apostrophe before column names and texts that begin with = + - @, also after "
@@ -141,12 +159,18 @@ def recommend(options: RecommendOptions, run: RunOptions) -> None:
     chosen = columns(options.context)
     # The same dose for everyone asks for no contexts, known or not.
     training = load_training(options.policy_file) if policy.features else None
+    if not options.explain and (options.margin is not None or options.keep is not None):
+        raise bad_value("--explain", "--margin and --keep go with it: add it.")
+    if options.explain and load_training(options.policy_file) is None:
+        what = f"{options.policy_file} does not say what it was learned from."
+        raise bad_value("--explain", f"{what} Save it by `titrant learn` or `learner.save`.")
     advice = Advice(
         options.policy_file,
         policy,
         training and training.of_features(policy.features or ()),
         chosen or (None if policy.features is None else list(policy.features)),
         columns(options.treatment),
+        options,
     )
     save_config(run.save_config)
     if options.output == PIPE:  # no sign of life amid the rows
@@ -168,6 +192,7 @@ class Advice:
     """The columns it is called with; None for all that are fit."""
     names: list[str]
     """What to call the doses."""
+    options: RecommendOptions
     rows: int = 0
     outside: int = 0
     """How many rows have any context that is strange to the training."""
@@ -180,11 +205,41 @@ class Advice:
 
         recipe = None if self.training is None else self.training.recipe
         x = _contexts(table, self.contexts, recipe)
+        if self.options.explain:
+            return self._explained(table, x)
         doses = recommended(self.policy, x, owner=f"policy `{self.path}`")
         made = _with_doses(table, doses, self.names)
         if self.training is None:
             return made
         return _appended(made, OUTSIDE, self._counted(self.training, table, x))
+
+    def _explained(self, table: pa.Table, x: Array) -> pa.Table:
+        """Return the table with doses and what is known of each person's."""
+        import numpy as np  # noqa: PLC0415
+
+        from titrant.policies.advice import advice  # noqa: PLC0415
+
+        training = self.training
+        strange = (
+            np.zeros(len(x), dtype=bool)
+            if training is None
+            else np.any(
+                [*_strange(training, table, x).values(), np.zeros(len(x), dtype=bool)], axis=0
+            )
+        )
+        keep = self.options.keep
+        now = None if keep is None else _contexts(table, [keep], None)[:, 0]
+        people = None if training is None else training.people
+        margin = self.options.margin
+        told = advice(self.policy, x, people, strange, margin=margin, current=now)
+        self.rows += len(x)
+        self.outside += int((~told.seen).sum())
+        made = _with_doses(table, told.dose, self.names)
+        name = (self.names or ["dose"])[0]
+        parts = {f"{name}_from": told.low, f"{name}_to": told.high, "seen": told.seen}
+        for column, values in {**parts, "reason": np.array(told.reason, dtype=object)}.items():
+            made = _appended(made, column, values)
+        return made
 
     def forget(self) -> None:
         """Begin to count anew."""
@@ -193,6 +248,12 @@ class Advice:
     def note_outside(self) -> None:
         """Say how many rows lie where the policy was not learned."""
         if not self.outside:
+            return
+        if self.options.explain:
+            note(
+                f"In {self.outside:,} of {self.rows:,} rows such people or doses were not in the "
+                "log. See the columns `seen` and `reason`."
+            )
             return
         found = ", ".join(f"{way} in {count:,}" for way, count in self.strange.items() if count)
         note(
@@ -285,7 +346,7 @@ def _appended(table: pa.Table, name: str, column: NDArray[Any]) -> pa.Table:
             ("TABLE", "Rename it") if name == OUTSIDE else ("--treatment", "Give another name")
         )
         raise bad_value(option, f"The table already has a column `{name}`. {remedy}.")
-    return table.append_column(name, [column])
+    return table.append_column(name, pa.chunked_array([pa.array(column, from_pandas=True)]))
 
 
 # The policy itself, for where there is no titrant.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from titrant.inference import Diagnostics
     from titrant.learn.choice import ClassChoice
     from titrant.learn.honest import HonestValue
+    from titrant.learn.limits import LimitsFound
     from titrant.learning import PolicyLearner
     from titrant.policies import Linear, Policy
 
@@ -182,9 +183,20 @@ def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
 
 def classes(choice: ClassChoice) -> Table:
     """Return the classes of rules that were compared on rows held out."""
-    headings, *rows = choice.table()
+    return _of_rows(choice.table())
+
+
+def limits(found: LimitsFound) -> list[Table]:
+    """Return where limits of a rule bind and what they cost, and the trade-off of a cap."""
+    traded = [] if found.cap is None else [_of_rows(found.cap.table())]
+    return [_of_rows(found.table()), *traded]
+
+
+def _of_rows(rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of its headings and rows."""
+    headings, *others = rows
     table = _table(list(headings))
-    for name, *cells in rows:
+    for name, *cells in others:
         _add(table, name, *cells)
     return table
 
@@ -317,6 +329,7 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "honest": honest_value(learner).to_dict(level),
         "learned": learner.learned_.to_dict(),
         "choice": None if learner.choice_ is None else learner.choice_.to_dict(),
+        "limits": None if learner.limits_ is None else learner.limits_.to_dict(),
         "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
     }
 
@@ -385,6 +398,13 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "choice": None
         if (choice := learner.choice_) is None
         else {"finding": choice.finding, "table": choice.table()},
+        "limits": None
+        if (kept := learner.limits_) is None
+        else {
+            "finding": kept.finding,
+            "table": kept.table(),
+            "traded": None if kept.cap is None else kept.cap.table(),
+        },
     }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.learn.classes import FittedClass
+    from titrant.learn.limits.declared import RowLimits
     from titrant.learn.setting import Units
     from titrant.learn.tables import Curves
     from titrant.optimize import Constraint
@@ -39,6 +40,8 @@ class LearningRows:
     """The rows; their propensities are not floored, and their policy doses not read."""
     table: DoseTable | None = None
     """The curves r̂(·, x) of an outcome model that has not seen these rows."""
+    limits: RowLimits | None = None
+    """What keeps the dose that is given from that of a rule, besides the range of all doses."""
 
     @classmethod
     def of(cls, log: LoggedData, q: Array, fitted: FittedClass, units: Units) -> Self:
@@ -61,16 +64,24 @@ class LearningRows:
     def of_class(self, fitted: FittedClass, log: LoggedData, units: Units) -> Self:
         """Return the same rows with the features of a class."""
         phi = fitted.features(log.context) * units.dose_sd
-        return replace(self, phi=phi, roughness=fitted.roughness)
+        limits = None if self.limits is None else self.limits.of_class(fitted)
+        return replace(self, phi=phi, roughness=fitted.roughness, limits=limits)
 
     def only(self, index: NDArray[np.intp], curves: Curves) -> Self:
         """Return some of the rows with an outcome model."""
-        some = replace(self, phi=self.phi[index], rows=self.rows.take(index))
+        limits = None if self.limits is None else self.limits.take(index)
+        some = replace(self, phi=self.phi[index], rows=self.rows.take(index), limits=limits)
         return some.with_curves(curves)
 
     def with_curves(self, curves: Curves) -> Self:
         """Return the same rows with an outcome model."""
         return replace(self, rows=replace(self.rows, r_logged=curves.logged), table=curves.table)
+
+    def given(self, raw: Array, units: Units) -> Array:
+        """Return the doses that are given in place of a rule's doses (…, n)."""
+        return (
+            np.clip(raw, units.low, units.high) if self.limits is None else self.limits.given(raw)
+        )
 
     @property
     def curves(self) -> DoseTable:
@@ -92,11 +103,21 @@ ROBUST = DoublyRobust(self_normalized=False)
 
 def scores(params: Array, rows: LearningRows, units: Units) -> Array:
     """Return r̂(τ, x) + w·(y − r̂(t, x)) (candidates, n): each row's say on each candidate."""
+    tau = rows.given((rows.phi @ params.T).T, units)
+    return np.stack([robust_scores(t, rows, units) for t in tau])
+
+
+def robust_scores(tau: Array, rows: LearningRows, units: Units) -> Array:
+    """Return r̂(τ, x) + w·(y − r̂(t, x)) (n,) of doses τ (n,)."""
+    return _scored(tau, rows.curves(tau), rows, units)
+
+
+def _scored(tau: Array, r: Array, rows: LearningRows, units: Units) -> Array:
+    """Return r + w·(y − r̂(t, x)) (n,), w of a kernel of h = .8s about doses τ (n,)."""
     scale = Scale.of(BANDWIDTH * units.dose_sd, 1)
     q = np.maximum(rows.rows.need("q", "scores"), SCORE_FLOOR / units.dose_sd)
-    tau = np.clip(rows.phi @ params.T, units.low, units.high).T
-    seen = [replace(rows.rows, q=q, tau=t[:, None], r_tau=rows.curves(t)) for t in tau]
-    return np.stack([ROBUST.terms(one, scale)[:, :2].sum(axis=1) for one in seen])
+    one = replace(rows.rows, q=q, tau=tau[:, None], r_tau=r)
+    return np.asarray(ROBUST.terms(one, scale)[:, :2].sum(axis=1))
 
 
 # Curves of each row over the doses, smoothed as scores are.
@@ -127,11 +148,7 @@ def fair_scores(tau: Array, rows: LearningRows, units: Units) -> Array:
 
     The loss of the dose smoothed by h: for comparing classes, never a value.
     """
-    scale = Scale.of(BANDWIDTH * units.dose_sd, 1)
-    q = np.maximum(rows.rows.need("q", "scores"), SCORE_FLOOR / units.dose_sd)
-    r = smoothed_at(tau, rows, units)
-    one = replace(rows.rows, q=q, tau=tau[:, None], r_tau=r)
-    return np.asarray(ROBUST.terms(one, scale)[:, :2].sum(axis=1))
+    return _scored(tau, smoothed_at(tau, rows, units), rows, units)
 
 
 def smoothed_curves(rows: LearningRows, units: Units) -> tuple[Array, Array]:
@@ -145,16 +162,28 @@ def smoothed_curves(rows: LearningRows, units: Units) -> tuple[Array, Array]:
 
 
 def dose_curves(rows: LearningRows, units: Units) -> DoseCurves:
-    """Return r̂ smoothed, and D = r̂(g) + K_h(t − g)/q·(y − r̂(t)), on a grid of doses."""
+    """Return r̂ smoothed, and D = r̂(g) + K_h(t − g)/q·(y − r̂(t)), on a grid of doses.
+
+    Each at the dose that the limits of its row leave of g.
+    """
     grid, model = smoothed_curves(rows, units)
-    scale, seen = Scale.of(BANDWIDTH * units.dose_sd, 1), rows.rows
+    doses = np.broadcast_to(grid, model.shape)
+    if rows.limits is not None and rows.limits.per_row:
+        doses = rows.limits.held(doses)
+        model = replace(rows.curves, values=model)(doses)
+    return DoseCurves(grid, model, robust_at(doses, rows, units, BANDWIDTH))
+
+
+def robust_at(doses: Array, rows: LearningRows, units: Units, bandwidth: float) -> Array:
+    """Return D = r̂(g) + K_h(t − g)/q·(y − r̂(t)) at doses g (n, G) of each row, h in units of s."""
+    scale, seen = Scale.of(bandwidth * units.dose_sd, 1), rows.rows
     e = seen.y - seen.need("r_logged", "curves")
     q = np.maximum(seen.need("q", "curves"), CANDIDATE_FLOOR / units.dose_sd)
-    robust = np.array(rows.curves.values[:, ::EVERY])
-    for i, dose in enumerate(grid):
-        at = replace(seen, q=q, tau=np.full((len(e), 1), dose))
+    robust = rows.curves(doses)
+    for i, dose in enumerate(doses.T):
+        at = replace(seen, q=q, tau=dose[:, None])
         robust[:, i] += ROBUST.weight(at, scale) * e
-    return DoseCurves(grid, model, robust)
+    return robust
 
 
 # The candidates of the default learner: nine ways from one outcome model to a policy.
@@ -242,8 +271,14 @@ def _as_it_is(objective: PolicyObjective, params: Array) -> Solution:
 
 def _objective(candidate: Candidate, rows: LearningRows, units: Units) -> PolicyObjective:
     """Return the penalized loss of a candidate, in units of sd(y)."""
-    s, seen = units.dose_sd, rows.rows
+    s, seen, table = units.dose_sd, rows.rows, rows.curves
     direct = candidate.bandwidth is None
+    if rows.limits is not None and rows.limits.per_row:
+        # D of the dose that the limits of a row leave, as a curve of its own.
+        doses = rows.limits.held(np.broadcast_to(table.grid, table.values.shape))
+        h = candidate.bandwidth
+        values = table(doses) if h is None else robust_at(doses, rows, units, h)
+        table, direct = replace(table, values=values), True
     bounds: dict[str, Any] = {}
     if seen.lower is not None and seen.upper is not None:
         lower, upper = seen.lower[:, 0].copy(), seen.upper[:, 0].copy()
@@ -257,7 +292,7 @@ def _objective(candidate: Candidate, rows: LearningRows, units: Units) -> Policy
         h=(candidate.bandwidth or 1.0) * s,
         low=units.low,
         high=units.high,
-        table=rows.curves,
+        table=table,
         weight_slopes=False,
         direct=direct,
         **bounds,

@@ -76,9 +76,11 @@ class ClassChoice:
             ClassScore(one.name, one.size, *difference(s, score[at], groups))
             for one, s in zip(found, score, strict=True)
         )
+        if PERSONAL in names or not arena.bounds_personal:
+            return cls(names[at], classes, None)
         own = arena.score(arena.personal())
         personal = ClassScore(PERSONAL, None, *difference(own, score[at], groups))
-        return cls(names[at], classes, None if PERSONAL in names else personal)
+        return cls(names[at], classes, personal)
 
     @property
     def place(self) -> int:
@@ -156,16 +158,7 @@ class ClassChoice:
         return one.name, size, behind, f"{one.se:.2g}", "–"
 
     def __str__(self) -> str:
-        rows = self.table()
-        width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if i == 0 else cell.rjust(w)
-                for i, (cell, w) in enumerate(zip(row, width, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([*lines, self.finding])
+        return "\n".join([*_text.columns(self.table()), self.finding])
 
     def __repr__(self) -> str:
         return f"ClassChoice(chosen={self.chosen!r}, of {len(self.classes)})"

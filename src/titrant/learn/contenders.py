@@ -13,13 +13,19 @@ from titrant.learn.candidates import (
     HeldOutScores,
     dose_curves,
     fair_scores,
-    learn_candidates,
     score_table,
     scores,
     smoothed_curves,
     weights_of,
 )
-from titrant.learn.classes import CurveClass
+from titrant.learn.classes import CurveClass, DoseCurves
+from titrant.learn.limits.keeping import (
+    found_within,
+    kept,
+    learn_within,
+    least_within,
+    settled,
+)
 from titrant.learn.setting import Learned
 from titrant.optimize import Solution, Status
 from titrant.policies import ParametricPolicy
@@ -35,12 +41,14 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.learn.candidates import Candidate, LearningRows
     from titrant.learn.classes import FittedClass, PolicyClass
+    from titrant.learn.limits import Limits
     from titrant.learn.setting import Units
     from titrant.learn.tables import CrossTables, Curves
     from titrant.optimize import Constraint
     from titrant.policies import Policy
 
     Done = Callable[[int], None]
+    Scores = Callable[[Array, LearningRows, Units], Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,8 @@ class Arena:
     constraint: Constraint
     center: float
     """The mean loss."""
+    limits: Limits | None = None
+    """What every rule keeps to; what that is in each row, the rows know."""
 
     @staticmethod
     def folded(tables: CrossTables, y: Array) -> tuple[Split, ...]:
@@ -84,12 +94,12 @@ class Arena:
             found.append(Split(train, test, seen.stacked(stack), graded))
         return tuple(found)
 
-    def score(self, tau: Array) -> Array:
+    def score(self, tau: Array, by: Scores = fair_scores) -> Array:
         """Return each row's say (n,) on doses τ (n,) that were learned without its fold."""
         found = np.empty(len(tau))
         for split in self.splits:
             graded = self.rows.only(split.test, split.graded)
-            found[split.test] = fair_scores(tau[split.test], graded, self.units)
+            found[split.test] = by(tau[split.test], graded, self.units)
         return found
 
     def personal(self) -> Array:
@@ -97,8 +107,21 @@ class Arena:
         found = np.empty(len(self.log))
         for split in self.splits:
             graded = self.rows.only(split.test, split.graded)
-            found[split.test] = least_dose(*smoothed_curves(graded, self.units))
+            grid, model = smoothed_curves(graded, self.units)
+            least = least_dose(grid, model)
+            if graded.limits is not None:
+                least = least_within(DoseCurves(grid, model, model), graded.limits)
+            found[split.test] = graded.given(least, self.units)
         return found
+
+    @property
+    def bounds_personal(self) -> bool:
+        """Whether a personal rule keeps to all limits, so that rules may be held against it."""
+        return self.limits is None or not {"monotone", "equal"} & set(self.limits.parts)
+
+    def deployed(self, policy: Policy) -> Policy:
+        """Return a policy as it is deployed: within the limits of each row."""
+        return policy if self.limits is None else self.limits.kept(policy)
 
 
 class Contender(ABC):
@@ -156,28 +179,28 @@ class AffineContender(Contender):
         parts = []
         for fold, split in enumerate(arena.splits):
             learned = rows.only(split.train, split.seen)
-            params, _ = learn_candidates(arena.candidates, learned, units, arena.constraint)
+            params, _ = learn_within(arena.candidates, learned, units, arena.constraint)
             graded = rows.only(split.test, split.graded)
             score[:, split.test] = scores(params, graded, units)
-            parts.append((split.test, params, graded))
+            parts.append((split.test, params, graded, learned))
             done(fold)
         weights = weights_of(score)
         average = np.empty(len(rows.phi))
-        for test, params, graded in parts:
+        for test, params, graded, _ in parts:
             average[test] = scores((weights @ params)[None], graded, units)[0]
         held_out = HeldOutScores(score, weights, average)
         doses = np.empty(len(rows.phi))
-        for test, params, graded in parts:
-            doses[test] = np.clip(graded.phi @ held_out.combined(params), units.low, units.high)
+        for test, params, graded, learned in parts:
+            combined = settled(held_out.combined(params), learned)
+            doses[test] = graded.given(graded.phi @ combined, units)
         return cls(name, rows.phi.shape[1], fitted, rows, held_out, doses)
 
     def learned(self, arena: Arena) -> Learned:
         """Learn all candidates on all rows and combine them by their held-out scores."""
-        params, solutions = learn_candidates(
-            arena.candidates, self.rows, arena.units, arena.constraint
-        )
+        params, solutions = learn_within(arena.candidates, self.rows, arena.units, arena.constraint)
+        combined = kept(self.held_out.combined(params), self.rows)
         return Learned(
-            policy=arena.units.policy(self.fitted, self.held_out.combined(params)),
+            policy=arena.deployed(arena.units.policy(self.fitted, combined)),
             solution=solutions[self.held_out.best],
             report=self.held_out.to_dict(arena.candidates, arena.center),
         )
@@ -201,10 +224,13 @@ class CurveContender(Contender):
         """Find the policies without each fold and score them on it."""
         tau = np.empty((len(kind.candidates), len(arena.log)))
         for fold, split in enumerate(arena.splits):
-            seen = dose_curves(arena.rows.only(split.train, split.seen), arena.units)
-            found = kind.found(arena.log.rows(split.train), seen)
+            seen = arena.rows.only(split.train, split.seen)
+            log, curves = arena.log.rows(split.train), dose_curves(seen, arena.units)
+            found = found_within(kind, log, curves, seen.limits)
+            graded = arena.rows.only(split.test, split.graded)
             x, names = arena.log.context[split.test], arena.log.names
-            tau[:, split.test] = [recommended(policy, x, names) for policy in found]
+            raw = np.stack([recommended(policy, x, names) for policy in found])
+            tau[:, split.test] = graded.given(raw, arena.units)
             done(fold)
         score = np.stack([arena.score(t) for t in tau])
         best = int(np.argmin(score.mean(axis=1)))
@@ -213,7 +239,8 @@ class CurveContender(Contender):
     def learned(self, arena: Arena) -> Learned:
         """Find the policies on all rows and take the one that was best on rows held out."""
         names, best = [*self.kind.candidates], int(np.argmin(self.score.mean(axis=1)))
-        found = self.kind.found(arena.log, dose_curves(arena.rows, arena.units))
+        curves = dose_curves(arena.rows, arena.units)
+        found = found_within(self.kind, arena.log, curves, arena.rows.limits)
         alone = np.eye(len(names))[best]
         candidates = {
             "chosen": names[best],
@@ -222,7 +249,7 @@ class CurveContender(Contender):
             "average_held_out_loss": float(self.score[best].mean()) + arena.center,
         }
         return Learned(
-            policy=found[best],
+            policy=arena.deployed(found[best]),
             solution=_end(found[best], float(self.score[best].mean())),
             report=candidates,
         )

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from titrant.execute import Engine
     from titrant.learn.choice import ClassChoice
     from titrant.learn.classes import DoseLimits, FittedClass, PolicyClass
+    from titrant.learn.limits import LimitsFound
     from titrant.optimize import Solution
     from titrant.policies import Policy
+    from titrant.policies.advice import People
     from titrant.propensity import PropensityModel
     from titrant.propensity.gaussian import Affine
 
@@ -127,6 +129,10 @@ class Learned:
     """Every choice and what it rests on, as plain values."""
     choice: ClassChoice | None = None
     """How the class compares with others on rows held out, where that was measured."""
+    people: People | None = None
+    """Groups of like people of the log, where their curves are known."""
+    limits: LimitsFound | None = None
+    """What the limits that were given do to the policy, and what each costs."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""

@@ -14,16 +14,24 @@ from titrant.learn.candidates import CANDIDATES, Candidate, LearningRows
 from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
-from titrant.learn.setting import Learned, Procedure, Units, silent
+from titrant.learn.limits.found import told
+from titrant.learn.limits.second import capped
+from titrant.learn.people import people_of
+from titrant.learn.setting import Learned, Procedure, Units, outcome_sd, silent
 from titrant.learn.tables import DOSES, CrossTables
 from titrant.optimize import Constraint, Free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.learn.classes import PolicyClass
     from titrant.learn.contenders import Contender
+    from titrant.learn.limits import Limits
+    from titrant.learn.limits.second import Capped
     from titrant.learn.setting import Progress, TrainingLog
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
@@ -100,7 +108,14 @@ class StackedDR(Procedure):
             done = partial(_advance, progress, before, steps)
             found.append(contender(kind, arena, done))
         choice = ClassChoice.of(found, arena)
-        learned = found[choice.place].learned(arena)
+        kind, chosen, limits = classes[choice.place], found[choice.place], None
+        if policy_class.kept is not None:
+            within = self._capped(kind, chosen, arena, policy_class.kept, progress)
+            chosen = chosen if within is None else within.chosen
+            limits = told(policy_class, kind, chosen, arena, within)
+            learned = chosen.learned(arena if within is None else within.arena)
+        else:
+            learned = chosen.learned(arena)
         progress("candidates", steps, steps)
         report = {
             "procedure": "stacked doubly robust",
@@ -113,26 +128,54 @@ class StackedDR(Procedure):
             "learned_on": len(arena.log),
             "rows": training.survey.n,
         }
-        return replace(learned, choice=choice, report=report)
+        people = people_of(learned.policy, arena, self.seed)
+        return replace(learned, choice=choice, limits=limits, people=people, report=report)
 
     def arena(
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress = silent
     ) -> Arena:
         """Return what all classes are learned from: the rows with the curves of unseen models."""
         log, q = training.losses(), training.propensities()
-        if len(log) > self.most_rows:
-            drawn = np.random.default_rng(self.seed).choice(len(log), self.most_rows, replace=False)
-            drawn.sort()
+        drawn = self._drawn(len(log))
+        if drawn is not None:
             log, q = log.rows(drawn), q[drawn]
         self._check_rows(len(log))
+        units = Units.of(log, policy_class.limits)
+        return self._arena(log, q, units, policy_class.kept, progress)
+
+    def _drawn(self, n: int) -> NDArray[np.intp] | None:
+        """Return which of n rows are learned from; None for all."""
+        if n <= self.most_rows:
+            return None
+        drawn = np.random.default_rng(self.seed).choice(n, self.most_rows, replace=False)
+        return np.sort(drawn)
+
+    def _capped(
+        self, kind: PolicyClass, chosen: Contender, arena: Arena, limits: Limits, progress: Progress
+    ) -> Capped | None:
+        """Return the rule of a class within the cap on a second outcome, if there is a cap."""
+        if limits.cap is None:
+            return None
+        y = limits.cap.log.outcome
+        drawn = self._drawn(len(y))
+        log = arena.log.with_outcome(y if drawn is None else y[drawn])
+        units = replace(arena.units, outcome_sd=outcome_sd(log))
+        q = arena.rows.rows.need("q", "cap")
+        second = self._arena(log, q, units, None, progress)
+        return capped(kind, chosen, arena, second, limits.cap)
+
+    def _arena(
+        self, log: LoggedData, q: Array, units: Units, limits: Limits | None, progress: Progress
+    ) -> Arena:
         # Outcomes are counted from their mean, so that their zero changes nothing, not even when
         # a search stops.
         center = float(log.outcome.mean())
         losses = log.with_outcome(log.outcome - center)
-        units = Units.of(losses, policy_class.limits)
         tables = self._tables(self._models(), losses, units, progress)
         stack = tables.without_own.weights(losses.outcome)
         rows = LearningRows.without_features(losses, q)
+        if limits is not None:
+            rows = replace(rows, limits=limits.on(losses, units))
         return Arena(
             log=losses,
             rows=rows.with_curves(tables.without_own.stacked(stack)),
@@ -142,6 +185,7 @@ class StackedDR(Procedure):
             candidates=self.candidates,
             constraint=self.constraint,
             center=center,
+            limits=limits,
         )
 
     def _check_doses(self, log: LoggedData) -> None:

@@ -3,7 +3,7 @@
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.bent import Additive, Products
 from titrant.policies.calling import doses
-from titrant.policies.clipped import Clipped, Rounded
+from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
 from titrant.policies.exporting import to_excel, to_python, to_sql
 from titrant.policies.linear import Linear
@@ -27,6 +27,7 @@ __all__ = [
     "Clipped",
     "Constant",
     "Function",
+    "InLimits",
     "Limited",
     "Linear",
     "Move",

@@ -1,24 +1,38 @@
-"""Policies wrapped in others: kept within bounds, or rounded to steps."""
+"""Policies wrapped in others: kept within bounds, in steps, or within limits of each row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from titrant import _check
-from titrant.errors import InvalidArgument
+from titrant.data.columns import places
+from titrant.data.validate import first_rows, of_rows
+from titrant.errors import DataError, InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy
-from titrant.policies.calling import recommended
+from titrant.policies.calling import contexts_for, recommended
 from titrant.policies.constant import as_policy
-from titrant.policies.formulas import Floor, Number, Product, Ratio, Sum, Within, each_dose
+from titrant.policies.formulas import (
+    AtMost,
+    Choice,
+    Floor,
+    Largest,
+    Number,
+    Product,
+    Ratio,
+    Smallest,
+    Sum,
+    Within,
+    each_dose,
+)
 from titrant.policies.saving import number_or_vector, per_dose, read_only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.policies.formulas import Formula
@@ -182,3 +196,259 @@ class Rounded(Policy):
 def _rounded(tau: Formula, step: float, offset: float) -> Formula:
     steps = Ratio(Sum((tau, Number(-offset))), step)
     return Sum((Number(offset), Product((Number(step), Floor(Sum((steps, Number(0.5))))))))
+
+
+# A policy within the limits of the real world: doses there are, limits of each row.
+
+ROUNDING = 1e-9
+"""A limit is on a step if it is this near, in steps: .3 is three times .1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The doses that can be given: multiples of a number, a list of strengths, or all (None)."""
+
+    of: float | Array | None
+
+    @classmethod
+    def checked(cls, value: ArrayLike | None, owner: str) -> Steps:
+        """Return the steps that a number > 0 or a list of strengths says."""
+        if value is None:
+            return cls(None)
+        if np.ndim(value) == 0:
+            return cls(_check.positive(value, "steps", owner))
+        strengths = _check.finite_array(value, "steps", owner, ndim=1)
+        if len(strengths) == 0 or len(np.unique(strengths)) < len(strengths):
+            raise _check.invalid("steps", owner, "a number > 0 or a list of distinct doses", value)
+        return cls(read_only(np.sort(strengths)))
+
+    def nearest(self, tau: Array) -> Array:
+        """Return the doses next to others, the larger one of two as near."""
+        if self.of is None:
+            return tau
+        if isinstance(self.of, float):
+            return self.of * np.floor(tau / self.of + 0.5)
+        middle = (self.of[1:] + self.of[:-1]) / 2.0
+        return np.asarray(self.of[np.searchsorted(middle, tau, side="right")])
+
+    def above(self, low: Array) -> Array:
+        """Return the smallest doses not below others; infinite if there are none."""
+        if self.of is None:
+            return low
+        if isinstance(self.of, float):
+            return self.of * np.ceil(low / self.of - ROUNDING)
+        at = np.searchsorted(self.of, low - self._near())
+        return np.append(self.of, np.inf)[at]
+
+    def below(self, high: Array) -> Array:
+        """Return the largest doses not above others; −infinite if there are none."""
+        return -Steps(self._mirrored()).above(-high)
+
+    def nearest_formula(self, tau: Formula) -> Formula:
+        """Return `nearest` as a formula."""
+        if self.of is None:
+            return tau
+        if isinstance(self.of, float):
+            return _rounded(tau, self.of, 0.0)
+        found: Formula = Number(float(self.of[0]))
+        for small, large in zip(self.of[:-1], self.of[1:], strict=True):
+            enough = AtMost(_minus(tau), -float((small + large) / 2.0))
+            found = Choice(enough, Number(float(large)), found)
+        return found
+
+    def above_formula(self, low: Formula) -> Formula:
+        """Return `above` as a formula; the last strength where there is none."""
+        if self.of is None:
+            return low
+        if isinstance(self.of, float):
+            steps = Floor(Sum((Ratio(_minus(low), self.of), Number(ROUNDING))))
+            return Product((Number(-self.of), steps))
+        found: Formula = Number(float(self.of[-1]))
+        for strength in self.of[-2::-1]:
+            enough = AtMost(low, float(strength) + self._near())
+            found = Choice(enough, Number(float(strength)), found)
+        return found
+
+    def below_formula(self, high: Formula) -> Formula:
+        """Return `below` as a formula; the first strength where there is none."""
+        return _minus(Steps(self._mirrored()).above_formula(_minus(high)))
+
+    def _mirrored(self) -> float | Array | None:
+        return -self.of[::-1] if isinstance(self.of, np.ndarray) else self.of
+
+    def _near(self) -> float:
+        return ROUNDING * float(np.abs(np.asarray(self.of)).max())
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class InLimits(Policy):
+    """τ(x) = the dose next to policy(x) that can be given and that the limits of the row allow.
+
+    Parameters
+    ----------
+    policy : the rule inside, of one dose
+    steps : a number, whose multiples can be given, or a list of strengths
+    at_least, at_most : a number, or the context that holds each row's own
+    current, largest_change : the context that holds each row's dose so far, and how far the new
+        one may be from it
+
+    A row whose limits leave no dose is an error; `possible` tells which they are.
+
+    >>> rule = InLimits(Constant(36.2), steps=2.5, at_most="most")
+    >>> rule({"most": [50.0, 31.0]})
+    array([35., 30.])
+    """
+
+    policy: Policy
+    steps: float | Array | None
+    at_least: float | str | None
+    at_most: float | str | None
+    current: str | None
+    largest_change: float | None
+
+    def __init__(
+        self,
+        policy: Policy | Callable[[Array], ArrayLike],
+        *,
+        steps: ArrayLike | None = None,
+        at_least: float | str | None = None,
+        at_most: float | str | None = None,
+        current: str | None = None,
+        largest_change: float | None = None,
+    ) -> None:
+        inside = as_policy(policy)
+        check_limits("InLimits", at_least, at_most, current, largest_change)
+        own = limit_columns(at_least, at_most, current)
+        if own and inside.features is None:
+            rule = f"one that knows the names of its contexts, beside limits by {', '.join(own)}"
+            raise _check.invalid("policy", "InLimits", rule, inside)
+        object.__setattr__(self, "policy", inside)
+        object.__setattr__(self, "steps", Steps.checked(steps, "InLimits").of)
+        object.__setattr__(self, "at_least", at_least)
+        object.__setattr__(self, "at_most", at_most)
+        object.__setattr__(self, "current", current)
+        object.__setattr__(self, "largest_change", largest_change)
+
+    def __call__(self, X: object) -> Array:
+        """Return the doses for contexts X, an array (n, p) or a table: (n,)."""
+        x = contexts_for(self.features, X, "policy `InLimits`")
+        inside = self.policy.features
+        tau = recommended(self.policy, x if inside is None else x[:, : len(inside)])
+        if tau.ndim > 1:
+            raise DataError(
+                f"`InLimits` keeps one dose within limits; the policy inside gives {tau.shape[1]}."
+            )
+        low, high = self.limits(x)
+        check_possible(low, high, self._own)
+        return np.clip(Steps(self.steps).nearest(tau), low, high)
+
+    def limits(self, x: Array) -> tuple[Array, Array]:
+        """Return the smallest and largest dose (n,) that each row of contexts x (n, p) allows."""
+        found = places(self._own, self.features or (), "policy `InLimits`")
+        columns = {name: x[:, j] for name, j in zip(self._own, found, strict=True)}
+        return row_limits(self, Steps(self.steps), columns, len(x))
+
+    def possible(self, X: object) -> NDArray[np.bool_]:
+        """Return which rows of X (n,) have a dose within their limits."""
+        low, high = self.limits(contexts_for(self.features, X, "policy `InLimits`"))
+        return np.asarray(low <= high)
+
+    @property
+    def features(self) -> tuple[str, ...] | None:
+        """The names of the contexts of the policy inside, then those of limits."""
+        inside = self.policy.features
+        if inside is None:
+            return None
+        return tuple(dict.fromkeys((*inside, *self._own)))
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        return limit_columns(self.at_least, self.at_most, self.current)
+
+    def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+        """Return the dose on the steps next to that of the policy inside, within the limits."""
+        known = dict(zip(self.features or (), contexts, strict=True))
+        inside = self.policy.formulas(contexts[: len(self.policy.features or ())])
+        steps = Steps(self.steps)
+        tau = steps.nearest_formula(inside[0])
+        low, high = self._end_formulas(known)
+        if low:
+            tau = Largest((tau, *map(steps.above_formula, low)))
+        if high:
+            tau = Smallest((tau, *map(steps.below_formula, high)))
+        return (tau,)
+
+    def _end_formulas(
+        self, known: dict[str, Formula]
+    ) -> tuple[tuple[Formula, ...], tuple[Formula, ...]]:
+        """Return what the dose must not be below, and what not above."""
+        ends = tuple(
+            () if end is None else ((known[end] if isinstance(end, str) else Number(float(end))),)
+            for end in (self.at_least, self.at_most)
+        )
+        if self.current is None or self.largest_change is None:
+            return ends[0], ends[1]
+        now, far = known[self.current], float(self.largest_change)
+        low, high = (Sum((now, Number(by))) for by in (-far, far))
+        return (*ends[0], low), (*ends[1], high)
+
+
+def check_limits(
+    owner: str,
+    at_least: float | str | None,
+    at_most: float | str | None,
+    current: str | None,
+    largest_change: float | None,
+) -> None:
+    """Refuse limits that are none."""
+    for name, end in (("at_least", at_least), ("at_most", at_most)):
+        if end is not None and not isinstance(end, str):
+            _check.number(end, name, owner)
+    if (current is None) != (largest_change is None):
+        given = current if largest_change is None else largest_change
+        raise _check.invalid("largest_change", owner, "given together with `current`", given)
+    if largest_change is not None:
+        _check.nonnegative(largest_change, "largest_change", owner)
+        if not isinstance(current, str):
+            raise _check.invalid("current", owner, "the name of a context", current)
+
+
+def row_limits(
+    of: Any,  # noqa: ANN401  (what has the limits of an `InLimits`)
+    steps: Steps,
+    columns: Mapping[str, Array],
+    n: int,
+) -> tuple[Array, Array]:
+    """Return the smallest and largest dose (n,) on the steps that limits allow each of n rows.
+
+    ``columns`` (n,) are the contexts that hold limits.
+    """
+    low, high = np.full(n, -np.inf), np.full(n, np.inf)
+    if of.at_least is not None:
+        low = np.maximum(low, columns.get(of.at_least, of.at_least))
+    if of.at_most is not None:
+        high = np.minimum(high, columns.get(of.at_most, of.at_most))
+    if of.current is not None:
+        low = np.maximum(low, columns[of.current] - of.largest_change)
+        high = np.minimum(high, columns[of.current] + of.largest_change)
+    return steps.above(low), steps.below(high)
+
+
+def check_possible(low: Array, high: Array, columns: Sequence[str]) -> None:
+    """Refuse rows whose limits (n,) leave no dose."""
+    if (bad := low > high).any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"In {of_rows(bad)} ({first_rows(bad)}) the limits leave no dose: in row {row} it must "
+            f"be at least {low[row]:.6g} and at most {high[row]:.6g}. Check "
+            f"{', '.join(f'`{name}`' for name in columns) or 'the limits'}."
+        )
+
+
+def limit_columns(*ends: object) -> tuple[str, ...]:
+    """Return the contexts among limits, each once."""
+    return tuple(dict.fromkeys(end for end in ends if isinstance(end, str)))
+
+
+def _minus(of: Formula) -> Formula:
+    return Product((Number(-1.0), of))

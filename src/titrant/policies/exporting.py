@@ -24,10 +24,12 @@ from titrant.policies.formulas import (
     Floor,
     Formula,
     IsMissing,
+    Largest,
     Number,
     Product,
     Ratio,
     Reads,
+    Smallest,
     Sum,
     Within,
 )
@@ -247,6 +249,9 @@ class Language(ABC):
                 found = self.floor(self.write(of))
             case Within(of, low, high):
                 found = self.within(self.write(of), low, high)
+            case Largest(parts) | Smallest(parts):
+                written = tuple(map(self.write, parts))
+                found = self.extreme(written, largest=isinstance(formula, Largest))
             case Choice(test, then, otherwise):
                 found = self.choice(self.test(test), self.write(then), self.write(otherwise))
             case Number() | Column() | DatePart():
@@ -300,6 +305,10 @@ class Language(ABC):
         """Return something held within two numbers."""
 
     @abstractmethod
+    def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
+        """Return the largest or the smallest of several."""
+
+    @abstractmethod
     def choice(self, test: str, then: str, otherwise: str) -> str:
         """Return one or the other."""
 
@@ -349,6 +358,13 @@ class Sql(Language):
         ]
         return f"CASE{''.join(cases)} ELSE {of} END" if cases else of
 
+    def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
+        """Return a CASE for each but the first."""
+        found, sign = of[0], ">=" if largest else "<="
+        for other in of[1:]:
+            found = f"CASE WHEN {found} {sign} {other} THEN {found} ELSE {other} END"
+        return found
+
     def choice(self, test: str, then: str, otherwise: str) -> str:
         """Return a CASE."""
         return f"CASE WHEN {test} THEN {then} ELSE {otherwise} END"
@@ -397,6 +413,10 @@ class Python(Language):
         if np.isfinite(low):
             of = f"max({of}, {self.number(low)})"
         return f"min({of}, {self.number(high)})" if np.isfinite(high) else of
+
+    def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
+        """Return max(…) or min(…)."""
+        return f"{'max' if largest else 'min'}({', '.join(of)})"
 
     def choice(self, test: str, then: str, otherwise: str) -> str:
         """Return … if … else …."""
@@ -451,6 +471,10 @@ class Excel(Language):
         if np.isfinite(low):
             of = f"MAX({of},{self.number(low)})"
         return f"MIN({of},{self.number(high)})" if np.isfinite(high) else of
+
+    def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
+        """Return MAX(…) or MIN(…)."""
+        return f"{'MAX' if largest else 'MIN'}({','.join(of)})"
 
     def choice(self, test: str, then: str, otherwise: str) -> str:
         """Return IF(…)."""

@@ -84,6 +84,20 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
+class Largest:
+    """The largest of its parts."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Smallest:
+    """The smallest of its parts."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AtMost:
     """Whether a formula is at most a number."""
 
@@ -116,7 +130,20 @@ class Choice:
     otherwise: Formula
 
 
-Formula = Number | Column | DatePart | Sum | Product | Ratio | Exponential | Floor | Within | Choice
+Formula = (
+    Number
+    | Column
+    | DatePart
+    | Sum
+    | Product
+    | Ratio
+    | Exponential
+    | Floor
+    | Within
+    | Largest
+    | Smallest
+    | Choice
+)
 
 
 def linear(intercept: float, slopes: Array, parts: tuple[Formula, ...]) -> Formula:

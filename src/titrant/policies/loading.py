@@ -13,8 +13,9 @@ import numpy as np
 
 from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument, PolicyFileError
+from titrant.policies.advice import People
 from titrant.policies.bent import Additive, Products
-from titrant.policies.clipped import Clipped, Rounded
+from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.linear import Linear
 from titrant.policies.lookup import Personal, Tree
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 POLICIES: tuple[type[Policy], ...] = (
     *(Constant, Linear, Additive, Products, Tree, RBF, Personal),
-    *(Clipped, Rounded),
+    *(Clipped, Rounded, InLimits),
 )
 """Every policy with a formula; the law tests run over this list."""
 _ALL: tuple[type[Policy], ...] = (*POLICIES, StatusQuo, *MOVES)
@@ -129,9 +130,11 @@ def _check_fields(cls: Any, given: dict[str, Any]) -> None:  # noqa: ANN401
 # A file of a learned policy has one more entry, ``"training": {"version": 1, "rows": …,
 # "context": {name: [low, high], …}}``, with ``"levels": {column: [text, …], …}`` where contexts are
 # the 0/1 indicators of a column of texts: the indicators alone do not say which text the reference
-# is. Where numbers were missing, version 2 has ``"fills": {name: number, …}``, and where a context
-# is a code of texts, ``"codes": [column, …]``, and where dates were written as text,
-# ``"dates": {column: format, …}``. `load_policy` leaves the entry aside: the policy is the same.
+# is. ``"people"`` are groups of like people with their doses and losses, for `recommend --explain`;
+# readers that do not know them leave them aside. Where numbers were missing, version 2 has
+# ``"fills": {name: number, …}``, and where a context is a code of texts, ``"codes": [column, …]``,
+# and where dates were written as text, ``"dates": {column: format, …}``. `load_policy` leaves the
+# entry aside: the policy is the same.
 
 TRAINING_VERSION, FILLED_VERSION = 1, 2
 
@@ -146,6 +149,8 @@ class TrainingRange:
     rows: int
     recipe: Recipe = field(default_factory=Recipe)
     """How the contexts are made of the columns of a table."""
+    people: People | None = None
+    """Groups of like people, if they are known."""
 
     @classmethod
     def of(cls, context: Array, names: tuple[str, ...]) -> Self:
@@ -182,7 +187,8 @@ class TrainingRange:
         filled = made["fills"] or made["codes"] or made["dates"]
         version = FILLED_VERSION if filled else TRAINING_VERSION
         there = {key: value for key, value in made.items() if value}
-        return {"version": version, "rows": self.rows, "context": context, **there}
+        people = {} if self.people is None else {"people": self.people.to_dict()}
+        return {"version": version, "rows": self.rows, "context": context, **there, **people}
 
     @classmethod
     def from_dict(cls, content: object) -> Self:
@@ -197,7 +203,9 @@ class TrainingRange:
         if not all(_is_range(pair) for pair in context.values()):
             raise _refusal("has a context without a smallest and a largest value")
         ends = np.array(list(context.values()), dtype=np.float64).reshape(-1, 2)
-        return cls(tuple(context), ends[:, 0], ends[:, 1], rows, _recipe(content))
+        people = content.get("people")
+        known_people = None if people is None else People.from_dict(people)
+        return cls(tuple(context), ends[:, 0], ends[:, 1], rows, _recipe(content), known_people)
 
 
 def save_learned(policy: Policy, training: TrainingRange, path: str | os.PathLike[str]) -> None:

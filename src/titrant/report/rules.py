@@ -16,6 +16,7 @@ from titrant.policies import (
     Clipped,
     Constant,
     Function,
+    InLimits,
     Linear,
     Personal,
     Products,
@@ -114,9 +115,28 @@ def _formula(policy: Policy, j: int, treatment: str, speech: Speech) -> str:
         offset = _entry(policy.offset, j)
         start = f" from {_shown(offset)}" if offset else ""
         return _formula(policy.policy, j, treatment, speech) + step + start
+    if is_exactly(policy, InLimits):
+        return _formula(policy.policy, j, treatment, speech) + _limited(policy, speech)
     if isinstance(policy, Move):
         return _change(policy, treatment, speech)
     return f"{treatment} = {_right_side(policy, j, speech)}"
+
+
+def _limited(policy: InLimits, speech: Speech) -> str:
+    """Return the limits of a rule in words."""
+    steps, said = policy.steps, []
+    if isinstance(steps, float):
+        said.append(f"in steps of {_shown(steps)}")
+    elif steps is not None:
+        said.append(f"one of {', '.join(map(_shown, steps))}")
+    for words, end in (("at least", policy.at_least), ("at most", policy.at_most)):
+        if end is not None:
+            said.append(f"{words} {speech.called(end) if isinstance(end, str) else _shown(end)}")
+    if policy.current is not None:
+        said.append(
+            f"within {_shown(policy.largest_change or 0.0)} of {speech.called(policy.current)}"
+        )
+    return "".join(f", {one}" for one in said)
 
 
 def _change(policy: Move, treatment: str, speech: Speech) -> str:
@@ -226,7 +246,7 @@ def limits(policy: Policy) -> list[tuple[str, Policy]]:
 
 def unwrapped(policy: Policy) -> Policy:
     """Return the policy inside limits and steps."""
-    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded):
+    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded) or is_exactly(policy, InLimits):
         return unwrapped(policy.policy)
     return policy
 

@@ -475,11 +475,26 @@ def candidates(learned: Mapping[str, Any]) -> Table | None:
 
 def classes(learned: Mapping[str, Any]) -> Table | None:
     """Return the classes of policies that were compared on rows held out."""
-    choice = learned.get("choice")
-    if not choice:
+    return _written(learned.get("choice"), "Classes of rules")
+
+
+def limits(learned: Mapping[str, Any]) -> Table | None:
+    """Return the limits of the rule, where they bind and what they cost."""
+    return _written(learned.get("limits"), "Limits of the rule")
+
+
+def traded(learned: Mapping[str, Any]) -> Table | None:
+    """Return the trade-off between the loss and a second outcome that has a cap."""
+    rows = (learned.get("limits") or {}).get("traded")
+    return _written({"table": rows} if rows else None, "The second outcome at each price of it")
+
+
+def _written(found: Mapping[str, Any] | None, caption: str) -> Table | None:
+    """Return a table that comes as its headings and rows."""
+    if not found:
         return None
-    headings, *rows = choice["table"]
-    return Table("Classes of rules", tuple(headings), tuple(map(tuple, rows)))
+    headings, *rows = found["table"]
+    return Table(caption, tuple(headings), tuple(map(tuple, rows)))
 
 
 def outcome_models(learned: Mapping[str, Any]) -> Table | None:

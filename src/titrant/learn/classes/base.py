@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from titrant.data import LoggedData
     from titrant.evaluation.survey import Survey
+    from titrant.learn.limits import Limits
     from titrant.policies import ParametricPolicy, Policy
 
 DoseLimits = tuple[float | Array, float | Array]
@@ -48,6 +49,11 @@ class PolicyClass(ABC):
     def limits(self) -> DoseLimits:
         """Between which doses its policies stay, each a number or (d,); infinite if anywhere."""
         return -np.inf, np.inf
+
+    @property
+    def kept(self) -> Limits | None:
+        """What its policies keep to besides, in each row and on average."""
+        return None
 
     @property
     def name(self) -> str:
@@ -116,6 +122,13 @@ class FittedClass(ABC):
         the dose. A class whose norm is of another size says so here.
         """
         return self.penalized
+
+    def slope(self, context: str) -> int | None:
+        """Return which parameter is the slope in a context; None if the context is not used."""
+        raise InvalidArgument(
+            f"`{type(self).__name__}` has no single slope in `{context}`. Learn a linear rule, or "
+            "leave `increasing` and `decreasing` out."
+        )
 
     @property
     def affine(self) -> bool:

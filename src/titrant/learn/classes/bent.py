@@ -98,17 +98,21 @@ class AdditiveClass(PolicyClass):
     """One smooth curve a context: a line and, of more than 5 values, three bends.
 
     The bends are those of a natural cubic spline with five knots. ``features`` are the contexts of
-    the log that the policy uses, in its order; all unless given.
+    the log that the policy uses, in its order; all unless given. Those in ``straight`` have a line.
     """
 
     features: tuple[str, ...] | None = None
+    straight: tuple[str, ...] = ()
 
     def on(self, log: LoggedData) -> FittedAdditive:
         """Return the class with the knots of a log."""
         used = varying(self.features, log, "An additive policy")
         linear = LinearClass(features=tuple(log.names[j] for j in used)).on(log)
         x = held(linear, log.context)
-        knots = tuple(knots_of(column) for column in x.T)
+        knots = tuple(
+            np.empty(0) if name in self.straight else knots_of(column)
+            for name, column in zip(linear.names, x.T, strict=True)
+        )
         reach = REACH * spread_of(x)
         z = linear.features(log.context)
         blocks = [_bends(knots, reach, z, x, j) for j in range(len(knots))]
@@ -132,6 +136,13 @@ class FittedAdditive(FittedBent):
     lines: Array
     knots: tuple[Array, ...]
     reach: Array
+
+    def slope(self, context: str) -> int | None:
+        """Return the place of a context's coefficient, if it has a line."""
+        place = self.linear.slope(context)
+        if place is None or not len(self.knots[self.linear.names.index(context)]):
+            return place
+        return FittedBent.slope(self, context)
 
     def basis(self, x: Array) -> Array:
         """Return the splines of all contexts (n, K)."""

@@ -98,6 +98,10 @@ class FittedLinear(FittedClass):
         coef = (params[int(self.intercept) :].T / self.size).T
         return coef, params[0] - self.center @ coef if self.intercept else 0.0
 
+    def slope(self, context: str) -> int | None:
+        """Return the place of a context's coefficient."""
+        return self.names.index(context) + self.intercept if context in self.names else None
+
     @property
     def penalized(self) -> Array:
         """All but the intercept."""

@@ -1,0 +1,422 @@
+"""What limits there are, which of them a learner was given, and what they are for n rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from titrant import _check
+from titrant.data.columns import places
+from titrant.errors import DataError, InvalidArgument
+from titrant.learn.classes.base import CurveClass, PolicyClass
+from titrant.learn.classes.bent import AdditiveClass
+from titrant.learn.classes.linear import ConstantClass, LinearClass
+from titrant.learn.classes.rbf import RBFClass
+from titrant.policies.clipped import (
+    InLimits,
+    Steps,
+    check_limits,
+    check_possible,
+    limit_columns,
+    row_limits,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.data.source import Source
+    from titrant.learn.classes.base import DoseLimits, FittedClass
+    from titrant.learn.limits.second import Cap
+    from titrant.learn.setting import Units
+    from titrant.policies import Policy
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "steps": ("steps",),
+    "at least": ("at_least",),
+    "at most": ("at_most",),
+    "largest change": ("current", "largest_change"),
+    "monotone": ("increasing", "decreasing"),
+    "mean dose": ("mean_dose",),
+    "equal": ("equal_across", "margin"),
+    "cap": ("cap",),
+}
+"""Every limit and the fields of `Limits` that say it; the law tests run over this list."""
+OF_THE_RULE = {"monotone", "mean dose", "equal", "cap"}
+"""Limits that a rule keeps by its parameters."""
+BISECTIONS = 60
+ROUNDS = 5
+"""How often groups and the budget take turns: one moves what the other has settled."""
+SLACK = 1e-11
+"""A budget is kept if it is passed by no more than this share of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a learned rule of one dose must keep to.
+
+    Parameters
+    ----------
+    steps : a number whose multiples can be given, or a list of strengths
+    at_least, at_most : a number, or the context that holds each row's own
+    current, largest_change : the context that holds each row's dose so far, and how far the new
+        one may be from it
+    increasing, decreasing : contexts with which the dose must not fall, or not rise, all others
+        the same. The rule is a constant, a line or curves that are lines in these contexts
+    mean_dose : the budget: the mean dose of the log's rows is at most this. A total for N people
+        is a mean of total/N
+    equal_across, margin : a column of texts, or a context with two values; the mean doses of its
+        groups differ by at most the margin. The rule is a constant, a line, curves or products
+    cap : a `Cap` on the mean of a second outcome under the rule
+
+    The contexts that hold limits are contexts of the log: whoever chose the logged doses knew them.
+
+    >>> Limits(steps=2.5, mean_dose=30).parts
+    ('steps', 'mean dose')
+    """
+
+    steps: float | Sequence[float] | None = None
+    at_least: float | str | None = None
+    at_most: float | str | None = None
+    current: str | None = None
+    largest_change: float | None = None
+    increasing: tuple[str, ...] = ()
+    decreasing: tuple[str, ...] = ()
+    mean_dose: float | None = None
+    equal_across: str | None = None
+    margin: float | None = None
+    cap: Cap | None = None
+
+    def __post_init__(self) -> None:
+        of = Steps.checked(self.steps, "Limits").of
+        object.__setattr__(self, "steps", tuple(of.tolist()) if isinstance(of, np.ndarray) else of)
+        check_limits("Limits", self.at_least, self.at_most, self.current, self.largest_change)
+        for name in ("increasing", "decreasing"):
+            given = getattr(self, name)
+            names = (given,) if isinstance(given, str) else tuple(given)
+            object.__setattr__(self, name, names)
+        if both := set(self.increasing) & set(self.decreasing):
+            rule = f"without {', '.join(sorted(both))}, which `increasing` has"
+            raise _check.invalid("decreasing", "Limits", rule, self.decreasing)
+        if self.mean_dose is not None:
+            _check.number(self.mean_dose, "mean_dose", "Limits")
+        if (self.equal_across is None) != (self.margin is None):
+            given = self.equal_across if self.margin is None else self.margin
+            raise _check.invalid("margin", "Limits", "given together with `equal_across`", given)
+        if self.margin is not None:
+            _check.nonnegative(self.margin, "margin", "Limits")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The limits that are given, by their names in `PARTS`."""
+        return tuple(
+            part
+            for part, names in PARTS.items()
+            if any(getattr(self, name) not in (None, ()) for name in names)
+        )
+
+    def without(self, part: str) -> Limits:
+        """Return all limits but one."""
+        usual = Limits()
+        return replace(self, **{name: getattr(usual, name) for name in PARTS[part]})
+
+    def of_half(self, half: int, seed: int) -> Limits:
+        """Return the limits for half of the rows."""
+        return self if self.cap is None else replace(self, cap=self.cap.of_half(half, seed))
+
+    @property
+    def signs(self) -> dict[str, int]:
+        """Which way the dose may go with a context: 1 upward, −1 downward."""
+        return dict.fromkeys(self.increasing, 1) | dict.fromkeys(self.decreasing, -1)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The contexts that hold limits."""
+        return limit_columns(self.at_least, self.at_most, self.current)
+
+    def check(self, log: Source) -> None:
+        """Refuse limits that a log has nothing of."""
+        if self.parts and log.dimension > 1:
+            raise InvalidArgument(
+                f"Limits are for one dose; the log has {log.dimension}. Leave them out, or learn "
+                "the doses one by one."
+            )
+        if self.cap is not None:
+            self.cap.check(log)
+        places((*self.columns, *self.signs), log.names, "limits")
+        if self.equal_across is not None:
+            told = {log.names[j] for j in _indicators(self.equal_across, log.names)}
+            if both := told & {*self.signs, *self.columns}:
+                raise InvalidArgument(
+                    f"`{min(both)}` cannot tell groups apart whose doses are alike and be a limit "
+                    "or a context with a sign besides."
+                )
+        if both := set(self.columns) & set(self.signs):
+            raise InvalidArgument(
+                f"`{min(both)}` holds a limit of each row, and the dose goes with it as that does: "
+                "it cannot be asked to be monotone in it besides."
+            )
+
+    def on(self, log: LoggedData, units: Units) -> RowLimits:
+        """Return what the limits are in the rows of a log; refuse what no dose keeps to."""
+        names = self.columns
+        found = places(names, log.names, "limits")
+        columns = {name: log.context[:, j] for name, j in zip(names, found, strict=True)}
+        steps = Steps.checked(self.steps, "Limits")
+        low, high = row_limits(self, steps, columns, len(log))
+        check_possible(low, high, names)
+        budget = np.inf if self.mean_dose is None else self.mean_dose
+        limits = RowLimits(
+            low,
+            high,
+            steps,
+            (units.low, units.high),
+            budget,
+            self.signs,
+            groups=None if self.equal_across is None else groups_of(self.equal_across, log),
+            margin=np.inf if self.margin is None else self.margin,
+        )
+        least = float(limits.given(np.full(len(log), units.low)).mean())
+        if least > budget + SLACK * abs(budget):
+            raise DataError(
+                f"No rule has a mean dose of at most {budget:.6g}: the smallest doses that the "
+                f"log and the other limits allow have a mean of {least:.6g}. Raise the budget, or "
+                "allow smaller doses."
+            )
+        return limits
+
+    def kept(self, policy: Policy) -> Policy:
+        """Return a policy that keeps to the limits of each row."""
+        limited = InLimits(
+            policy,
+            steps=self.steps,
+            at_least=self.at_least,
+            at_most=self.at_most,
+            current=self.current,
+            largest_change=self.largest_change,
+        )
+        return limited if set(self.parts) - OF_THE_RULE else policy
+
+    def within(self, limits: DoseLimits) -> DoseLimits:
+        """Return the smallest and largest dose on the steps within bounds of all rows."""
+        steps = Steps.checked(self.steps, "Limits")
+        low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in limits)
+        return float(steps.above(low)[0]), float(steps.below(high)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimits:
+    """The limits of n rows, and how a rule's dose becomes the one that is given."""
+
+    low: Array
+    """The smallest dose on the steps that each row allows (n,)."""
+    high: Array
+    steps: Steps
+    ends: tuple[float, float]
+    """The doses between which a rule is learned."""
+    budget: float
+    """The mean dose is at most this."""
+    signs: Mapping[str, int]
+    """Which way the dose may go with a context."""
+    slopes: Mapping[int, int] = field(default_factory=dict)
+    """The signs of parameters of a class, by their places."""
+    groups: NDArray[np.intp] | None = None
+    """The group of each row (n,), where their mean doses must be alike."""
+    margin: float = np.inf
+    """By how much the mean doses of groups may differ."""
+
+    def given(self, raw: Array) -> Array:
+        """Return the doses given in place of a rule's doses (…, n)."""
+        return np.clip(self.steps.nearest(np.clip(raw, *self.ends)), self.low, self.high)
+
+    def held(self, raw: Array) -> Array:
+        """Return doses (n, G) held within the limits of the rows, before they are on steps."""
+        low, high = self.low[:, None], self.high[:, None]
+        return np.clip(np.clip(raw, *self.ends), low, high)
+
+    @property
+    def per_row(self) -> bool:
+        """Whether any row has narrower limits than the rule."""
+        return bool((self.low > self.ends[0]).any() or (self.high < self.ends[1]).any())
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether the mean dose is limited."""
+        return bool(np.isfinite(self.budget))
+
+    def exceeded(self, raw: Array) -> NDArray[np.bool_]:
+        """Return whether the mean given dose of each rule (…, n) passes the budget."""
+        most = self.budget + SLACK * abs(self.budget)
+        return np.asarray(self.given(raw).mean(axis=-1) > most)
+
+    @property
+    def moves(self) -> bool:
+        """Whether rules may have to be moved to keep to limits of means."""
+        return self.budgeted or self.groups is not None
+
+    def shift(self, raw: Array) -> float:
+        """Return the smallest move downward of a rule (n,) with which it keeps to the budget."""
+        if not self.exceeded(raw):
+            return 0.0
+        low, high = self.ends[0] - float(raw.max()), 0.0
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self.exceeded(raw + middle) else (middle, high)
+        return low
+
+    def offset(self, raw: Array) -> Array:
+        """Return what to add to a rule (n,) so that its means keep to limits, group by group."""
+        if self.groups is None:
+            return np.full_like(raw, self.shift(raw))
+        moved = raw + self.shift(raw)
+        for _ in range(ROUNDS):
+            moved = self._equal(moved, self.groups)
+            if not self.exceeded(moved):
+                break
+            moved = moved + self.shift(moved)
+        return moved - raw
+
+    def apart(self, raw: Array) -> float:
+        """Return by how much the mean given doses of groups differ at most."""
+        return 0.0 if self.groups is None else float(np.ptp(self._means(raw, self.groups)[0]))
+
+    def _means(self, raw: Array, groups: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return the mean given dose of each group, and their rows."""
+        _, place, size = np.unique(groups, return_inverse=True, return_counts=True)
+        return np.bincount(place, self.given(raw)) / size, size.astype(np.float64)
+
+    def _equal(self, raw: Array, groups: NDArray[np.intp]) -> Array:
+        """Return a rule (n,) whose groups are moved toward each other, by as little as it takes."""
+        means, size = self._means(raw, groups)
+        if np.ptp(means) <= self.margin:
+            return raw
+        low = _interval(means, size, self.margin)
+        moved = raw.copy()
+        goals = np.clip(means, low, low + self.margin)
+        for g, mean, goal in zip(np.unique(groups), means, goals, strict=True):
+            if mean != goal:
+                rows = np.flatnonzero(groups == g)
+                moved[rows] += self.take(rows).toward(raw[rows], float(goal))
+        return moved
+
+    def toward(self, raw: Array, goal: float) -> float:
+        """Return the move of a rule (n,) with which the mean given dose is a goal, or next to it.
+
+        Coming from above the mean stays at most the goal, from below at least.
+        """
+        low, high = self.ends[0] - float(raw.max()), self.ends[1] - float(raw.min())
+        down = bool(self.given(raw).mean() > goal)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2.0
+            mean = self.given(raw + middle).mean()
+            above = mean > goal if down else mean >= goal
+            low, high = (low, middle) if above else (middle, high)
+        return low if down else high
+
+    def of_class(self, fitted: FittedClass) -> RowLimits:
+        """Return the limits with the signs of a class's parameters."""
+        found = {fitted.slope(name): sign for name, sign in self.signs.items()}
+        return replace(self, slopes={j: sign for j, sign in found.items() if j is not None})
+
+    def take(self, index: NDArray[np.intp]) -> RowLimits:
+        """Return the limits of some rows."""
+        groups = None if self.groups is None else self.groups[index]
+        return replace(self, low=self.low[index], high=self.high[index], groups=groups)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LimitedClass(PolicyClass):
+    """The policies of a class that keep to limits."""
+
+    inside: PolicyClass
+    to: Limits
+    told: bool = False
+    """Whether it is wanted what each limit costs."""
+
+    @property
+    def kept(self) -> Limits:
+        """What its policies keep to."""
+        return self.to
+
+    def on(self, log: LoggedData) -> FittedClass:  # noqa: ARG002
+        """Refuse: a search over parameters alone knows no limits of rows."""
+        raise InvalidArgument(
+            "`StackedDR` keeps to `limits`, for logs with one dose; other procedures do not. Leave "
+            "the procedure out, or the limits."
+        )
+
+    @property
+    def name(self) -> str:
+        """That of the class inside."""
+        return self.inside.name
+
+    def competing(self, log: LoggedData) -> tuple[PolicyClass, ...]:
+        """Return those of the class inside that can keep to the limits."""
+        found = self.inside.competing(log)
+        kept = tuple(kind for kind in map(self._able, found) if kind is not None)
+        if not kept:
+            raise InvalidArgument(
+                f"A rule of the class `{found[0].name}` cannot be held monotone in a context, or "
+                "equal across groups. Learn a constant, linear or additive rule, or leave these "
+                "limits out."
+            )
+        return kept
+
+    def _able(self, kind: PolicyClass) -> PolicyClass | None:
+        """Return the rules of a class that can keep to the limits, if it has any."""
+        if self.to.equal_across is not None:
+            # One dose for all has groups apart where limits of rows hold it.
+            fixed = (ConstantClass,) if self.to.columns else ()
+            if isinstance(kind, (CurveClass, RBFClass, *fixed)):
+                return None
+        if not self.to.signs:
+            return kind
+        if isinstance(kind, AdditiveClass):
+            return replace(kind, straight=tuple(self.to.signs))
+        return kind if isinstance(kind, (ConstantClass, LinearClass)) else None
+
+    @property
+    def limits(self) -> DoseLimits:
+        """Those of the class inside, on the steps."""
+        return self.to.within(self.inside.limits)
+
+
+# Groups whose mean doses must be alike.
+
+
+def _indicators(column: str, names: Sequence[str]) -> list[int]:
+    """Return where the contexts are that tell the groups of a column apart."""
+    from titrant.data.features import column_of  # noqa: PLC0415 - loads pyarrow
+
+    found = [j for j, name in enumerate(names) if column in (name, column_of(name))]
+    return found or list(places((column,), names, "limits"))
+
+
+def groups_of(column: str, log: LoggedData) -> NDArray[np.intp]:
+    """Return the group of each row (n,) by a column of texts, or a context with two values."""
+    at = _indicators(column, log.names)
+    values = log.context[:, at]
+    if len(at) == 1 and len(np.unique(values)) > 2:  # noqa: PLR2004
+        raise InvalidArgument(
+            f"`{column}` has {len(np.unique(values))} values; groups are told apart by a column of "
+            "texts or by a context with two values. Make one of it."
+        )
+    return np.unique(values, axis=0, return_inverse=True)[1].astype(np.intp).ravel()
+
+
+def _interval(means: Array, size: Array, margin: float) -> float:
+    """Return the low end of the interval as wide as the margin that is nearest to all means.
+
+    It is the least of Σ size·(distance of mean)², a convex function of the end.
+    """
+    low, high = float(means.min()), float(means.max()) - margin
+    for _ in range(BISECTIONS):
+        end = (low + high) / 2.0
+        pull = size @ (means - np.clip(means, end, end + margin))
+        low, high = (end, high) if pull > 0.0 else (low, end)
+    return (low + high) / 2.0

@@ -1,0 +1,325 @@
+"""Laws of limits: they hold in every row, and loose ones change nothing."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import titrant as tt
+from titrant.errors import DataError, InvalidArgument
+from titrant.learn.limits import PARTS, LimitedClass, Limits
+from titrant.learn.setting import TrainingLog, silent
+from titrant.optimize import Ball
+from titrant.outcome import ridge_pair
+from titrant.policies import Constant, InLimits, Linear
+from titrant.policies.clipped import Steps
+
+NEAR = 1e-9  # of a dose near 20: steps are products, limits differences
+BUDGET = 0.005  # how near a budget is met where rows differ
+NAMES = ("age", "bmi", "now", "most", "sex")
+QUICK = ("steps", "mean dose", "monotone")
+"""Limits that every class is learned within in `make test`; the others are in all tests."""
+CLASSES = (tt.LinearClass(), tt.AdditiveClass(), tt.TreeClass(), tt.PersonalClass())
+
+
+def problem(n=300, seed=0, unit=1.0):
+    """A log whose best dose rises with age and falls with bmi, in units of the dose."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    now = 20.0 + 3.0 * rng.normal(size=n)
+    most = now + rng.uniform(0.0, 6.0, n)
+    mean = 20.0 + 2.0 * x[:, 0]
+    t = mean + 4.0 * rng.normal(size=n)
+    sex = (rng.random(n) < 0.4).astype(float)
+    best = 22.0 + 3.0 * x[:, 0] - 2.0 * x[:, 1] + 3.0 * (sex - 0.4)
+    y = (t - best) ** 2 / 10.0 + 0.5 * rng.normal(size=n)
+    q = np.exp(-((t - mean) ** 2) / 32.0) / (4.0 * np.sqrt(2.0 * np.pi))
+    contexts = np.column_stack([x, unit * now, unit * most, sex])
+    return tt.LoggedData(contexts, unit * t, y, q / unit, names=NAMES)
+
+
+def harm(log):
+    """A second outcome that rises with the dose: its mean is the dose in units of the log."""
+    noise = np.random.default_rng(7).normal(size=len(log))
+    return log.with_outcome(log.treatment + 0.1 * noise * np.std(log.treatment))
+
+
+def within_cap(log, at_most):
+    return Limits(cap=tt.Cap(log=harm(log), at_most=at_most, name="harm"))
+
+
+BINDING = {
+    "steps": Limits(steps=2.5),
+    "at least": Limits(at_least=20.0),
+    "at most": Limits(at_most="most"),
+    "largest change": Limits(current="now", largest_change=2.0),
+    "monotone": Limits(decreasing="age"),
+    "mean dose": Limits(mean_dose=20.0),
+    "equal": Limits(equal_across="sex", margin=0.5),
+    "cap": within_cap(problem(), 20.0),
+}
+LOOSE = {
+    "steps": Limits(steps=1e-11),
+    "at least": Limits(at_least=-100.0),
+    "at most": Limits(at_most=1000.0),
+    "largest change": Limits(current="now", largest_change=1000.0),
+    "monotone": Limits(increasing="age", decreasing=("bmi",)),
+    "mean dose": Limits(mean_dose=100.0),
+    "equal": Limits(equal_across="sex", margin=100.0),
+    "cap": within_cap(problem(), 100.0),
+}
+
+
+def learned(log, limits, kind=CLASSES[0], *, told=False):
+    procedure = tt.StackedDR(models=ridge_pair())
+    within = LimitedClass(kind, limits, told=told) if limits is not None else kind
+    return procedure.learn(TrainingLog.of(log), within, silent)
+
+
+def doses(found, log):
+    return found.policy(dict(zip(log.names, log.context.T, strict=True)))
+
+
+def breaches(part, limits, found, log):
+    """How far the doses are from keeping a limit, at most."""
+    tau = doses(found, log)
+    now, most, sex = log.context[:, 2], log.context[:, 3], log.context[:, 4] > 0.5
+    older = found.policy(dict(zip(log.names, (log.context + [1, 0, 0, 0, 0]).T, strict=True)))  # noqa: RUF005
+    far = {
+        "steps": lambda: np.abs(tau - Steps.checked(limits.steps, "test").nearest(tau)),
+        "at least": lambda: limits.at_least - tau,
+        "at most": lambda: tau - most,
+        "largest change": lambda: np.abs(tau - now) - limits.largest_change,
+        "mean dose": lambda: tau.mean() - limits.mean_dose,
+        "equal": lambda: abs(tau[sex].mean() - tau[~sex].mean()) - limits.margin,
+        "monotone": lambda: older - tau,
+        # The mean of harm is the dose; it is kept as it is estimated, on rows held out.
+        "cap": lambda: tau.mean() - limits.cap.at_most - 0.5,
+    }
+    return np.max(far[part]())
+
+
+def test_every_limit_has_its_examples():
+    assert set(BINDING) == set(LOOSE) == set(PARTS)
+    for part in PARTS:
+        assert BINDING[part].parts == (part,)
+        assert BINDING[part].without(part) == Limits()
+
+
+# law: a limit holds in every row, whatever the class.
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        pytest.param(
+            part, kind, marks=() if kind is CLASSES[0] or part in QUICK else pytest.mark.long
+        )
+        for part in PARTS
+        for kind in CLASSES
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_limit_holds_in_every_row(part, kind):
+    log, limits = problem(), BINDING[part]
+    if part in {"monotone", "equal"} and kind in CLASSES[2:]:
+        with pytest.raises(InvalidArgument, match="cannot be held monotone in a context, or equal"):
+            learned(log, limits, kind)
+        return
+    found = learned(log, limits, kind)
+    assert breaches(part, limits, found, log) <= NEAR
+    assert tt.policies.policy_from_dict(found.policy.to_dict()) == found.policy
+
+
+# law: limits hold together, too.
+def test_all_limits_hold_together():
+    log = problem()
+    limits = replace(BINDING["at most"], steps=2.5, current="now", largest_change=6.0)
+    limits = replace(limits, mean_dose=19.0, increasing="bmi", equal_across="sex", margin=0.5)
+    found = learned(log, limits)
+    for part in limits.parts:
+        if part != "monotone":
+            far = 0.1 if part == "equal" else NEAR  # steps of 2.5 in 300 rows
+            assert breaches(part, limits, found, log) <= far
+    assert found.policy.policy.policy.coef[1] >= 0.0
+
+
+# law: a limit that does not bind changes nothing.
+@pytest.mark.parametrize("part", PARTS)
+def test_a_loose_limit_changes_nothing(part):
+    log = problem()
+    free, loose = learned(log, None), learned(log, LOOSE[part], told=True)
+    np.testing.assert_allclose(doses(loose, log), doses(free, log), rtol=0, atol=1e-9)
+    assert abs(loose.limits[part].cost) <= NEAR
+    assert loose.limits[part].binds == 0.0 or part == "steps"
+
+
+# law: a limit costs nothing that is clearly below zero, and one that binds is said to.
+@pytest.mark.parametrize("part", PARTS)
+def test_a_binding_limit_is_told_with_its_cost(part):
+    found = learned(problem(), BINDING[part], told=True).limits
+    cost = found[part]
+    assert cost.binds > 0.05
+    assert cost.cost > -2.0 * cost.se
+    assert part in found.finding
+
+
+# law: a tighter limit never gains.
+@pytest.mark.parametrize("budgets", [(22.0, 20.0, 18.0)])
+def test_a_tighter_budget_costs_more(budgets):
+    log = problem()
+    costs = [learned(log, Limits(mean_dose=b), told=True).limits["mean dose"].cost for b in budgets]
+    assert costs == sorted(costs)
+
+
+# law: units. A log in other units with limits in other units gives the doses in other units.
+@pytest.mark.parametrize(
+    "part", [pytest.param(p, marks=() if p in QUICK else pytest.mark.long) for p in PARTS]
+)
+def test_limits_go_with_the_units_of_the_dose(part):
+    log, other, unit = problem(), problem(unit=4.0), 4.0
+    numbers = ("steps", "at_least", "largest_change", "mean_dose", "margin")
+    given_ = {name: getattr(BINDING[part], name) for name in numbers}
+    changed = {name: unit * value for name, value in given_.items() if value is not None}
+    if part == "cap":
+        changed = {"cap": within_cap(other, unit * BINDING[part].cap.at_most).cap}
+    a = learned(log, BINDING[part])
+    b = learned(other, replace(BINDING[part], **changed))
+    off = np.abs(doses(b, other) / unit - doses(a, log))
+    # A search ends where it ends: a row near the middle of two steps may go either way.
+    assert np.mean(off > 1e-4) <= (0.02 if part == "steps" else 0.0)
+
+
+def test_a_budget_is_met_and_its_price_is_that_of_the_truth():
+    # Loss (t − θ)²/10 with E θ = 22: at mean dose 20, one unit more saves 2·2/10 = .4.
+    log, limits = problem(n=2000), Limits(mean_dose=20.0)
+    found = learned(log, limits, told=True)
+    assert abs(doses(found, log).mean() - 20.0) <= BUDGET * 20.0
+    price, se = found.limits.price
+    assert abs(price - 0.4) <= 3.0 * se
+    assert se < 0.1
+    steps = learned(log, replace(limits, steps=2.5))
+    assert abs(doses(steps, log).mean() - 20.0) <= BUDGET * 20.0
+
+
+def test_a_cap_on_a_second_outcome_comes_with_its_trade_off():
+    log = problem(n=1000)
+    found = learned(log, within_cap(log, 20.0), told=True)
+    cap = found.limits.cap
+    prices, seconds = [p.price for p in cap.curve], [p.second for p in cap.curve]
+    assert prices == sorted(prices)
+    assert prices[0] == 0.0
+    # The dearer the second outcome, the less of it.
+    assert all(b <= a + 1e-9 for a, b in pairwise(seconds))
+    assert cap.at in cap.curve
+    assert cap.at.second <= 20.0
+    # Its mean is the mean dose: what was kept on rows held out holds of the rule.
+    assert abs(doses(found, log).mean() - cap.at.second) <= 4.0 * cap.at.second_se
+    assert found.limits["cap"].cost > 0.0
+    assert "harm" in found.limits.finding
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (within_cap(problem(), -50.0), r"No rule was found with a mean of harm of at most -50: .*"),
+        (Limits(mean_dose=1.0), r"No rule has a mean dose of at most 1: .* have a mean of"),
+        (Limits(at_least=30.0, at_most="most"), r"rows .* the limits leave no dose: in row"),
+        (Limits(steps=50.0, at_least=20.0, at_most=30.0), "leave no dose"),
+    ],
+)
+def test_what_nothing_keeps_to_is_refused_with_the_numbers(limits, said):
+    with pytest.raises(DataError, match=said):
+        learned(problem(), limits)
+
+
+def test_wrong_limits_are_refused():
+    for wrong in ({"steps": 0.0}, {"steps": []}, {"current": "now"}, {"largest_change": 2.0}):
+        with pytest.raises(InvalidArgument):
+            Limits(**wrong)
+    with pytest.raises(InvalidArgument, match="which `increasing` has"):
+        Limits(increasing="age", decreasing=("age",))
+    with pytest.raises(DataError, match="wish"):
+        tt.PolicyLearner(limits=Limits(at_most="wish")).fit(problem())
+    with pytest.raises(InvalidArgument, match="`StackedDR` keeps to `limits`"):
+        tt.PolicyLearner(limits=Limits(steps=1.0), procedure=tt.CPO(), honest=False).fit(problem())
+    ball = tt.StackedDR(models=ridge_pair(), constraint=Ball(9.0))
+    within = LimitedClass(CLASSES[0], BINDING["mean dose"])
+    with pytest.raises(InvalidArgument, match="a constraint on parameters"):
+        ball.learn(TrainingLog.of(problem()), within, silent)
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_it_is_graded_as_it_is_deployed():
+    log = problem(n=200)
+    learner = tt.PolicyLearner(
+        procedure=tt.StackedDR(models=ridge_pair()), limits=Limits(steps=5.0), policy=Linear()
+    ).fit(log)
+    for policy in (learner.policy_, *learner.estimate_.policies):
+        tau = policy(log.context)
+        np.testing.assert_array_equal(tau, 5.0 * np.round(tau / 5.0))
+    assert learner.limits_["steps"].binds > 0.9
+    assert "steps" in str(learner.limits_)
+
+
+# ── A policy within limits ──────────────────────────────────────────────────────────────────────
+
+number = st.floats(-50.0, 50.0)
+steps_ = st.one_of(
+    st.none(), st.floats(0.1, 20.0), st.lists(number, min_size=1, max_size=6, unique=True)
+)
+
+
+@given(number, steps_, st.tuples(number, st.floats(0.0, 30.0), number, st.floats(0.0, 30.0)))
+def test_a_policy_within_limits_keeps_them_and_goes_no_further(raw, steps, limits):
+    low, room, now, change = limits
+    policy = InLimits(
+        Constant(raw), steps=steps, at_least="low", at_most="high", current="now",
+        largest_change=change,
+    )  # fmt: skip
+    table = {"low": [low], "high": [low + room], "now": [now]}
+    within = [max(low, now - change), min(low + room, now + change)]
+    scale = 1.0 + 1e2
+    if not policy.possible(table)[0]:
+        with pytest.raises(DataError, match="leave no dose"):
+            policy(table)
+        return
+    dose = policy(table)[0]
+    assert within[0] - NEAR * scale <= dose <= within[1] + NEAR * scale
+    if isinstance(steps, float):
+        assert abs(dose / steps - round(dose / steps)) < 1e-6
+    elif steps is not None:
+        assert dose in steps
+        allowed = [s for s in steps if within[0] <= s <= within[1]]
+        # No other strength that is allowed is nearer.
+        assert all(abs(dose - raw) <= abs(s - raw) + NEAR * scale for s in allowed)
+    else:
+        assert dose == np.clip(raw, *within)
+
+
+@given(st.lists(number, min_size=1, max_size=8), steps_)
+def test_a_list_of_multiples_is_the_step(raw, steps):
+    tau = np.array(raw)
+    if isinstance(steps, float):
+        every = Steps(steps * np.arange(-600, 601))
+        for name in ("nearest", "above", "below"):
+            one, other = getattr(Steps(steps), name)(tau), getattr(every, name)(tau)
+            # Halves may fall on either side by a rounding.
+            assert np.all(np.abs(one - other) <= steps * (1.0 + NEAR))
+            assert np.mean(np.abs(one - other) > NEAR) <= 0.5 or len(tau) == 1
+
+
+def test_rows_are_given_what_the_policy_gives():
+    log, limits = problem(), Limits(steps=2.5, at_most="most", current="now", largest_change=5.0)
+
+    class Ends:
+        low, high = 10.0, 30.0
+
+    rows = limits.on(log, Ends)
+    raw = np.linspace(0.0, 40.0, len(log))
+    x = log.context.copy()
+    x[:, 0] = np.clip(raw, 10.0, 30.0)
+    policy = limits.kept(Linear([1.0], features=["age"]))
+    table = dict(zip(NAMES, x.T, strict=True))
+    np.testing.assert_allclose(policy(table), rows.given(raw), rtol=NEAR)
