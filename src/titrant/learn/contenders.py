@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.learn.candidates import Candidate, LearningRows
-    from titrant.learn.classes import FittedClass, PolicyClass
+    from titrant.learn.classes import DoseCurves, FittedClass, PolicyClass
     from titrant.learn.setting import Units
     from titrant.learn.tables import CrossTables, Curves
+    from titrant.learn.vector import VectorArena
     from titrant.optimize import Constraint
     from titrant.policies import Policy
 
@@ -44,11 +45,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """One fold held out: what is learned from without it, and what it is graded by."""
+class HeldOut:
+    """One fold held out."""
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Split(HeldOut):
+    """One fold held out: what is learned from without it, and what it is graded by."""
+
     seen: Curves
     """Of the training rows, by models that have seen neither them nor the fold."""
     graded: Curves
@@ -92,6 +99,13 @@ class Arena:
             found[split.test] = fair_scores(tau[split.test], graded, self.units)
         return found
 
+    def curves(self, without: int | None = None) -> DoseCurves:
+        """Return the curves of the rows without a fold, or of all, by models without them."""
+        if without is None:
+            return dose_curves(self.rows, self.units)
+        split = self.splits[without]
+        return dose_curves(self.rows.only(split.train, split.seen), self.units)
+
     def personal(self) -> Array:
         """Return the dose (n,) with the least smoothed curve for each row."""
         found = np.empty(len(self.log))
@@ -101,7 +115,11 @@ class Arena:
         return found
 
 
-class Contender(ABC):
+Shared_contra = TypeVar("Shared_contra", bound="Arena | VectorArena", contravariant=True)
+"""The rows, models and folds that a class was learned from."""
+
+
+class Contender(ABC, Generic[Shared_contra]):
     """A class with what it learned without each fold."""
 
     __slots__ = ()
@@ -112,11 +130,11 @@ class Contender(ABC):
     """The dose of each row (n,), learned without its fold."""
 
     @abstractmethod
-    def learned(self, arena: Arena) -> Learned:
+    def learned(self, arena: Shared_contra) -> Learned:
         """Return what is learned on all rows, with a report on its candidates."""
 
 
-def contender(kind: PolicyClass, arena: Arena, done: Done = lambda _: None) -> Contender:
+def contender(kind: PolicyClass, arena: Arena, done: Done = lambda _: None) -> Contender[Arena]:
     """Return the class with what it learns without each fold; ``done`` is told each fold."""
     if isinstance(kind, CurveClass):
         return CurveContender.of(kind, arena, done)
@@ -138,7 +156,7 @@ def affine(kind: PolicyClass, log: LoggedData) -> FittedClass:
 
 
 @dataclass(frozen=True, slots=True)
-class AffineContender(Contender):
+class AffineContender(Contender[Arena]):
     """Candidates from smooth to sharp, averaged by their scores."""
 
     name: str
@@ -179,7 +197,7 @@ class AffineContender(Contender):
         return Learned(
             policy=arena.units.policy(self.fitted, self.held_out.combined(params)),
             solution=solutions[self.held_out.best],
-            report=self.held_out.to_dict(arena.candidates, arena.center),
+            report=self.held_out.to_dict([c.name for c in arena.candidates], arena.center),
         )
 
 
@@ -187,7 +205,7 @@ class AffineContender(Contender):
 
 
 @dataclass(frozen=True, slots=True)
-class CurveContender(Contender):
+class CurveContender(Contender["Arena | VectorArena"]):
     """A few policies with their held-out scores (candidates, n); the best is taken as it is."""
 
     name: str
@@ -197,12 +215,11 @@ class CurveContender(Contender):
     doses: Array
 
     @classmethod
-    def of(cls, kind: CurveClass, arena: Arena, done: Done) -> CurveContender:
+    def of(cls, kind: CurveClass, arena: Arena | VectorArena, done: Done) -> CurveContender:
         """Find the policies without each fold and score them on it."""
-        tau = np.empty((len(kind.candidates), len(arena.log)))
+        tau = np.empty((len(kind.candidates), *arena.log.treatment.shape))
         for fold, split in enumerate(arena.splits):
-            seen = dose_curves(arena.rows.only(split.train, split.seen), arena.units)
-            found = kind.found(arena.log.rows(split.train), seen)
+            found = kind.found(arena.log.rows(split.train), arena.curves(fold))
             x, names = arena.log.context[split.test], arena.log.names
             tau[:, split.test] = [recommended(policy, x, names) for policy in found]
             done(fold)
@@ -210,10 +227,10 @@ class CurveContender(Contender):
         best = int(np.argmin(score.mean(axis=1)))
         return cls(kind.name, [*kind.candidates.values()][best], kind, score, tau[best])
 
-    def learned(self, arena: Arena) -> Learned:
+    def learned(self, arena: Arena | VectorArena) -> Learned:
         """Find the policies on all rows and take the one that was best on rows held out."""
         names, best = [*self.kind.candidates], int(np.argmin(self.score.mean(axis=1)))
-        found = self.kind.found(arena.log, dose_curves(arena.rows, arena.units))
+        found = self.kind.found(arena.log, arena.curves())
         alone = np.eye(len(names))[best]
         candidates = {
             "chosen": names[best],

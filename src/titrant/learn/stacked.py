@@ -94,7 +94,7 @@ class StackedDR(Procedure):
         self._check_classes(classes, log)
         arena = self.arena(training, policy_class, progress)
         steps = self.folds * len(classes) + 1
-        found: list[Contender] = []
+        found: list[Contender[Arena]] = []
         for kind in classes:
             before = self.folds * len(found)
             done = partial(_advance, progress, before, steps)
