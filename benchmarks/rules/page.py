@@ -39,7 +39,7 @@ take for each person the dose with the least predicted loss: of gradient-boosted
 forest, a ridge regression on all squares and products (all of scikit-learn), and of EconML's
 `CausalForestDML` for the dose and its square ({econml} draws). *Short* is how much more the best
 line loses than the best rule, both within the logged doses, in sds of the mean loss: what no line
-can have. Problems in *italics* were invented, and run for the first time, after the recipe was
+can have. *Best constant* is the best there is, not one that was learned. Problems in *italics* were invented, and run for the first time, after the recipe was
 settled. The command is `python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
 
 
@@ -182,11 +182,15 @@ def _share(said: list[bool]) -> str:
 
 
 def _amount(values: Array) -> str:
-    return f"{values.mean():.3f} ± {_error(values):.3f}" if len(values) else "–"
+    if not len(values):
+        return "–"
+    error = f" ± {_error(values):.3f}" if len(values) > 1 else ""
+    return f"{abs(values.mean()):.3f}{error}"
 
 
 def _error(values: Array) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    """Return the standard error of the mean; of one value it is not known."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 def _span(counts: list[int]) -> str:
