@@ -39,8 +39,9 @@ take for each person the dose with the least predicted loss: of gradient-boosted
 forest, a ridge regression on all squares and products (all of scikit-learn), and of EconML's
 `CausalForestDML` for the dose and its square ({econml} draws). *Short* is how much more the best
 line loses than the best rule, both within the logged doses, in sds of the mean loss: what no line
-can have. *Best constant* is the best there is, not one that was learned. Problems in *italics* were invented, and run for the first time, after the recipe was
-settled. The command is `python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
+can have. *Best constant* is the best there is, not one that was learned. Problems in *italics* were
+invented, and run for the first time, after the recipe was settled. The command is
+`python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
