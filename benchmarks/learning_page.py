@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.learning import OUT
+from benchmarks.rules.page import section
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "learning.md"
 
@@ -39,8 +40,9 @@ def page(results: dict[str, Any]) -> str:
         DESIGNS,
         "\n".join(dict.fromkeys(notes)),
         f"Machine: {results['machine']}.",
+        section(),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -3,7 +3,8 @@
 The excess risk of the automatic choice, of its classes and of common plug-in rules, all on the same
 draws of problems with known truth. Records are JSON lines that a later run goes on with. With
 ``--econml`` the causal forest of EconML, on the same draws, by an interpreter that has it; with
-``--honest`` the coverage of the honest interval.
+``--honest`` the coverage of the honest interval; with ``--warfarin`` the doses of new patients, 20
+splits of the table that TITRANT_WARFARIN names.
 """
 
 from __future__ import annotations
@@ -26,15 +27,18 @@ def main() -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--econml", action="store_true")
     which.add_argument("--honest", action="store_true")
+    which.add_argument("--warfarin", action="store_true")
     asked = parser.parse_args()
     path, work, usual = measure.RECORDS, measure.measure, tuple(PROBLEMS)
     if asked.econml:
         path, work = measure.ECONML_RECORDS, measure.econml
     if asked.honest:
         path, work, usual = measure.HONEST_RECORDS, measure.honest, measure.HONEST_PROBLEMS
+    if asked.warfarin:
+        path, work, usual = measure.WARFARIN_RECORDS, measure.warfarin, (measure.WARFARIN,)
     names = asked.problems or usual
     tasks = [
-        Task(name, PROBLEMS[name].n, draw, asked.seed)
+        Task(name, PROBLEMS[name].n if name in PROBLEMS else 0, draw, asked.seed)
         for draw in range(asked.draws)
         for name in names
     ]

@@ -64,6 +64,6 @@ def causal_forest(x: Array, t: Array, y: Array, new: Array, ends: tuple[float, f
 
     powers = PolynomialFeatures(2, include_bias=False)
     model = CausalForestDML(treatment_featurizer=powers, random_state=0)
-    effects = model.fit(y, t, X=x).const_marginal_effect(new).reshape(len(new), 2)
+    effects = model.fit(y, t[:, None], X=x).const_marginal_effect(new).reshape(len(new), 2)
     grid = np.linspace(*ends, GRID)
     return np.asarray(grid[np.argmin(effects @ np.stack([grid, grid**2]), axis=1)])

@@ -17,17 +17,24 @@ from benchmarks.rules.problems import DOSES, PROBLEMS, Problem, line_loss
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from titrant.data import LoggedData
+    from titrant.learn import PolicyClass
+    from titrant.learn.choice import ClassChoice
+    from titrant.policies import Policy
+
     Array = np.ndarray
 
 RESULTS = Path(__file__).parents[1] / "results"
 RECORDS = RESULTS / "learning_rules.jsonl.gz"
 ECONML_RECORDS = RESULTS / "learning_rules_econml.jsonl.gz"
+WARFARIN_RECORDS = RESULTS / "learning_rules_warfarin.jsonl.gz"
 HONEST_RECORDS = RESULTS / "learning_rules_honest.jsonl.gz"
 SEED = 2042
 PEOPLE = 2000
 """Contexts over which a risk is averaged."""
 MANY = 20_000
 """Contexts over which the true value of a rule is averaged."""
+WARFARIN = "warfarin"
 HONEST_PROBLEMS = ("thresholds", "product")
 AUTOMATIC, LINEAR = "automatic", "linear"
 CONTESTANTS = (AUTOMATIC, LINEAR, *PLUG_INS)
@@ -84,24 +91,35 @@ class Draw:
         return self.excess(rule(self.x, self.t, self.y, self.new, self.ends))
 
 
-def measure(task: Task) -> dict[str, Any]:
-    """Return the excess risks of all contestants on one draw, and what was chosen."""
+def learned_classes(log: LoggedData) -> tuple[ClassChoice, dict[str, Policy], list[float]]:
+    """Return the choice, the rule of every class, and the CPU s of models and of rules.
+
+    What `PolicyLearner` learns by default and, asked for one class, with that: bit for bit.
+    """
     import titrant as tt  # noqa: PLC0415
-    from titrant.learn import TrainingLog  # noqa: PLC0415
+    from titrant.learn import ClippedClass, TrainingLog  # noqa: PLC0415
     from titrant.learn.choice import ClassChoice  # noqa: PLC0415
     from titrant.learn.contenders import contender  # noqa: PLC0415
 
-    draw = Draw.of(task)
     began = time.process_time()
-    log = tt.LoggedData(draw.x, draw.t, draw.y)
-    procedure, kind = tt.StackedDR(), tt.Automatic()
-    arena = procedure.arena(TrainingLog.of(log), kind)
+    kind: PolicyClass = tt.Automatic()
+    if log.bounded:
+        kind = ClippedClass(kind, float(log.lower.max()), float(log.upper.min()))
+    arena = tt.StackedDR().arena(TrainingLog.of(log), kind)
     modeled = time.process_time()
     found = [contender(one, arena) for one in kind.competing(log)]
     choice = ClassChoice.of(found, arena)
     learned = {one.name: one.learned(arena).policy for one in found}
-    ended = time.process_time()
-    policies = {AUTOMATIC: learned[choice.chosen], **learned}
+    cpu = [digits(modeled - began), digits(time.process_time() - modeled)]
+    return choice, {AUTOMATIC: learned[choice.chosen], **learned}, cpu
+
+
+def measure(task: Task) -> dict[str, Any]:
+    """Return the excess risks of all contestants on one draw, and what was chosen."""
+    import titrant as tt  # noqa: PLC0415
+
+    draw = Draw.of(task)
+    choice, policies, cpu = learned_classes(tt.LoggedData(draw.x, draw.t, draw.y))
     excess = {name: draw.excess(rule(draw.new)) for name, rule in policies.items()}
     excess |= {name: draw.plugged_in(rule) for name, rule in PLUG_INS.items()}
     return {
@@ -110,7 +128,7 @@ def measure(task: Task) -> dict[str, Any]:
         "excess": {name: digits(float(value)) for name, value in excess.items()},
         "truth": {name: digits(float(value)) for name, value in draw.truth().items()},
         "finding": choice.finding,
-        "cpu": [digits(modeled - began), digits(ended - modeled)],
+        "cpu": cpu,
     }
 
 
@@ -141,3 +159,18 @@ def honest(task: Task) -> dict[str, Any]:
         "chosen": learner.choice_.chosen,
         "cpu": digits(time.process_time() - began),
     }
+
+
+def warfarin(task: Task) -> dict[str, Any]:
+    """Return how far the doses of new patients are from those that proved right, mg a week."""
+    from titrant.paper.warfarin import Case, find_table  # noqa: PLC0415
+    from titrant.paper.warfarin_table import load_warfarin  # noqa: PLC0415
+
+    case = Case.of(load_warfarin(find_table(None)), task.replication)
+    choice, policies, cpu = learned_classes(case.log)
+    off = {
+        name: case.cohort.plain(policies[name](case.patients), case.test).mean()
+        for name in (AUTOMATIC, LINEAR)
+    }
+    plain = {name: digits(float(value)) for name, value in off.items()}
+    return {"chosen": choice.chosen, "plain": plain, "finding": choice.finding, "cpu": cpu}

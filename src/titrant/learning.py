@@ -20,11 +20,11 @@ from titrant.evaluation.fitting import check_work, takes_default_outcome, takes_
 from titrant.evaluation.survey import check_log
 from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
-from titrant.learn.cpo import CPO
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
 from titrant.learn.limits import LimitedClass, Limits
-from titrant.learn.setting import Procedure, TrainingLog, dose_sd, one_or_more, silent
+from titrant.learn.setting import Procedure, TrainingLog, one_or_more, silent
 from titrant.learn.stacked import StackedDR
+from titrant.learn.vector import VectorDR
 from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
 from titrant.policies.advice import advice
 from titrant.policies.calling import called, check_features, contexts_for, recommended
@@ -68,11 +68,11 @@ class PolicyLearner(BaseEstimator):
     Parameters
     ----------
     policy : what kind of policy: `Linear()`, `Constant(0)`, an `RBF`, one of them `Clipped`, or a
-        policy class such as `TreeClass()`. Unless given, `Automatic()` chooses the class where the
-        procedure is `StackedDR()`; other procedures learn a line. With ``features`` the policy uses
-        these contexts of the log, in this order; the others still serve to adjust
-    procedure : how it is learned: `StackedDR()` unless given (for vector doses a penalized doubly
-        robust `CPO`); `CPO(...)` is the paper's
+        policy class such as `TreeClass()`. Unless given, `Automatic()` chooses the class, but
+        `CPO(...)` learns a line. With ``features`` the policy uses these contexts of the log, in
+        this order; the others still serve to adjust
+    procedure : how it is learned: `StackedDR()` unless given (for vector doses its relative
+        `VectorDR()`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
     limits : the `Limits` that the rule must keep to: steps, limits of each row, a budget, …; the
         rule is learned and graded within them
@@ -421,12 +421,5 @@ def _main_context(log: LoggedData, doses: Array) -> str:
 
 
 def default_procedure(log: LoggedData) -> Procedure:
-    """Return stacked DR for one dose; for several its closest relative, a doubly robust search."""
-    if log.dimension == 1:
-        return StackedDR()
-    from titrant.outcome import Stack, ridge_pair  # noqa: PLC0415
-
-    # Smooth models, whose differences are slopes; a wide bandwidth, since doses near in every
-    # direction are few; few starts, since the penalized search hardly depends on them.
-    estimator = DoublyRobust(self_normalized=False, outcome=Stack(ridge_pair()))
-    return CPO(estimator=estimator, bandwidth=dose_sd(log), ridge=0.003, restarts=4)
+    """Return stacked DR for one dose; for several its closest relative."""
+    return StackedDR() if log.dimension == 1 else VectorDR()

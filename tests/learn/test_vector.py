@@ -158,7 +158,8 @@ def test_any_kernel_goes_through_numpy_and_learns_about_the_same():
 def test_vector_doses_have_a_default():
     log = PLANE.draw(200, 3)
     learner = tt.PolicyLearner(grade=tt.SelfNormalized()).fit(log)
-    assert learner.learned_.report["procedure"] == "continuous policy optimizer"
+    assert learner.learned_.report["procedure"] == "doubly robust, several doses"
+    assert learner.choice_.chosen == "linear"
     assert PLANE.value(learner.policy_) < 1.75
     assert learner.estimate_.names == ["status quo", "mean dose"]
 

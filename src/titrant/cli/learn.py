@@ -74,8 +74,8 @@ class LearnOptions:
         "linear in the context; constant: the same dose for all; additive: a curve for each "
         "context; tree: up to 8 groups; products: with squares and products of contexts; rbf: "
         "smooth in the context; personal: each by those most alike; auto: the simplest of the "
-        "first five that loses nothing that can be seen. Unless given: auto; linear with "
-        "`--procedure cpo` and for several doses.",
+        "first five (of several doses: constant, linear, tree) that loses nothing that can be "
+        "seen. Unless given: auto; linear with `--procedure cpo`.",
     )
     against: tuple[str, ...] = option(
         "--against",

@@ -339,9 +339,8 @@ class HeldOutScores:
         """Return the parameters (P,) to use, from those of all candidates (candidates, P)."""
         return params[self.best] if self.best_alone else self.weights @ params
 
-    def to_dict(self, candidates: Sequence[Candidate], center: float) -> dict[str, Any]:
+    def to_dict(self, names: Sequence[str], center: float) -> dict[str, Any]:
         """Return why the policy was chosen, as plain values; ``center`` is added to all scores."""
-        names = [candidate.name for candidate in candidates]
         return {
             "chosen": names[self.best] if self.best_alone else "weighted average",
             "because": self._because(names[self.best]),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data.keys import Keys
     from titrant.learn.contenders import Arena, Contender
+    from titrant.learn.vector import VectorArena
 
 WITHIN = 1.0
 """The simplest class is taken that is within so many standard errors of the best."""
@@ -66,7 +67,7 @@ class ClassChoice:
     """The honest value of the whole procedure, this choice included, and its SE, if graded."""
 
     @classmethod
-    def of(cls, found: Sequence[Contender], arena: Arena) -> ClassChoice:
+    def of(cls, found: Sequence[Contender[Any]], arena: Arena | VectorArena) -> ClassChoice:
         """Return the choice among classes that learned on the same folds."""
         score = np.stack([arena.score(one.doses) for one in found])
         groups = arena.log.groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from titrant.learn.limits import Limits
     from titrant.learn.setting import Units
     from titrant.learn.tables import CrossTables, Curves
+    from titrant.learn.vector import VectorArena
     from titrant.optimize import Constraint
     from titrant.policies import Policy
 
@@ -52,11 +53,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """One fold held out: what is learned from without it, and what it is graded by."""
+class HeldOut:
+    """One fold held out."""
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Split(HeldOut):
+    """One fold held out: what is learned from without it, and what it is graded by."""
+
     seen: Curves
     """Of the training rows, by models that have seen neither them nor the fold."""
     graded: Curves
@@ -102,6 +109,19 @@ class Arena:
             found[split.test] = by(tau[split.test], graded, self.units)
         return found
 
+    def found(self, kind: CurveClass, without: int | None = None) -> tuple[Policy, ...]:
+        """Return the policies that a class finds on the rows without a fold, or on all."""
+        log, rows = self.log, self.rows
+        if without is not None:
+            split = self.splits[without]
+            log, rows = log.rows(split.train), rows.only(split.train, split.seen)
+        return found_within(kind, log, dose_curves(rows, self.units), rows.limits)
+
+    def given(self, raw: Array, fold: int) -> Array:
+        """Return the doses that the rows of a fold are given in place of a rule's (…, n)."""
+        split = self.splits[fold]
+        return self.rows.only(split.test, split.graded).given(raw, self.units)
+
     def personal(self) -> Array:
         """Return the dose (n,) with the least smoothed curve for each row."""
         found = np.empty(len(self.log))
@@ -124,7 +144,11 @@ class Arena:
         return policy if self.limits is None else self.limits.kept(policy)
 
 
-class Contender(ABC):
+Shared_contra = TypeVar("Shared_contra", bound="Arena | VectorArena", contravariant=True)
+"""The rows, models and folds that a class was learned from."""
+
+
+class Contender(ABC, Generic[Shared_contra]):
     """A class with what it learned without each fold."""
 
     __slots__ = ()
@@ -135,11 +159,11 @@ class Contender(ABC):
     """The dose of each row (n,), learned without its fold."""
 
     @abstractmethod
-    def learned(self, arena: Arena) -> Learned:
+    def learned(self, arena: Shared_contra) -> Learned:
         """Return what is learned on all rows, with a report on its candidates."""
 
 
-def contender(kind: PolicyClass, arena: Arena, done: Done = lambda _: None) -> Contender:
+def contender(kind: PolicyClass, arena: Arena, done: Done = lambda _: None) -> Contender[Arena]:
     """Return the class with what it learns without each fold; ``done`` is told each fold."""
     if isinstance(kind, CurveClass):
         return CurveContender.of(kind, arena, done)
@@ -161,7 +185,7 @@ def affine(kind: PolicyClass, log: LoggedData) -> FittedClass:
 
 
 @dataclass(frozen=True, slots=True)
-class AffineContender(Contender):
+class AffineContender(Contender[Arena]):
     """Candidates from smooth to sharp, averaged by their scores."""
 
     name: str
@@ -202,7 +226,7 @@ class AffineContender(Contender):
         return Learned(
             policy=arena.deployed(arena.units.policy(self.fitted, combined)),
             solution=solutions[self.held_out.best],
-            report=self.held_out.to_dict(arena.candidates, arena.center),
+            report=self.held_out.to_dict([c.name for c in arena.candidates], arena.center),
         )
 
 
@@ -210,7 +234,7 @@ class AffineContender(Contender):
 
 
 @dataclass(frozen=True, slots=True)
-class CurveContender(Contender):
+class CurveContender(Contender["Arena | VectorArena"]):
     """A few policies with their held-out scores (candidates, n); the best is taken as it is."""
 
     name: str
@@ -220,27 +244,23 @@ class CurveContender(Contender):
     doses: Array
 
     @classmethod
-    def of(cls, kind: CurveClass, arena: Arena, done: Done) -> CurveContender:
+    def of(cls, kind: CurveClass, arena: Arena | VectorArena, done: Done) -> CurveContender:
         """Find the policies without each fold and score them on it."""
-        tau = np.empty((len(kind.candidates), len(arena.log)))
+        tau = np.empty((len(kind.candidates), *arena.log.treatment.shape))
         for fold, split in enumerate(arena.splits):
-            seen = arena.rows.only(split.train, split.seen)
-            log, curves = arena.log.rows(split.train), dose_curves(seen, arena.units)
-            found = found_within(kind, log, curves, seen.limits)
-            graded = arena.rows.only(split.test, split.graded)
+            found = arena.found(kind, fold)
             x, names = arena.log.context[split.test], arena.log.names
             raw = np.stack([recommended(policy, x, names) for policy in found])
-            tau[:, split.test] = graded.given(raw, arena.units)
+            tau[:, split.test] = arena.given(raw, fold)
             done(fold)
         score = np.stack([arena.score(t) for t in tau])
         best = int(np.argmin(score.mean(axis=1)))
         return cls(kind.name, [*kind.candidates.values()][best], kind, score, tau[best])
 
-    def learned(self, arena: Arena) -> Learned:
+    def learned(self, arena: Arena | VectorArena) -> Learned:
         """Find the policies on all rows and take the one that was best on rows held out."""
         names, best = [*self.kind.candidates], int(np.argmin(self.score.mean(axis=1)))
-        curves = dose_curves(arena.rows, arena.units)
-        found = found_within(self.kind, arena.log, curves, arena.rows.limits)
+        found = arena.found(self.kind)
         alone = np.eye(len(names))[best]
         candidates = {
             "chosen": names[best],

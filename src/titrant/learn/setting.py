@@ -79,7 +79,7 @@ class TrainingLog:
 
     def halves(self, seed: int) -> tuple[Self, Self]:
         """Return two halves of the rows, drawn by a hash of their numbers."""
-        return self._part(half_of(self.log, 0, seed)), self._part(half_of(self.log, 1, seed))
+        return self.part(half_of(self.log, 0, seed)), self.part(half_of(self.log, 1, seed))
 
     def even(self) -> Self:
         """Return rows that count once each, drawn as often as their weights say."""
@@ -96,9 +96,10 @@ class TrainingLog:
                 "A policy is learned from a log with weights in memory only. Read the log with "
                 "`LoggedData.from_frame`."
             )
-        return self._part(drawn_by_weight(self.log)[0])
+        return self.part(drawn_by_weight(self.log)[0])
 
-    def _part(self, log: Source) -> Self:
+    def part(self, log: Source) -> Self:
+        """Return some of the rows with what is known of them."""
         return replace(self, log=log, survey=survey_of(log, self.engine))
 
     def losses(self) -> LoggedData:

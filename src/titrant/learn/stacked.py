@@ -102,7 +102,7 @@ class StackedDR(Procedure):
         self._check_classes(classes, log)
         arena = self.arena(training, policy_class, progress)
         steps = self.folds * len(classes) + 1
-        found: list[Contender] = []
+        found: list[Contender[Arena]] = []
         for kind in classes:
             before = self.folds * len(found)
             done = partial(_advance, progress, before, steps)
@@ -151,7 +151,12 @@ class StackedDR(Procedure):
         return np.sort(drawn)
 
     def _capped(
-        self, kind: PolicyClass, chosen: Contender, arena: Arena, limits: Limits, progress: Progress
+        self,
+        kind: PolicyClass,
+        chosen: Contender[Arena],
+        arena: Arena,
+        limits: Limits,
+        progress: Progress,
     ) -> Capped | None:
         """Return the rule of a class within the cap on a second outcome, if there is a cap."""
         if limits.cap is None:

@@ -6,7 +6,7 @@ from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
 from titrant.outcome.landmarks import Landmarks
 from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
-from titrant.outcome.stack import Stack, library, ridge_pair, smooth_library
+from titrant.outcome.stack import Stack, bent_ridges, library, ridge_pair, smooth_library
 from titrant.outcome.table import DoseTable
 from titrant.outcome.trees import Trees
 from titrant.outcome.varying import Varying
@@ -48,6 +48,7 @@ __all__ = [
     "Varying",
     "Well",
     "as_outcome_model",
+    "bent_ridges",
     "fold_of",
     "library",
     "ridge_pair",

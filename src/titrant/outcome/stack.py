@@ -215,6 +215,11 @@ def ridge_pair(*, margin: float = 0.0, jumps: tuple[float, ...] = ()) -> dict[st
     }
 
 
+def bent_ridges() -> dict[str, OutcomeModel]:
+    """Return the two ridge models and one whose effect of the dose bends with the context."""
+    return {**ridge_pair(), "varying": _ridge(Varying(), 0.0, ())}
+
+
 def _ridge(basis: Basis, margin: float, jumps: tuple[float, ...]) -> Bounded:
     """Return the ridge model of a basis, which may jump at some doses."""
     features = Jumps(basis, jumps) if jumps else basis
@@ -224,8 +229,7 @@ def _ridge(basis: Basis, margin: float, jumps: tuple[float, ...]) -> Bounded:
 def library(dimension: int = 1, *, seed: int = 0) -> dict[str, OutcomeModel]:
     """Return all models that apply to a treatment of `dimension` doses, by name."""
     well = {"well": Bounded(Well(seed=seed))} if dimension == 1 else {}
-    varying = {"varying": _ridge(Varying(), 0.0, ())}
-    return {**ridge_pair(), **varying, **well, "trees": Bounded(Trees(seed=seed))}
+    return {**bent_ridges(), **well, "trees": Bounded(Trees(seed=seed))}
 
 
 def smooth_library(*, extra: int = 0, jumps: tuple[float, ...] = ()) -> dict[str, OutcomeModel]:

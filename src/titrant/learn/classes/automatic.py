@@ -24,7 +24,8 @@ class Automatic(PolicyClass):
     """The simplest class that scores within one standard error of the best on rows held out.
 
     Unless ``classes`` are given, simplest first: a constant, a line, an additive rule where some
-    context has more than 5 values, a tree, and products of up to 12 contexts.
+    context has more than 5 values, a tree, and products of up to 12 contexts; for several doses at
+    once a constant, a line and a tree.
     """
 
     classes: tuple[PolicyClass, ...] | None = None
@@ -45,6 +46,8 @@ class Automatic(PolicyClass):
         if not used:
             return (ConstantClass(),)
         found: list[PolicyClass] = [ConstantClass(), LinearClass()]
+        if log.dimension > 1:
+            return *found, TreeClass()
         if has_curves(log, used):
             found.append(AdditiveClass())
         found.append(TreeClass())
@@ -55,6 +58,6 @@ class Automatic(PolicyClass):
     def on(self, log: LoggedData) -> FittedClass:  # noqa: ARG002
         """Refuse: it is several classes."""
         raise InvalidArgument(
-            "`Automatic` is a choice among classes, which `StackedDR` makes by held-out scores of "
-            "logs with one dose. Leave the procedure out, or name one class such as `LinearClass`."
+            "`Automatic` is a choice among classes, which the default procedures make by held-out "
+            "scores. Leave the procedure out, or name one class such as `LinearClass`."
         )

@@ -70,7 +70,7 @@ class DoseCurves:
     """What is known of n rows at each dose of a grid: estimates of their losses."""
 
     grid: Array
-    """Doses (G,), evenly spaced."""
+    """Doses (G,), evenly spaced; of several doses at once points (G, d)."""
     model: Array
     """The outcome model, smoothed over the bandwidth (n, G)."""
     robust: Array
@@ -92,9 +92,9 @@ class CurveClass(PolicyClass):
     def on(self, log: LoggedData) -> FittedClass:  # noqa: ARG002
         """Refuse: there are no features to be weighed."""
         raise InvalidArgument(
-            f"`{type(self).__name__}` is learned from outcome curves, which `StackedDR` makes of "
-            "logs with one dose; other procedures weigh features, of which it has none. Leave the "
-            "procedure out, or learn a class such as `LinearClass`."
+            f"`{type(self).__name__}` is learned from outcome curves, which the default procedures "
+            "make; others weigh features, of which it has none. Leave the procedure out, or learn "
+            "a class such as `LinearClass`."
         )
 
 

@@ -33,6 +33,8 @@ FEWEST, LEAST = 10, 0.04
 SIZES = (2, 3, 4, 6, 8)
 """Leaves of the trees that compete."""
 DEEPEST = 3
+AROUND = 3
+"""Points of a surface for each of its coefficients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,9 +244,9 @@ class TreeProblem:
         """Return the policy of these splits, its doses the vertices of parabolas at the minima."""
         ends = self.leaves(splits)
         curves = np.stack([self.cost[rows, :-1].mean(axis=0) for rows, _ in ends])
-        doses = least_dose(grid, curves)
+        doses = least_dose(grid, curves) if grid.ndim == 1 else least_point(grid, curves)
         if not splits:
-            return Constant(float(doses[0]))
+            return Constant(doses[0])
         where = {rows.tobytes(): s for s, rows in enumerate(cut.rows for cut in splits)}
         where |= {rows.tobytes(): -1 - leaf for leaf, (rows, _) in enumerate(ends)}
         low = [self.code[:, cut.column] <= cut.cut for cut in splits]
@@ -256,6 +258,31 @@ class TreeProblem:
             doses,
             features=names,
         )
+
+
+def least_point(points: Array, curves: Array) -> Array:
+    """Return the doses (n, d) at which curves (n, G) on points (G, d) are least.
+
+    By a quadratic surface through the points around the least one, if it has a minimum among them.
+    """
+    d = points.shape[1]
+    unit = np.ptp(points, axis=0)
+    j, k = np.triu_indices(d)
+    around = AROUND * (1 + d + len(j))
+    found = points[np.argmin(curves, axis=1)]
+    for row, curve in enumerate(curves):
+        from_least = (points - found[row]) / unit
+        nearest = np.argsort(np.sum(from_least**2, axis=1), kind="stable")[:around]
+        u = from_least[nearest]
+        columns = np.column_stack([np.ones(len(u)), u, u[:, j] * u[:, k]])
+        fit = np.linalg.lstsq(columns, curve[nearest], rcond=None)[0]
+        bend = np.zeros((d, d))
+        bend[j, k] = fit[1 + d :]
+        bend = bend + bend.T
+        if np.linalg.eigvalsh(bend)[0] > 0.0:
+            step = np.linalg.solve(bend, -fit[1 : 1 + d])
+            found[row] += unit * np.clip(step, u.min(axis=0), u.max(axis=0))
+    return np.asarray(found)
 
 
 def cuts_of(column: Array) -> Array:

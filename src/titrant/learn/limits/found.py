@@ -151,7 +151,7 @@ class LimitsFound:
 def told(
     policy_class: PolicyClass,
     kind: PolicyClass,
-    chosen: Contender,
+    chosen: Contender[Arena],
     arena: Arena,
     capped: Capped | None,
 ) -> LimitsFound | None:
@@ -189,7 +189,7 @@ class Compared:
 
         return contender(self.kind, within(limits, self.priced if limits.cap else self.arena)).doses
 
-    def cost(self, name: str, chosen: Contender, other: Limits) -> LimitCost:
+    def cost(self, name: str, chosen: Contender[Arena], other: Limits) -> LimitCost:
         """Return what a limit costs: the difference to the rule with other limits, all but it."""
         doses, arena = self.doses(other), self.arena
         apart = np.abs(doses - chosen.doses) > MOVED * arena.units.dose_sd

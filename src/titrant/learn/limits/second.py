@@ -102,18 +102,20 @@ def _check_rows(log: object) -> None:
 class Capped:
     """The rule at the smallest price that keeps to the cap, and the trade-off."""
 
-    chosen: Contender
+    chosen: Contender[Arena]
     arena: Arena
     """What it was learned from: losses with the second outcome at its price."""
     curve: tuple[TradeOff, ...]
     at: TradeOff
 
 
-def capped(kind: PolicyClass, free: Contender, arena: Arena, second: Arena, cap: Cap) -> Capped:
+def capped(
+    kind: PolicyClass, free: Contender[Arena], arena: Arena, second: Arena, cap: Cap
+) -> Capped:
     """Return the rule of a class that keeps to a cap; refuse a cap that no rule keeps to."""
     from titrant.learn.contenders import contender  # noqa: PLC0415  (it keeps to limits)
 
-    def tried(price: float) -> tuple[Contender, Arena, TradeOff]:
+    def tried(price: float) -> tuple[Contender[Arena], Arena, TradeOff]:
         priced = with_price(arena, second, price)
         found = free if price == 0.0 else contender(kind, priced)
         return found, priced, _trade_off(price, found.doses, free.doses, arena, second)

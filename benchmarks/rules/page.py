@@ -1,0 +1,199 @@
+"""What the records say of the rules that are found, as a section of the page on learning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.confounding.records import records_in
+from benchmarks.rules.contestants import PLUG_INS
+from benchmarks.rules.measure import (
+    AUTOMATIC,
+    CONTESTANTS,
+    ECONML_RECORDS,
+    HONEST_PROBLEMS,
+    HONEST_RECORDS,
+    LINEAR,
+    RECORDS,
+)
+from benchmarks.rules.problems import PROBLEMS
+
+Array = np.ndarray
+Record = dict[str, Any]
+
+NONE, MUCH, PLAIN = 0.01, 0.1, 0.3
+"""How far a line falls short, in sds of the mean loss: nothing below the first, much from the
+second on; from the third on it should be announced."""
+KINDS = ("a line is best", "a line is nearly best", "a line is not enough")
+ECONML, CONSTANT = "EconML", "best constant"
+
+INTRODUCTION = """\
+## Which rules are found
+
+Excess risk over the best dose of every person, on {draws} draws of {problems} problems, all
+contestants on the same draws; ± is the Monte-Carlo standard error. *Automatic* is the default,
+`PolicyLearner()`; *linear* is `PolicyLearner(policy=Linear())`, the former default. The others
+take for each person the dose with the least predicted loss: of gradient-boosted trees, a random
+forest, a ridge regression on all squares and products (all of scikit-learn), and of EconML's
+`CausalForestDML` for the dose and its square ({econml} draws). *Short* is how much more the best
+line loses than the best rule, both within the logged doses, in sds of the mean loss: what no line
+can have. *Best constant* is the best there is, not one that was learned. Problems in *italics* were
+invented, and run for the first time, after the recipe was settled. The command is
+`python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The records of one problem."""
+
+    name: str
+    records: list[Record]
+    econml: Array
+
+    @property
+    def short(self) -> float:
+        """How far a line falls short, in sds of the mean loss."""
+        return float(np.mean([_short(record) for record in self.records]))
+
+    @property
+    def kind(self) -> str:
+        """What that means."""
+        return KINDS[(self.short >= NONE) + (self.short >= MUCH)]
+
+    def excess(self, contestant: str) -> Array:
+        """Return the excess of a contestant on each draw."""
+        if contestant == ECONML:
+            return self.econml
+        if contestant == CONSTANT:
+            return np.array([record["truth"]["constant"] for record in self.records])
+        return np.array([record["excess"][contestant] for record in self.records])
+
+    def ratio(self, contestant: str) -> float:
+        """Return the mean excess of the automatic rule over that of a contestant."""
+        return float(self.excess(AUTOMATIC).mean() / self.excess(contestant).mean())
+
+    def worse_than(self, contestant: str) -> bool:
+        """Whether the automatic rule is worse by more than two standard errors."""
+        more = self.excess(AUTOMATIC) - self.excess(contestant)
+        return bool(more.mean() > 2 * _error(more))
+
+    @property
+    def ratio_to_the_best(self) -> float:
+        """The mean excess of the automatic rule over that of the best other contestant."""
+        return max(self.ratio(other) for other in CONTESTANTS if other != AUTOMATIC)
+
+
+def found_in(records: list[Record], econml: list[Record]) -> list[Found]:
+    """Return the records by problem, in the order of the problems."""
+    return [
+        Found(
+            name,
+            mine,
+            np.array([r["excess"] for r in econml if r["design"] == name and "failed" not in r]),
+        )
+        for name in PROBLEMS
+        if (mine := [r for r in records if r["design"] == name and "failed" not in r])
+    ]
+
+
+def section() -> str:
+    """Return the section as Markdown; every number comes from the records."""
+    records, econml = records_in(RECORDS), records_in(ECONML_RECORDS)
+    found = found_in(records, econml)
+    draws = [len(one.records) for one in found]
+    others = [len(one.econml) for one in found]
+    introduction = INTRODUCTION.format(
+        draws=_span(draws), problems=len(found), econml=_span(others)
+    )
+    parts = [introduction, _table(found), _summary(found), _announced(records)]
+    return "\n\n".join([*parts, _honest(records_in(HONEST_RECORDS))]) + "\n"
+
+
+def _table(found: list[Found]) -> str:
+    contestants = [*CONTESTANTS, ECONML, CONSTANT]
+    heads = ["problem", "short", "draws", *contestants, "chosen"]
+    rows = [heads, ["---"] * len(heads)]
+    for one in found:
+        name = f"*{one.name}*" if PROBLEMS[one.name].fresh else one.name
+        kinds = [record["chosen"] for record in one.records]
+        chosen = ", ".join(f"{kind} {kinds.count(kind)}" for kind in dict.fromkeys(kinds))
+        cells = [_amount(one.excess(contestant)) for contestant in contestants]
+        rows.append([name, f"{max(one.short, 0.0):.2f}", str(len(one.records)), *cells, chosen])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _summary(found: list[Found]) -> str:
+    lines = []
+    for kind in KINDS:
+        for fresh, which in ((False, "seen"), (True, "fresh")):
+            mine = [f for f in found if f.kind == kind and PROBLEMS[f.name].fresh == fresh]
+            if mine:
+                mean = np.exp(np.mean([np.log(one.ratio(LINEAR)) for one in mine]))
+                lines.append(
+                    f"- Where {kind} ({len(mine)} {which} problems), the automatic rule has "
+                    f"{mean:.2f} times the excess of the linear one (geometric mean)."
+                )
+    for other in (*PLUG_INS, CONSTANT):
+        worse = [one.name for one in found if one.worse_than(other)]
+        told = f"on {', '.join(worse)}" if worse else "nowhere"
+        lines.append(f"- Worse than *{other}* by more than 2 SE: {told}.")
+    best = float(np.mean([one.ratio_to_the_best for one in found]))
+    middle = float(np.median([one.ratio_to_the_best for one in found]))
+    lines.append(
+        "- Over the best other contestant of each problem, known only afterwards: "
+        f"{best:.2f} times its excess on average, {middle:.2f} in the median."
+    )
+    return "\n".join(lines)
+
+
+def _announced(records: list[Record]) -> str:
+    known = [record for record in records if "failed" not in record]
+    plain = [r["announced"] for r in known if _short(r) >= PLAIN]
+    none = [r["announced"] for r in known if _short(r) < NONE]
+    return (
+        f"That a line is not enough is said in {_share(plain)} of draws where it falls short by "
+        f"{PLAIN:g} sd or more, and in {_share(none)} of those where it does not fall short."
+    )
+
+
+def _honest(records: list[Record]) -> str:
+    parts = []
+    for name in HONEST_PROBLEMS:
+        mine = [r for r in records if r["design"] == name and "failed" not in r]
+        whole, halves = (_share([r[key] for r in mine]) for key in ("covers", "covers_the_halves"))
+        parts.append(
+            f"*{name}*: of {len(mine)} logs, it covers the value of the rule in {whole}, and the "
+            f"mean value of the rules of the two halves, which it estimates, in {halves}"
+        )
+    return f"The honest 95 % interval by `python -m benchmarks.rules --honest`. {'; '.join(parts)}."
+
+
+def _short(record: Record) -> float:
+    truth = record["truth"]
+    return float((truth["line"] - truth["within"]) / truth["sd"])
+
+
+def _share(said: list[bool]) -> str:
+    if not said:
+        return "–"
+    share = float(np.mean(said))
+    return f"{share:.1%} ± {100 * np.sqrt(share * (1 - share) / len(said)):.1f} (n = {len(said)})"
+
+
+def _amount(values: Array) -> str:
+    if not len(values):
+        return "–"
+    error = f" ± {_error(values):.3f}" if len(values) > 1 else ""
+    return f"{abs(values.mean()):.3f}{error}"
+
+
+def _error(values: Array) -> float:
+    """Return the standard error of the mean; of one value it is not known."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+def _span(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
