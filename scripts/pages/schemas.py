@@ -364,6 +364,16 @@ def policy() -> dict[str, Schema]:
         "fills": named(NUMBER),
         "codes": listed(TEXT),
         "dates": named(TEXT),
+        "people": closed(
+            contexts=listed(TEXT),
+            centers=listed(listed(NUMBER)),
+            scale=listed(NUMBER),
+            reach=listed(NUMBER),
+            doses=listed(listed(NUMBER)),
+            grid=listed(NUMBER),
+            losses=listed(listed(NUMBER)),
+            margin=NUMBER,
+        ),
     }
     return {
         "rule": {"anyOf": rules},

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ROWS, GROUPS, MOST = 25, 30, 5000
 """Rows of a group, on average, the most groups, and the most rows that they are made of."""
+FEWEST = 5
+"""Rows of a group that is kept: fewer say little of doses, and much of a person."""
 EVERY = 2
 """Every second dose of a curve is kept."""
 GIVEN = (0.01, 0.99)
@@ -47,7 +49,10 @@ def people_of(policy: Policy, arena: Arena, seed: int) -> People | None:
     if at:
         count = int(np.clip(len(some) // ROWS, 1, GROUPS))
         group = KMeans(count, n_init=1, random_state=seed).fit_predict(x / scale)
-    each = [np.flatnonzero(group == g) for g in np.unique(group)]
+    every = [np.flatnonzero(group == g) for g in np.unique(group)]
+    each = [rows for rows in every if len(rows) >= FEWEST]
+    if not each:
+        return None
     centers = np.stack([x[rows].mean(axis=0) for rows in each])
     far = [
         np.sqrt((((x[rows] - center) / scale) ** 2).sum(axis=1))
