@@ -11,7 +11,6 @@ from learn.examples import quadratic_log
 from titrant.learn.candidates import (
     BANDWIDTH,
     SCORE_FLOOR,
-    Candidate,
     HeldOutScores,
     LearningRows,
     paired,
@@ -119,7 +118,7 @@ def test_the_average_is_kept_unless_clearly_worse(behind, alone):
 
 
 def test_the_reasons_are_written_out():
-    names = (Candidate("a", None, None), Candidate("b", 1.0, 0.1))
+    names = ("a", "b")
     said = held_out(0.3).to_dict(names, center=100.0)
     assert said["chosen"] == "a"
     assert "0.075 above that of `a`, the best (SE 0.25)" in said["because"]
