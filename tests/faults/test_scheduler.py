@@ -138,6 +138,7 @@ def test_no_worker_is_left(tmp_path, paths, gates):
             result.result(SOON)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("impatient")
 def test_a_slow_task_is_waited_for(tmp_path, paths, gates):
     with cluster(tmp_path, bare=1, nannied=0) as running, ThreadPoolExecutor(1) as aside:
