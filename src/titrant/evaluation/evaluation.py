@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
-    from titrant.propensity import PropensityModel
+    from titrant.propensity import CrossPropensity, PropensityModel
 
     AnyPolicy = Policy | Callable[[Array], ArrayLike]
 
@@ -221,10 +221,12 @@ class Evaluation:
         judged_by: Survey | None = None,
         hidden: tuple[str, ...] = (),
         weights_to: object = None,
+        law: PropensityModel | CrossPropensity | None = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs.
 
         Contexts that are ``hidden``, of a log in memory, are seen by policies and by no model.
+        ``law`` is the given propensity where it was fitted to the same rows before.
         """
         if not isinstance(policies, Mapping):
             raise InvalidArgument(
@@ -251,7 +253,7 @@ class Evaluation:
             fitted = Nuisances.of(seen, chosen, propensity, survey_of(seen, engine), masses)
             nuisances = replace(fitted, hidden=hidden)
         else:
-            nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
+            nuisances = Nuisances.of(log, chosen, propensity, survey, masses, law=law)
         known = log, tuple(policies), rules, chosen, nuisances, survey, engine
         return cls(*known, ignore_doubts, judged_by, population)
 
