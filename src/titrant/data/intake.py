@@ -421,8 +421,11 @@ def _matches(values: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
-    """Return whether the values are whole numbers without a gap and without a repetition."""
-    if not pa.types.is_integer(column.type) or len(column) < FEWEST_NUMBERED or column.null_count:
+    """Return whether the values are whole numbers without a gap and without a repetition.
+
+    A dict of columns and a file with a decimal point bring them as floats.
+    """
+    if len(column) < FEWEST_NUMBERED or gaps(column).any() or not _are_codes(column):
         return False
     ends = pc.min_max(column).as_py()
     no_gap = ends["max"] - ends["min"] == len(column) - 1
@@ -502,7 +505,7 @@ def taken_in(
 
 def _may_order(column: pa.ChunkedArray) -> bool:
     """Return whether a column that was left out may be the order in which rows came about."""
-    return bool(pa.types.is_integer(column.type)) and not column.null_count
+    return not gaps(column).any() and _are_codes(column)
 
 
 def _compared(table: pa.Table, taken: Sequence[str]) -> dict[str, Array]:
