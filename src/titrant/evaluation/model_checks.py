@@ -27,8 +27,8 @@ from titrant.evaluation.fitting import (
     unfitted_propensity,
 )
 from titrant.evaluation.nuisance import PolicyRows
-from titrant.evaluation.survey import Sample
 from titrant.evaluation.repeated import carry_over_findings
+from titrant.evaluation.survey import Sample
 from titrant.inference import Verdict, rules
 from titrant.inference.doubts import centered_ranks
 from titrant.inference.evidence import in_se
