@@ -16,7 +16,7 @@ from titrant.data.simulate import Dosing, Quadratic
 from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import Engine
 from titrant.learn import TrainingLog
-from titrant.learn.halves import halves_of
+from titrant.learn.halves import half_of, halves_of
 from titrant.outcome import Quadratic as Shape
 from titrant.outcome import RidgeModel, fold_of
 
@@ -165,6 +165,7 @@ def test_a_half_has_the_rows_and_numbers_it_has_in_memory(whole, which, n, size)
     keys = survey_of(log, Engine()).keys
     expected = halves_of(log, 3, keys, Engine())[which]
     half = halves_of(Chunks(log, 10), 3, keys, Engine())[which]
+    assert half_of(log, which, 3).outcome.tolist() == expected.outcome.tolist()
     batches = [batch for part in half.partitions for batch in part.batches(size)]
     assert len(half) == len(expected) == sum(map(len, half.partitions))
     assert np.concatenate([b.outcome for b in batches]).tolist() == expected.outcome.tolist()

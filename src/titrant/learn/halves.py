@@ -43,6 +43,13 @@ def halves_of(log: Source, seed: int, keys: Keys | None, engine: Engine) -> tupl
     return first, second
 
 
+def half_of(log: LoggedData, half: int, seed: int) -> LoggedData:
+    """Return half 0 or 1 of a log in memory, the rows that `halves_of` gives."""
+    keys = None if log.groups is None else np.unique(log.groups)
+    alone = keys is None or len(keys) == len(log)
+    return log.rows(_choice(half, seed, None if alone else keys)(log))
+
+
 def _half(log: Source, chosen: Choice, engine: Engine) -> Source:
     if isinstance(log, LoggedData):
         return log.rows(chosen(log))
