@@ -88,8 +88,6 @@ class Cap:
 
     def of_half(self, half: int, seed: int) -> Cap:
         """Return the cap for half of the rows."""
-        if not isinstance(self.log, LoggedData):
-            return self
         return replace(self, log=half_of(self.log, half, seed))
 
 
