@@ -24,7 +24,10 @@ HOW_TO = (
 LONG = [ROOT / f"docs/how-to/{name}.md" for name in HOW_TO]
 LONG += [ROOT / f"docs/tutorials/{name}.md" for name in ("evaluate", "learn", "price", "vector")]
 LONG += [ROOT / "docs/explanation/theorems.md"]
-LONG += [ROOT / f"docs/gallery/{name}.md" for name in ("lead", "warfarin", "bidding", "pricing")]
+LONG += [
+    ROOT / f"docs/gallery/{name}.md"
+    for name in ("smoking", "lead", "warfarin", "bidding", "pricing")
+]
 SHORT = [page for page in PAGES if page not in LONG]
 
 

@@ -226,6 +226,7 @@ DEFINITIONS: dict[str, Schema] = {
     "outcomes": closed(
         outcomes=named(ref("comparison")),
         policies=listed(TEXT),
+        dominated=named(listed(TEXT)),
         correlation=listed(listed(NUMBER)),
         differences=named(named(named(closed(difference=NUMBER, low=NUMBER, high=NUMBER)))),
     ),

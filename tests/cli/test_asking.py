@@ -54,17 +54,54 @@ def test_what_cannot_be_asked(call, csv_log, plain, options, words):
 QUICK = ("--bandwidth", "8", "--json", "-")
 
 
-def test_outcomes_are_those_of_the_library(call, csv_log, log, plain):
-    settings = ("--policy", "constant:35", "--policy", "status-quo", "--and-outcome", "weight")
+BOTH = ("--policy", "constant:35", "--policy", "status-quo", "--bandwidth", "8")
+
+
+def by_two_outcomes(plain):
     columns = [text.replace("weight,age,carrier", "age,carrier") for text in plain]
-    said = call("outcomes", csv_log, *columns, *settings, "--bandwidth", "8", "--json", "out.json")
+    columns[columns.index("loss")] = "loss,weight"
+    return columns
+
+
+def test_outcomes_are_those_of_the_library(call, csv_log, log, plain):
+    said = call("outcomes", csv_log, *by_two_outcomes(plain), *BOTH, "--json", "out.json")
     assert said.code == 0, said.err
-    assert "weight" in said.out
+    assert "constant:35 − status-quo" in said.out
+    assert "95% at once" in said.out
+    assert "each gives something up" in said.out or "is beaten by" in said.out
     with open("out.json", encoding="utf-8") as file:  # noqa: PTH123
         found = json.load(file)
     assert list(found["outcomes"]) == ["loss", "weight"]
     value = found["outcomes"]["weight"]["estimates"]["status-quo"]["value"]
     assert value == pytest.approx(log.context[:, 0].mean())
+
+
+def test_a_page_of_several_outcomes(call, csv_log, plain):
+    said = call("outcomes", csv_log, *by_two_outcomes(plain), *BOTH, "--html", "page.html")
+    assert said.code == 0, said.err
+    with open("page.html", encoding="utf-8") as file:  # noqa: PTH123
+        page = file.read()
+    assert "All outcomes at once" in page
+    assert "constant:35 − status-quo" in page
+    data = page.partition('id="titrant-result">')[2].partition("</script>")[0]
+    tables = json.loads(data)["trade_offs"]
+    assert tables["differences"][1][0] == "constant:35 − status-quo"
+
+
+@pytest.mark.parametrize(
+    "said_wrong",
+    [
+        ("loss", (), "takes several outcomes"),
+        ("loss,weight", ("--rewards", "joy"), "`joy` is none of the outcomes"),
+    ],
+)
+def test_outcomes_that_are_no_several(call, csv_log, plain, said_wrong):
+    outcome, more, words = said_wrong
+    columns = by_two_outcomes(plain)
+    columns[columns.index("loss,weight")] = outcome
+    said = call("outcomes", csv_log, *columns, *BOTH, *more)
+    assert said.code == 2
+    assert words in said.err
 
 
 def test_functionals_margins_and_populations(call, csv_log, log, plain):

@@ -62,6 +62,8 @@ def test_what_is_hardly_a_context_is_left_out_unless_named():
         "patient_id",
         "Propensity",
     )
+    decimal = table.set_column(0, "", pa.array([float(i) for i in range(n, 0, -1)]))
+    assert encode(decimal, None, ()).names == ("age", "visits")  # as a dict of columns brings them
     assert encode(table.slice(0, 5), None, ()).names == ("", "age", "visits")  # too few to tell
     few = pa.table({"name": [f"P-{i}" for i in range(12)], "ward": ["a", "b", "c"] * 4})
     assert encode(few, None, ()).names == ("ward=b", "ward=c")

@@ -6,6 +6,8 @@ import json
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import titrant as tt
@@ -13,7 +15,8 @@ from equivalence.test_sources import Chunks, in_files
 from titrant.data.simulate import Dosing, Quadratic
 from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import Engine
-from titrant.learn.halves import Half
+from titrant.learn import TrainingLog
+from titrant.learn.halves import half_of, halves_of
 from titrant.outcome import Quadratic as Shape
 from titrant.outcome import RidgeModel, fold_of
 
@@ -143,13 +146,26 @@ def test_another_procedure_learns_from_the_sample():
 # Honest halves
 
 
+# Rows of one group lie in many partitions.
+GROUPED = tt.LoggedData(
+    LOG.context,
+    LOG.treatment,
+    LOG.outcome,
+    LOG.propensity,
+    groups=[f"p{k}" for k in np.random.default_rng(7).integers(90, size=N)],
+)
+
+
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 @pytest.mark.parametrize("n", [60, 61])
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_half_has_the_rows_and_numbers_it_has_in_memory(which, n, size):
-    log = LOG.rows(slice(0, n))
-    expected = log.rows(fold_of(0, n, 2, seed=3) == which)
-    half = Half(Chunks(log, 10), which, 3)
+@pytest.mark.parametrize("whole", [LOG, GROUPED], ids=["rows", "groups"])
+def test_a_half_has_the_rows_and_numbers_it_has_in_memory(whole, which, n, size):
+    log = whole.rows(slice(0, n))
+    keys = survey_of(log, Engine()).keys
+    expected = halves_of(log, 3, keys, Engine())[which]
+    half = halves_of(Chunks(log, 10), 3, keys, Engine())[which]
+    assert half_of(log, which, 3).outcome.tolist() == expected.outcome.tolist()
     batches = [batch for part in half.partitions for batch in part.batches(size)]
     assert len(half) == len(expected) == sum(map(len, half.partitions))
     assert np.concatenate([b.outcome for b in batches]).tolist() == expected.outcome.tolist()
@@ -157,6 +173,83 @@ def test_a_half_has_the_rows_and_numbers_it_has_in_memory(which, n, size):
     assert [batch.first_row for batch in batches] == ends[:-1].tolist()
     starts = np.cumsum([0, *map(len, half.partitions)])
     assert [part.first_row for part in half.partitions] == starts[:-1].tolist()
+
+
+def test_halves_of_rows_and_of_groups_by_hand():
+    # Row i, or the i-th of the groups by their keys, belongs to the half that a hash of i draws.
+    rows = halves_of(LOG, 3, None, Engine())
+    for which, half in enumerate(rows):
+        assert half.outcome.tolist() == LOG.outcome[fold_of(0, N, 2, seed=3) == which].tolist()
+    keys = sorted(set(GROUPED.groups.tolist()))
+    drawn = dict(zip(keys, fold_of(0, len(keys), 2, seed=3), strict=True))
+    own = np.array([drawn[key] for key in GROUPED.groups.tolist()])
+    groups = halves_of(GROUPED, 3, np.array(keys), Engine())
+    for which, half in enumerate(groups):
+        assert half.outcome.tolist() == GROUPED.outcome[own == which].tolist()
+    assert not set(groups[0].groups) & set(groups[1].groups)
+
+
+def test_one_group_has_no_halves():
+    log = tt.LoggedData(LOG.context, LOG.treatment, LOG.outcome, LOG.propensity, groups=["a"] * N)
+    for one in (log, Chunks(log, 90)):
+        with pytest.raises(tt.DataError, match="All rows belong to one group"):
+            TrainingLog.of(one).halves(0)
+
+
+@pytest.mark.parametrize(
+    "estimator", [tt.SelfNormalized(), tt.DoublyRobust(outcome=DIRECT)], ids=["plain", "modeled"]
+)
+def test_a_policy_learned_from_files_with_groups_is_that_of_memory(tmp_path, estimator):
+    table = {"dose": LOG.treatment, "loss": LOG.outcome, "q": LOG.propensity}
+    table |= {name: LOG.context[:, j] for j, name in enumerate(LOG.names)}
+    table["who"] = [f"p{k}" for k in np.random.default_rng(7).integers(90, size=N)]
+    roles = {"treatment": "dose", "outcome": "loss", "context": LOG.names, "propensity": "q"}
+    for k, rows in enumerate(np.array_split(np.arange(N), 3)):
+        some = {name: np.asarray(column)[rows] for name, column in table.items()}
+        pq.write_table(pa.table(some), tmp_path / f"{k}.parquet")
+    memory = tt.LoggedData.from_frame(table, **roles, groups="who")
+    files = tt.scan_parquet(tmp_path, tt.Columns(**roles, groups="who"))
+    search = tt.CPO(estimator=estimator, bandwidth=0.8, restarts=2, ridge=0.003)
+    how = {"procedure": search, "grade": estimator, "safe": True}
+    a, b = (tt.PolicyLearner(**how).fit(log) for log in (memory, files))
+    np.testing.assert_allclose(params(b), params(a), atol=1e-7)
+    assert b.estimate_.value == pytest.approx(a.estimate_.value, rel=1e-7)
+    np.testing.assert_allclose(b.estimate_.interval(), a.estimate_.interval(), rtol=1e-7)
+    assert (b.deployed_, b.decision_) == (a.deployed_, a.decision_)
+    # The same rows without their groups are other halves.
+    other = tt.PolicyLearner(**how).fit(LOG)
+    assert other.estimate_.value != pytest.approx(a.estimate_.value, rel=1e-5)
+
+
+def test_the_default_procedure_learns_from_chunks_with_groups_as_in_memory():
+    fast = tt.StackedDR(models={"quadratic": DIRECT}, folds=3)
+    how = {"procedure": fast, "grade": tt.DoublyRobust(outcome=DIRECT)}
+    a, b = (tt.PolicyLearner(**how).fit(log) for log in (GROUPED, Chunks(GROUPED, 90)))
+    assert (params(b) == params(a)).all()
+    assert b.estimate_.value == pytest.approx(a.estimate_.value, rel=1e-7)
+    np.testing.assert_allclose(b.estimate_.interval(), a.estimate_.interval(), rtol=1e-7)
+
+
+def test_models_of_a_search_have_not_seen_the_group_of_a_row():
+    search = tt.CPO(estimator=tt.DoublyRobust(outcome=DIRECT), bandwidth=0.8)
+    training = TrainingLog.of(GROUPED)
+    found = search._search(training, tt.LinearClass().fitted(training.survey), tt.LinearClass())
+    fold = found._fold(found.model, GROUPED)
+    assert set(fold) == set(range(found.model.folds))
+    for group in np.unique(GROUPED.groups):
+        assert len(set(fold[GROUPED.groups == group])) == 1
+    # A fold's model is the one that is fitted to the rows of all other groups.
+    shown = GROUPED.outcome - training.survey.center
+    others = fold != 0
+    alone = RidgeModel(Shape()).fit(
+        GROUPED.context[others], GROUPED.treatment[others], shown[others]
+    )
+    mine = fold == 0
+    np.testing.assert_allclose(
+        found._predict(GROUPED, GROUPED.doses[None])[0][mine],
+        alone.predict(GROUPED.context[mine], GROUPED.treatment[mine]),
+        rtol=CLOSE,
+    )
 
 
 @pytest.mark.parametrize("grade", [tt.SelfNormalized(), tt.DoublyRobust(outcome=DIRECT)])

@@ -125,3 +125,145 @@ def test_what_cannot_be_asked():
         tt.outcomes([logs["pain"]], RULES)
     with pytest.raises(InvalidArgument, match="no outcome 'x'"):
         tt.outcomes(logs, RULES, **QUICK)["x"]
+
+
+# From a table with a column for each outcome
+
+
+def table_of(n=300, seed=3):
+    logs = logs_of(n, seed)
+    log = logs["pain"]
+    table = {"a": log.context[:, 0], "t": log.treatment, "q": log.propensity}
+    return logs, table | {name: one.outcome.copy() for name, one in logs.items()}
+
+
+ROLES = {"treatment": "t", "propensity": "q"}
+
+
+@pytest.mark.parametrize("context", [None, "a"])
+def test_a_table_with_several_outcomes_is_one_log_for_each(context):
+    logs, table = table_of()
+    found = tt.LoggedData.from_frame(table, outcome=["pain", "nausea"], context=context, **ROLES)
+    assert list(found) == ["pain", "nausea"]
+    for name, log in found.items():
+        assert log.names == ("a",)  # no outcome is a context of another
+        (other,) = set(found) - {name}
+        assert log.after == (other,)
+        np.testing.assert_array_equal(log.outcome, logs[name].outcome)
+    joint = tt.outcomes(found, RULES, **QUICK)
+    np.testing.assert_array_equal(joint.covariance, tt.outcomes(logs, RULES, **QUICK).covariance)
+
+
+def test_a_stream_is_read_once_for_all_outcomes():
+    _, table = table_of()
+    stream = pa.table(table).to_reader()
+    found = tt.LoggedData.from_frame(stream, outcome=["pain", "nausea"], **ROLES)
+    assert [len(log) for log in found.values()] == [300, 300]
+
+
+def test_all_outcomes_keep_the_same_rows():
+    _, table = table_of()
+    table["pain"][3] = table["nausea"][[5, 6]] = np.nan
+    names = ["pain", "nausea"]
+
+    def made(rule):
+        return tt.LoggedData.from_frame(table, outcome=names, missing_outcome=rule, **ROLES)
+
+    for log in made("drop").values():
+        assert len(log) == 297
+        assert "the outcome column `nausea` or `pain` is missing" in str(log.flow)
+    weighted = made("weight")
+    assert {name: int((log.observed == 0).sum()) for name, log in weighted.items()} == {
+        "pain": 1,
+        "nausea": 2,
+    }
+    with pytest.raises(DataError, match="The outcome column `pain` must be present"):
+        made("refuse")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "more", "words"),
+    [
+        ([], {}, "at least one column"),
+        (["pain", "pain"], {}, "twice as outcome"),
+        (["pain", "nausea"], {"context": ["a", "nausea"]}, "as context and as outcome"),
+        (["pain", "hope"], {}, "`hope` is not in the table"),
+    ],
+)
+def test_outcomes_that_cannot_be_taken(outcome, more, words):
+    _, table = table_of()
+    with pytest.raises(DataError, match=words):
+        tt.LoggedData.from_frame(table, outcome=outcome, **ROLES, **more)
+
+
+class Counting(tt.LinearGaussian):
+    """Counts how often it is fitted."""
+
+    fits = 0
+
+    def fit(self, X, t, sample_weight=None):
+        Counting.fits += 1
+        return super().fit(X, t, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("model", [Counting(), tt.LinearGaussian()], ids=["counted", "plain"])
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), PLAIN], ids=["sn", "dr"])
+def test_a_given_law_of_the_doses_is_fitted_once_and_changes_no_number(model, estimator):
+    logs = {name: log.with_propensity(None) for name, log in logs_of().items()}
+    Counting.fits = 0
+    settings = QUICK | {"estimator": estimator, "propensity": model}
+    found = tt.outcomes(logs, RULES, **settings)
+    assert Counting.fits == (1 if isinstance(model, Counting) else 0)
+    for name, log in logs.items():
+        alone = tt.compare(log, RULES, **settings)
+        for rule in RULES:
+            assert found[name][rule].value == alone[rule].value
+            assert found[name][rule].interval() == alone[rule].interval()
+
+
+def test_a_law_is_fitted_anew_where_outcomes_are_missing_in_other_rows():
+    _, table = table_of()
+    table["nausea"][:40] = np.nan
+    logs = tt.LoggedData.from_frame(
+        table, outcome=["pain", "nausea"], treatment="t", context="a", missing_outcome="weight"
+    )
+    settings = QUICK | {"propensity": tt.LinearGaussian()}
+    found = tt.outcomes(logs, RULES, **settings)
+    for name, log in logs.items():
+        alone = tt.compare(log, RULES, **settings)
+        assert found[name]["some"].value == alone["some"].value
+
+
+def test_files_of_other_rows_are_refused(tmp_path):
+    settings = {"treatment": "t", "propensity": "q", "context": ("a",)}
+    there = {}
+    for seed, name in enumerate(["pain", "nausea"]):
+        _, table = table_of(seed=seed)
+        pq.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+        columns = tt.Columns(outcome=name, **settings)
+        there[name] = tt.scan_parquet(tmp_path / f"{name}.parquet", columns)
+    with pytest.raises(DataError, match="not the same rows"):
+        tt.outcomes(there, RULES, **QUICK)
+
+
+def test_trade_offs_are_told():
+    found = tt.outcomes(logs_of(), RULES, **QUICK)
+    assert found.reference == "logged"
+    headings, *rows = found.difference_table()
+    assert headings == ["difference", "pain", "95% at once", "nausea", "95% at once"]
+    assert [row[0] for row in rows] == ["none − logged", "some − logged"]
+    (first, *_), plain = found.differences("logged")["none"].values(), found.to_dict()
+    assert plain["differences"]["logged"]["none"]["pain"]["difference"] == first[0]
+    assert plain["dominated"] == {p: list(by) for p, by in found.dominated().items()}
+    beaten = tt.outcomes(logs_of(), RULES, **QUICK).dominated(["nausea"])
+    said = found.sentences(maximize=["nausea"])
+    assert len(said) == sum(map(len, beaten.values()))
+    assert any("none is beaten by some" in one for one in said)
+    shown = sum(map(len, found.dominated(["nausea"], 0.95).values()))
+    assert sum("the intervals show" in one for one in said) == shown
+    wide = {"far": tt.Constant(-1.0), "some": tt.Constant(0.5)}
+    (clear,) = tt.outcomes(logs_of(2000), wide, **QUICK).sentences(maximize=["nausea"])
+    assert clear.startswith("far is beaten by some")
+    assert clear.endswith("the intervals show.")
+    two = {name: RULES[name] for name in ("none", "some")}
+    assert "each gives something up" in tt.outcomes(logs_of(), two, **QUICK).sentences()[0]

@@ -1,4 +1,4 @@
-"""Drift along the order of the rows is seen where it confounds, and nowhere else."""
+"""Drift, carry-over and unheard-of doses are seen where they confound, and nowhere else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from scipy import stats
 
 import titrant as tt
 from titrant.evaluation.model_checks import BLOCKS, FEWEST, drift, is_sorted
+from titrant.evaluation.repeated import (
+    FEWEST_GROUPS,
+    carried_over,
+    carry_over_findings,
+    level_findings,
+)
 from titrant.inference import rules
 
 SAME = 1e-12  # two ways to the same sums
@@ -113,3 +119,101 @@ def test_row_numbers_that_were_left_out_tell_the_time():
     lost.loc[lost["x"] > 1, "loss"] = np.nan
     some = tt.LoggedData.from_frame(lost, **roles, missing_outcome="weight")
     assert tt.evaluate(some, POLICY).diagnostics["drift"].verdict.value == "warn"
+
+
+# Doses that act on later rows
+
+
+def test_carry_over_worked_out():
+    # u − ū = ∓1, e − ē = ∓2 in the rows of groups 0 and 1, and ±1, ∓1 in those of group 2: sums by
+    # group 2, 2, −2. T = 2/√12 with 2 degrees of freedom.
+    u = np.array([-1.0, 1.0, -1.0, 1.0])
+    e = np.array([-2.0, 2.0, 1.0, -1.0])
+    groups = np.array([0, 1, 2, 2])
+    expected = 2 * stats.t.sf(2 / np.sqrt(12), 2)
+    assert carried_over(u, e, groups) == pytest.approx(expected, rel=SAME)
+    # Neither origin nor unit of either matters.
+    assert carried_over(3 * u + 1, 7 - e, groups) == pytest.approx(expected, rel=SAME)
+    assert carried_over(u, np.zeros(4), groups) == 1.0
+
+
+def panel(seed=0, groups=80, visits=6, carry=0.0):
+    """Rows by patient and visit; the dose before moves the outcome by ``carry``."""
+    rng = np.random.default_rng(seed)
+    own, x = rng.normal(size=(groups, 1)), rng.normal(size=(groups, visits))
+    t = 0.6 * x + rng.normal(size=(groups, visits))
+    before = np.hstack([np.zeros((groups, 1)), t[:, :-1]])
+    y = 0.5 * (t - 1) ** 2 + 0.5 * x + own + carry * before + 0.5 * rng.normal(size=t.shape)
+    who = np.repeat(np.arange(groups), visits)
+    return x.ravel(), t.ravel(), y.ravel(), who, before.ravel()
+
+
+def test_pairs_are_those_of_one_group_whatever_stands_between():
+    _, t, _, who, before = panel(carry=1.0)
+    ranks, left = stats.norm.cdf(t), before
+    (found,) = carry_over_findings(ranks, left, who)
+    assert "400 pairs" in found.message
+    # Visits in the order of time, patients in any.
+    order = np.argsort(np.tile(np.arange(6), 80), kind="stable")
+    (mixed,) = carry_over_findings(ranks[order], left[order], who[order])
+    assert mixed.value == pytest.approx(found.value, rel=1e-6)
+    few = who < FEWEST_GROUPS - 1
+    assert carry_over_findings(ranks[few], left[few], who[few]) == []
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_an_effect_on_later_rows_is_seen_and_gone_with_the_dose_before_as_context():
+    x, t, y, who, before = panel(carry=1.0)
+    found = tt.evaluate(tt.LoggedData(x, t, y, groups=who), tt.Constant(0.5))
+    check = found.diagnostics["carry_over"]
+    assert check.verdict.value == "warn"
+    assert rules.bears_on_confounding(check)
+    known = {"x": x, "before": before}
+    told = tt.evaluate(tt.LoggedData(known, t, y, groups=who), tt.Constant(0.5))
+    assert "carry_over" not in told.diagnostics.names
+    without = tt.evaluate(tt.LoggedData(x, t, y), tt.Constant(0.5), allow_untrusted=True)
+    assert "carry_over" not in without.diagnostics.names
+
+
+# Doses that are unheard of at a level of a text
+
+
+def stores(seed=0, n=900, levels=60, move=0.0):
+    rng = np.random.default_rng(seed)
+    effect, store = move * rng.normal(size=levels), rng.integers(levels, size=n)
+    t = effect[store] + rng.normal(size=n)
+    table = {"store": [f"s{k:02d}" for k in store], "t": t, "y": t + effect[store]}
+    return tt.LoggedData.from_frame(table, treatment="t", outcome="y"), effect[store]
+
+
+def test_doses_far_from_those_of_their_level_by_hand():
+    log, _ = stores(move=2.0)
+    tau = np.full(len(log), 1.0)
+    (found,) = level_findings(log, tau)
+    code = log.context[:, 0]
+    t = log.treatment
+    means = {k: t[code == k].mean() for k in set(code.tolist())}
+    own = np.array([means[k] for k in code.tolist()])
+    s = np.sqrt(np.sum((t - own) ** 2) / (len(t) - 60))
+    assert found.value == pytest.approx(np.mean(np.abs(tau - own) > 2.5 * s), rel=SAME)
+    assert found.verdict.value == "warn"
+    assert "which has 60 of them" in found.message
+
+
+def test_levels_that_do_not_move_doses_are_no_reason():
+    log, effect = stores(move=0.0)
+    assert not list(level_findings(log, np.full(len(log), 1.6)))
+    log, effect = stores(move=2.0)
+    assert not list(level_findings(log, effect))  # each level's usual dose
+    few = tt.LoggedData(log.context, log.treatment, log.outcome)  # a number, not a text
+    assert not list(level_findings(few, np.full(len(few), 9.0)))
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_the_verdict_says_so():
+    log, _ = stores(move=2.0)
+    found = tt.evaluate(log, tt.Constant(1.0), allow_untrusted=True)
+    assert found.diagnostics["level_support"].verdict.value == "warn"
+    assert found.diagnostics.verdict.value != "ok"
+    quo = tt.evaluate(log, tt.StatusQuo())
+    assert "level_support" not in quo.diagnostics.names

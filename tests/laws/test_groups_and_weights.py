@@ -22,7 +22,7 @@ from titrant.evaluation.questions.cells import Cut, Inside
 from titrant.evaluation.questions.subgroups import part_sums
 from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
-from titrant.learn.halves import half_of
+from titrant.learn import TrainingLog
 from titrant.outcome import ridge_pair
 from titrant.propensity.logistic import SeenModel
 
@@ -264,7 +264,7 @@ def test_no_group_is_in_two_folds_or_halves():
     fold = evaluation.nuisances.prepare(log).fold
     assert all(len(set(fold[who == g])) == 1 for g in np.unique(who))
     assert set(fold) == set(range(5))
-    first, second = (half_of(log, half, 0) for half in (0, 1))
+    first, second = (half.log for half in TrainingLog.of(log).halves(0))
     assert not set(first.groups) & set(second.groups)
     assert len(first) + len(second) == 240
 

@@ -17,16 +17,27 @@ from titrant.cli.options import (
     MethodOptions,
     RunOptions,
     column_names,
+    config_text,
     json_file,
     level,
     option,
     policies,
     population,
     save_config,
+    settings,
     takes,
 )
-from titrant.cli.terminal import ESTIMATING, FITTING, READING, bad_value, bar, note, show
-from titrant.cli.writing import PIPE, check_outputs, write_json
+from titrant.cli.terminal import (
+    ESTIMATING,
+    FITTING,
+    READING,
+    REPORTING,
+    bad_value,
+    bar,
+    note,
+    show,
+)
+from titrant.cli.writing import PIPE, check_outputs, note_written, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,20 +131,20 @@ def subgroups(
 
 @dataclass(frozen=True, slots=True)
 class OutcomesOptions:
-    """Which other outcomes, and where the result goes."""
+    """Which policies, how outcomes are read, and where the result goes."""
 
     policy: tuple[str, ...] = policies(required=True)
-    and_outcome: tuple[str, ...] = column_names(
-        "--and-outcome", "Further outcomes of the same rows, beside `--outcome`.", required=True
-    )
     rewards: tuple[str, ...] = column_names("--rewards", "The outcomes of which more is better.")
     level: float = level()
+    html: str | None = option(
+        "--html", metavar="FILE", help="Write a report page: of the first outcome, with trade-offs."
+    )
     json: str | None = json_file()
 
 
 _OUTCOMES = """\b
 Example:
-  titrant outcomes log.csv --treatment dose --outcome pain --and-outcome nausea \\
+  titrant outcomes log.csv --treatment dose --outcome pain,nausea \\
     --policy constant:35 --policy status-quo
 """
 
@@ -149,42 +160,79 @@ def outcomes(
 ) -> None:
     """Estimate policies by several outcomes of the rows of LOG, jointly, and their trade-offs.
 
-    LOG is a CSV, Parquet or Arrow file, or a pattern such as 'logs/*.parquet'. No outcome is a
-    context of another.
+    LOG is a CSV, Parquet or Arrow file, or a pattern such as 'logs/*.parquet'. `--outcome` names
+    the outcomes, separated by commas; none is a context of another.
     """
     from titrant.cli import results  # noqa: PLC0415
+    from titrant.evaluation.questions.outcomes import evaluations_of, outcomes_on  # noqa: PLC0415
+    from titrant.report import gather, render  # noqa: PLC0415
 
-    named = [log.outcome, *inputs.columns(options.and_outcome)]
+    named, rewards = inputs.columns([log.outcome]), inputs.columns(options.rewards)
+    _check_names(named, rewards)
     check_outputs(
-        run, [("--json", options.json)], [("LOG", log.log), *inputs.files(options.policy)]
+        run,
+        [("--html", options.html), ("--json", options.json)],
+        [("LOG", log.log), *inputs.files(options.policy)],
     )
     how = inputs.method(method, log)
-    with bar(READING, ESTIMATING) as steps, ExitStack() as stack:
-        opened = {
-            name: stack.enter_context(inputs.opened(with_outcome(log, name, named), cluster))
-            for name in dict.fromkeys(named)
-        }
-        first = opened[log.outcome]
-        rules = inputs.policies(options.policy, first.log)
-        save_config(run.save_config)
-        steps.begin(ESTIMATING)
-        found = tt.outcomes(
-            {name: one.log for name, one in opened.items()},
-            rules,
-            **how,
-            allow_untrusted=method.allow_untrusted,
-            ignore_doubts=method.ignore_doubts,
-            executor=first.executor,
+    with ExitStack() as stack:
+        with bar(READING, FITTING, ESTIMATING) as steps:
+            logs, executor = stack.enter_context(inputs.opened_by_outcome(log, named, cluster))
+            rules = inputs.policies(options.policy, logs[named[0]])
+            save_config(run.save_config)
+            steps.begin(FITTING)
+            evaluations = evaluations_of(
+                logs,
+                rules,
+                how["estimator"],
+                how["propensity"],
+                executor,
+                ignore_doubts=method.ignore_doubts,
+            )
+            steps.begin(ESTIMATING)
+            allowed = method.allow_untrusted
+            found = outcomes_on(evaluations, how["bandwidth"], allow_untrusted=allowed)
+        for name, comparison in found.comparisons.items():
+            results.cautions(comparison.estimates)
+            for sentence in results.refusals(comparison.refused):
+                note(f"{name}: {sentence}")
+        if PIPE not in (options.json, options.html):
+            show(results.outcomes(found, options.level))
+            if len(found.policies) > 1:
+                show(results.trade_offs(found, options.level))
+            for sentence in found.sentences(options.level, rewards):
+                show(f"{sentence}\n")
+        write_json(options.json, found.to_dict(options.level, rewards))
+        if options.html is not None:
+            with bar(REPORTING) as steps:
+                report = gather(
+                    found[named[0]],
+                    evaluations[named[0]],
+                    level=options.level,
+                    maximize=named[0] in rewards,
+                    bandwidth=how["bandwidth"],
+                    settings=settings(),
+                    config=config_text(),
+                    rules=rules,
+                    treatments=inputs.columns(log.treatment),
+                    outcome=named[0],
+                    trade_offs=found.trade_offs(options.level, rewards),
+                    progress=steps.advance,
+                )
+            write_text(options.html, render(report))
+            note_written(options.html)
+
+
+def _check_names(named: Sequence[str], rewards: Sequence[str]) -> None:
+    if len(named) == 1:
+        raise bad_value(
+            "--outcome",
+            f"`titrant outcomes` takes several outcomes, such as `pain,nausea`; got `{named[0]}`. "
+            "Use `titrant compare` for one.",
         )
-    for name, comparison in found.comparisons.items():
-        results.cautions(comparison.estimates)
-        for sentence in results.refusals(comparison.refused):
-            note(f"{name}: {sentence}")
-    if options.json != PIPE:
-        show(results.outcomes(found, options.level))
-        for policy, by in found.dominated(inputs.columns(options.rewards)).items():
-            show(f"{policy} is worse than {', '.join(by)} by every outcome.\n")
-    write_json(options.json, found.to_dict(options.level))
+    for name in rewards:
+        if name not in named:
+            raise bad_value("--rewards", f"`{name}` is none of the outcomes {', '.join(named)}.")
 
 
 def with_outcome(log: LogOptions, name: str, named: Sequence[str]) -> LogOptions:

@@ -7,7 +7,7 @@ import difflib
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from titrant.cli import names
 from titrant.cli.terminal import bad_value, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
     import pyarrow as pa
@@ -40,34 +40,47 @@ _SAMPLE = 10_000
 
 def _in_memory(options: LogOptions) -> Opened:
     """Return the log that the options describe, and say what was done to it."""
+    table, settings = _table_and_columns(options, [options.outcome])
+    log = tt.LoggedData.from_frame(table, outcome=options.outcome, **settings)
+    _say_of(log, options)
+    return Opened(log)
+
+
+def _table_and_columns(
+    options: LogOptions, outcomes: Sequence[str]
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Return the table, and what `LoggedData.from_frame` is told of it besides the outcomes."""
     from titrant.data.columns import context_roles  # noqa: PLC0415
 
     chosen = columns(options.context) if options.context else None
     after = columns(options.after)
-    roles = _roles(options, after if chosen is None else [*dict.fromkeys([*chosen, *after])])
+    every = after if chosen is None else [*dict.fromkeys([*chosen, *after])]
+    roles = _roles(replace(options, outcome=outcomes[0]), every)
     limits = bounds(options.bounds, len(roles.doses))  # before anything is read
-    table = _table(options, (*roles.roles, *context_roles(after)), chosen is None)
-    log = tt.LoggedData.from_frame(
-        table,
-        treatment=roles.doses[0] if len(roles.doses) == 1 else roles.doses,
-        outcome=options.outcome,
-        context=None if chosen is None else (*roles.features, *after),
-        propensity=options.propensity,
-        groups=options.groups,
-        weights=options.weights,
-        bounds=limits,
-        atoms=atoms(options.atoms),
-        after=after,
-        missing_treatment=options.missing_treatment,
-        missing_outcome=options.missing_outcome,
-    )
+    others = (("outcome", name) for name in outcomes[1:])
+    wanted = (*roles.roles, *others, *context_roles(after))
+    return _table(options, wanted, chosen is None), {
+        "treatment": roles.doses[0] if len(roles.doses) == 1 else roles.doses,
+        "context": None if chosen is None else (*roles.features, *after),
+        "propensity": options.propensity,
+        "groups": options.groups,
+        "weights": options.weights,
+        "bounds": limits,
+        "atoms": atoms(options.atoms),
+        "after": after,
+        "missing_treatment": options.missing_treatment,
+        "missing_outcome": options.missing_outcome,
+    }
+
+
+def _say_of(log: tt.LoggedData, options: LogOptions) -> None:
+    """Say what was done to the table of a log."""
     if log.flow is not None:
         if log.flow.steps:
             note(log.flow.rows)
-        announce(log.flow.notes, log.names, chosen=chosen is None)
-    for name, column in zip(roles.doses, log.doses.T, strict=True):
+        announce(log.flow.notes, log.names, chosen=not options.context)
+    for name, column in zip(columns(options.treatment), log.doses.T, strict=True):
         _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
-    return Opened(log)
 
 
 def _table(options: LogOptions, roles: Roles, found: bool) -> pa.Table:  # noqa: FBT001
@@ -524,12 +537,35 @@ def opened(log: LogOptions, cluster: ClusterOptions) -> Iterator[Opened]:
     if not in_parts(cluster):
         yield _in_memory(log)
         return
-    source = _scanned(log)
+    source = _scanned(log, [log.outcome])[log.outcome]
+    with _working(cluster) as executor:
+        yield Opened(source, executor)
+
+
+@contextmanager
+def opened_by_outcome(
+    log: LogOptions, names: Sequence[str], cluster: ClusterOptions
+) -> Iterator[tuple[Mapping[str, Source], Executor | None]]:
+    """Lend a log of the same rows for each outcome, and the executor that works on them."""
+    if not in_parts(cluster):
+        table, settings = _table_and_columns(log, names)
+        logs = tt.LoggedData.from_frame(table, outcome=list(names), **settings)
+        _say_of(logs[names[0]], log)
+        yield logs, None
+        return
+    sources = _scanned(log, names)
+    with _working(cluster) as executor:
+        yield sources, executor
+
+
+@contextmanager
+def _working(cluster: ClusterOptions) -> Iterator[Executor | None]:
+    """Lend the executor of a cluster, if there is one."""
     if cluster.workers is None and cluster.dask is None:
-        yield Opened(source)
+        yield None
         return
     with tt.dask_executor(workers=cluster.workers, address=cluster.dask) as executor:
-        yield Opened(source, executor)
+        yield executor
 
 
 def in_parts(cluster: ClusterOptions) -> bool:
@@ -537,8 +573,8 @@ def in_parts(cluster: ClusterOptions) -> bool:
     return cluster.in_parts or cluster.workers is not None or cluster.dask is not None
 
 
-def _scanned(log: LogOptions) -> Source:
-    """Return the Parquet files of the log, yet to be read."""
+def _scanned(log: LogOptions, outcomes: Sequence[str]) -> dict[str, Source]:
+    """Return the Parquet files of the log, yet to be read, by each of the outcomes."""
     if not log.context:
         raise bad_value(
             "--context",
@@ -551,6 +587,10 @@ def _scanned(log: LogOptions) -> Source:
                 "A log that is read part by part keeps all its rows. Leave it out, or read the log "
                 "as a whole, without `--in-parts`, `--workers` and `--dask`.",
             )
-    roles = _roles(log, columns(log.context))
+    roles = _roles(replace(log, outcome=outcomes[0]), columns(log.context))
     limits = bounds(log.bounds, len(roles.doses))
-    return tt.scan_parquet(log.log, roles, bounds=limits, atoms=atoms(log.atoms))
+    by_outcome = roles.by_outcome(outcomes) if len(outcomes) > 1 else {roles.outcome: roles}
+    return {
+        name: tt.scan_parquet(log.log, own, bounds=limits, atoms=atoms(log.atoms))
+        for name, own in by_outcome.items()
+    }

@@ -159,6 +159,15 @@ def outcomes(found: Outcomes, level: float) -> Table:
     return table
 
 
+def trade_offs(found: Outcomes, level: float) -> Table:
+    """Return the differences of policies by each outcome; their intervals hold all at once."""
+    headings, *rows = found.difference_table(level)
+    table = _table(headings)
+    for name, *cells in rows:
+        _add(table, name, *cells)
+    return table
+
+
 def coefficients(learned: Policy, truth: Linear) -> Table:
     """Return the coefficients of a learned linear rule beside those of the best one."""
     found = linear_part(learned)

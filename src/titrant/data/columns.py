@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -80,6 +80,18 @@ class Columns:
             *((role, name) for role, name in named if name is not None),
             *context_roles(self.features),
         )
+
+    def by_outcome(self, names: Iterable[str]) -> dict[str, Columns]:
+        """Return the columns of logs of the same rows, one for each outcome; none is a context."""
+        every = _several(_kept(names, "outcome"))
+        aside = tuple(role for role in self.roles if role[0] != "outcome")
+        check_roles((*aside, *(("outcome", name) for name in every)))
+        after = tuple(name for name in self.after if name not in every)
+        found = {}
+        for name in every:
+            apart = (*after, *(other for other in every if other != name))
+            found[name] = replace(self, outcome=name, context=(*self.features, *apart), after=apart)
+        return found
 
     @property
     def needed(self) -> tuple[str, ...]:

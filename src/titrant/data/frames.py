@@ -156,6 +156,12 @@ def with_names(contexts: Any) -> tuple[object, Sequence[object]]:  # noqa: ANN40
     return _streamwith_names(contexts)
 
 
+def read_once(frame: object) -> object:
+    """Return a table that can be read several times; a stream is read here."""
+    readable, _ = with_names(frame)
+    return readable.read_all() if isinstance(readable, pa.RecordBatchReader) else readable
+
+
 def _streamwith_names(contexts: object) -> tuple[object, Sequence[object]]:
     if not isinstance(contexts, ArrowStream):
         return contexts, ()

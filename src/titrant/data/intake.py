@@ -39,7 +39,7 @@ from titrant.data.features import (
     texts,
     with_features,
 )
-from titrant.data.gaps import differences
+from titrant.data.gaps import DROP, differences
 from titrant.data.keys import ROWS_OF_ID, group_keys, repeating
 from titrant.data.validate import Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
@@ -421,8 +421,11 @@ def _matches(values: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
-    """Return whether the values are whole numbers without a gap and without a repetition."""
-    if not pa.types.is_integer(column.type) or len(column) < FEWEST_NUMBERED or column.null_count:
+    """Return whether the values are whole numbers without a gap and without a repetition.
+
+    A dict of columns and a file with a decimal point bring them as floats.
+    """
+    if len(column) < FEWEST_NUMBERED or gaps(column).any() or not _are_codes(column):
         return False
     ends = pc.min_max(column).as_py()
     no_gap = ends["max"] - ends["min"] == len(column) - 1
@@ -433,14 +436,21 @@ def _numbers_rows(column: pa.ChunkedArray) -> bool:
 
 
 def taken_in(
-    frame: object, columns: Columns, missing: MissingRule, *, all_others: bool = False
+    frame: object,
+    columns: Columns,
+    missing: MissingRule,
+    *,
+    all_others: bool = False,
+    beside: Sequence[str] = (),
 ) -> Intake:
     """Return the log in a table of any library, before it is checked.
 
-    With ``all_others``, all columns without a role that are fit to be contexts are.
+    With ``all_others``, all columns without a role that are fit to be contexts are. Outcomes that
+    are named ``beside`` that of the log belong to other logs of the same rows: a row that is
+    dropped for want of one of them is dropped here too.
     """
-    taken = [name for role, name in columns.roles if role != "context"]
-    roles = columns.roles
+    roles = (*columns.roles, *(("outcome", name) for name in beside))
+    taken = [name for role, name in roles if role != "context"]
     if all_others:
         frame, names = frames.with_names(frame)
         check_present(context_roles(columns.after), names)
@@ -454,11 +464,17 @@ def taken_in(
     def floats(name: str) -> Array:
         return frames.from_arrow(held.table[name], label[name])
 
+    outcome, called = floats(columns.outcome), label[columns.outcome]
+    if beside and missing.outcome == DROP:
+        every = [columns.outcome, *beside]
+        known = ~np.isnan(np.stack([floats(name) for name in every])).any(axis=0)
+        outcome = np.where(known, outcome, np.nan)
+        called = f"outcome column {' or '.join(f'`{name}`' for name in sorted(every))}"
     settled = missing.settle(
         frames.stacked([floats(name) for name in columns.doses], rows_in),
-        floats(columns.outcome),
+        outcome,
         [label[name] for name in columns.doses],
-        label[columns.outcome],
+        called,
         column=columns.outcome,
     )
     apart = differences(settled.kept, _compared(held.table, taken))
@@ -468,7 +484,8 @@ def taken_in(
         unused = {name: column[settled.kept] for name, column in unused.items()}
     encoded = encode(held.table, None if all_others else columns.features, taken)
     keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
-    numbers = {name: floats(name) for name in taken if name not in keys}
+    mine = (name for name in taken if name not in keys and name not in beside)
+    numbers = {name: floats(name) for name in mine}
     labels = frames.part_labels(columns, encoded.names)
     numbers |= {
         name: frames.from_arrow(encoded.table[name], what)
@@ -488,7 +505,7 @@ def taken_in(
 
 def _may_order(column: pa.ChunkedArray) -> bool:
     """Return whether a column that was left out may be the order in which rows came about."""
-    return bool(pa.types.is_integer(column.type)) and not column.null_count
+    return not gaps(column).any() and _are_codes(column)
 
 
 def _compared(table: pa.Table, taken: Sequence[str]) -> dict[str, Array]:

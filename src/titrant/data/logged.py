@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -154,6 +154,7 @@ class LoggedData:
         )
         _fill_checked(self, intake, bounds, atoms)
 
+    @overload
     @classmethod
     def from_frame(
         cls,
@@ -161,6 +162,43 @@ class LoggedData:
         *,
         treatment: str | Iterable[str],
         outcome: str,
+        context: str | Iterable[str] | None = ...,
+        propensity: str | None = ...,
+        weights: str | None = ...,
+        groups: str | None = ...,
+        bounds: Bounds = ...,
+        atoms: Atoms = ...,
+        after: str | Iterable[str] = ...,
+        missing_treatment: str = ...,
+        missing_outcome: str = ...,
+    ) -> LoggedData: ...
+
+    @overload
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        treatment: str | Iterable[str],
+        outcome: list[str] | tuple[str, ...],
+        context: str | Iterable[str] | None = ...,
+        propensity: str | None = ...,
+        weights: str | None = ...,
+        groups: str | None = ...,
+        bounds: Bounds = ...,
+        atoms: Atoms = ...,
+        after: str | Iterable[str] = ...,
+        missing_treatment: str = ...,
+        missing_outcome: str = ...,
+    ) -> dict[str, LoggedData]: ...
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        treatment: str | Iterable[str],
+        outcome: str | list[str] | tuple[str, ...],
         context: str | Iterable[str] | None = None,
         propensity: str | None = None,
         weights: str | None = None,
@@ -170,7 +208,7 @@ class LoggedData:
         after: str | Iterable[str] = (),
         missing_treatment: str = REFUSE,
         missing_outcome: str = REFUSE,
-    ) -> LoggedData:
+    ) -> LoggedData | dict[str, LoggedData]:
         """Return the log held in named columns of a table, as people have it.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
@@ -180,14 +218,16 @@ class LoggedData:
 
         Parameters
         ----------
+        outcome : the name of a column; a list of names gives a dict with a log of the same rows for
+            each, as `outcomes` takes it. None of them is a context of another
         context : names of columns; None for all others that are fit to be contexts. Texts and
             categories become 0/1 columns such as ``sex=male``, or one column of codes where they
             are more than 50; dates their year, month, day, weekday, hour and running days; missing
             numbers the median, with a 0/1 column such as ``age is missing``; missing texts a level
             of their own
         missing_treatment : "refuse" rows without a treatment, or "drop" them
-        missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so
-            that they stand for them
+        missing_outcome : "refuse" rows without an outcome, "drop" them (of several outcomes, rows
+            without any one of them), or "weight" the others so that they stand for them
 
         >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, None]}
         >>> log = LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
@@ -199,9 +239,12 @@ class LoggedData:
         """
         from titrant.data.intake import taken_in  # noqa: PLC0415 - loads pyarrow
 
+        named = [outcome] if isinstance(outcome, str) else list(outcome)
+        if not named:
+            raise DataError("The outcome must name at least one column; got none.")
         columns = Columns(
             treatment=treatment,
-            outcome=outcome,
+            outcome=named[0],
             # Without a choice, all that is not left out is a context.
             context=after if context is None else context,
             propensity=propensity,
@@ -210,10 +253,18 @@ class LoggedData:
             after=after,
         )
         missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
-        log = object.__new__(cls)
-        intake = taken_in(frame, columns, missing, all_others=context is None)
-        _fill_checked(log, intake, bounds, atoms, after=tuple(columns.after))
-        return log
+        each = {columns.outcome: columns}
+        if not isinstance(outcome, str):
+            from titrant.data.frames import read_once  # noqa: PLC0415 - loads pyarrow
+
+            frame, each = read_once(frame), columns.by_outcome(named)
+        logs = {}
+        for name, own in each.items():
+            beside = [other for other in each if other != name]
+            intake = taken_in(frame, own, missing, all_others=context is None, beside=beside)
+            logs[name] = object.__new__(cls)
+            _fill_checked(logs[name], intake, bounds, atoms, after=tuple(own.after))
+        return logs[outcome] if isinstance(outcome, str) else logs
 
     def __len__(self) -> int:
         """Return the number of rows n."""

@@ -140,6 +140,48 @@ class TableSource:
         )
 
 
+class Derived:
+    """A source whose rows are those of another one, some of them or changed."""
+
+    __slots__ = ()
+    whole: Source
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The context columns."""
+        return self.whole.names
+
+    @property
+    def dimension(self) -> int:
+        """The number of doses."""
+        return self.whole.dimension
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any dose has a finite bound."""
+        return self.whole.bounded
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether the log has a column of propensities."""
+        return self.whole.has_propensity
+
+    @property
+    def atoms(self) -> tuple[float, ...] | None:
+        """The point masses of the doses; None to look for them."""
+        return self.whole.atoms
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several rows may belong to one group."""
+        return self.whole.grouped
+
+    @property
+    def sample_rows(self) -> int:
+        """On how many rows models are fitted."""
+        return self.whole.sample_rows
+
+
 @runtime_checkable
 class Selection(Protocol):
     """Some rows of a larger source or partition, read through it."""

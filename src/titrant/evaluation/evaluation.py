@@ -30,7 +30,7 @@ from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings, unseen_notes
 from titrant.evaluation.moves import move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
-from titrant.evaluation.repeated import repeated_findings
+from titrant.evaluation.repeated import level_findings, repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
@@ -41,7 +41,7 @@ from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.support import Support
 from titrant.kernels import Scale
-from titrant.policies import StatusQuo, as_policy
+from titrant.policies import StatusQuo, as_policy, doses
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
 from titrant.policies.moves import Limited, Move
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
     from titrant.policies import Policy
-    from titrant.propensity import PropensityModel
+    from titrant.propensity import CrossPropensity, PropensityModel
 
     AnyPolicy = Policy | Callable[[Array], ArrayLike]
 
@@ -221,10 +221,12 @@ class Evaluation:
         judged_by: Survey | None = None,
         hidden: tuple[str, ...] = (),
         weights_to: object = None,
+        law: PropensityModel | CrossPropensity | None = None,
     ) -> Evaluation:
         """Check the policies and estimate what the estimator needs.
 
         Contexts that are ``hidden``, of a log in memory, are seen by policies and by no model.
+        ``law`` is the given propensity where it was fitted to the same rows before.
         """
         if not isinstance(policies, Mapping):
             raise InvalidArgument(
@@ -251,7 +253,7 @@ class Evaluation:
             fitted = Nuisances.of(seen, chosen, propensity, survey_of(seen, engine), masses)
             nuisances = replace(fitted, hidden=hidden)
         else:
-            nuisances = Nuisances.of(log, chosen, propensity, survey, masses)
+            nuisances = Nuisances.of(log, chosen, propensity, survey, masses, law=law)
         known = log, tuple(policies), rules, chosen, nuisances, survey, engine
         return cls(*known, ignore_doubts, judged_by, population)
 
@@ -478,6 +480,7 @@ class Evaluation:
             one.extend(self._mass_findings(i))
             one.extend(self.nuisances.weight_notes)
             one.extend(self._unseen_notes(i))
+            one.extend(self._level_findings(i))
             one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
@@ -546,6 +549,14 @@ class Evaluation:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]
         return list(mass_findings(masses, self.asked_masses[i]))
+
+    def _level_findings(self, i: int) -> Iterator[Check]:
+        """Yield what is found about doses of policy i that are unheard of at levels of a text."""
+        policy, log = self.policies[i], self.survey.looked_at
+        if isinstance(policy, Move) or is_exactly(policy, StatusQuo) or log.dimension > 1:
+            return
+        if self._estimator(i).uses_propensity and not self.nuisances.known:
+            yield from level_findings(log, doses(policy, log.context, 1, log.names)[:, 0])
 
     def _unseen_notes(self, i: int) -> Iterator[str]:
         """Return what the estimate of policy i takes for granted about columns left out."""

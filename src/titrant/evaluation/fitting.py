@@ -63,6 +63,8 @@ def fitted_models(
     propensity: PropensityModel | None,
     survey: Survey,
     masses: PointMasses | None = None,
+    *,
+    law: PropensityModel | CrossPropensity | None = None,
 ) -> Models:
     """Return what the estimator needs, fitted: models that are given, and default ones otherwise.
 
@@ -73,16 +75,24 @@ def fitted_models(
 
     Of a dose with point masses the density is that of the other rows, and their probabilities are
     a model of their own; of a dose with levels the density, fitted to all rows, tells about these
-    probabilities.
+    probabilities. ``law`` is the given propensity where it was fitted to the same rows before.
     """
     default_q = takes_default_propensity(log, estimator, propensity)
     default_r = takes_default_outcome(estimator)
     sample, keys = survey.sample.seen.counting, survey.keys
+
+    def own_law(
+        beside: PointMasses | None = None,
+    ) -> PropensityModel | CrossPropensity | None:
+        if law is not None:
+            return law
+        return fitted_propensity(log, estimator, propensity, survey, beside)
+
     apart = masses is not None and learns_masses(log, estimator, propensity, masses)
     if (default_q or default_r) and sample.log.weights is not None:
         check_units(sample.log, folds_of(estimator)[0])
     if few_to_follow(sample) or not (default_q or default_r or apart):
-        given = fitted_propensity(log, estimator, propensity, survey)
+        given = own_law()
         numbers = folding_numbers(sample.log, sample.numbers_if_some, keys)
         return Models(given, fitted_outcome(sample.log, estimator, numbers))
     sample = sample.thinned(MOST_TO_FIT)
@@ -112,7 +122,7 @@ def fitted_models(
         by = folding_numbers(whole.log, whole.numbers_if_some, keys)
         outcome = fitted_outcome(whole.log, estimator, by)
     if not (default_q or apart):
-        given = fitted_propensity(log, estimator, propensity, survey)
+        given = own_law()
         return Models(given, outcome, forests, len(rows))
     fold = forests.fold(rows.first_row, len(rows), numbers)
     named = sample.numbers if numbers is None else numbers
@@ -120,7 +130,7 @@ def fitted_models(
     if default_q:
         density: PropensityModel | CrossPropensity | None = fitted_density(seen, x, masses)
     else:
-        density = fitted_propensity(log, estimator, propensity, survey, masses)
+        density = own_law(masses)
     p = fitted_probabilities(seen, density, masses) if apart and masses is not None else None
     return Models(density, outcome, forests, len(rows), p)
 

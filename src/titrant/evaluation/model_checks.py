@@ -27,6 +27,7 @@ from titrant.evaluation.fitting import (
     unfitted_propensity,
 )
 from titrant.evaluation.nuisance import PolicyRows
+from titrant.evaluation.repeated import carry_over_findings
 from titrant.evaluation.survey import Sample
 from titrant.inference import Verdict, rules
 from titrant.inference.doubts import centered_ranks
@@ -138,7 +139,7 @@ class SecondOpinions:
         for what, add in (
             ("Bounds on predictions were", self._add_cuts),
             ("What plain models would give was", self._add_plain),
-            ("Drift along the rows was", self._add_drift),
+            ("Drift along the rows was", self._add_over_time),
             ("Confounding that is left was", self._add_leftovers),
         ):
             try:
@@ -170,14 +171,17 @@ class SecondOpinions:
             if moved is not None and abs(moved) > rules.RICH_SE:
                 one.append(plain_note(float(by), abs(moved)))
 
-    def _add_drift(self, found: list[list[Check | str]]) -> None:
-        """Add the check of drift along the rows to all values that rest on models."""
+    def _add_over_time(self, found: list[list[Check | str]]) -> None:
+        """Add the checks of drift and of earlier doses to all values that rest on models."""
         made, ranks = self._prepared, self._ranks
         if ranks is None or made.r_logged is None:
             return
         log, left = made.log, made.log.outcome - made.r_logged
         seen = np.arange(len(log)) if log.observed is None else np.flatnonzero(log.observed)
         checks = drift_findings(ranks[seen], left[seen], log.rows(seen), self._orders(seen))
+        groups = None if self.nuisances.keys is None else log.groups
+        if groups is not None:
+            checks += carry_over_findings(ranks[seen], left[seen], groups[seen])
         for one, question in zip(found, self.questions, strict=True):
             if question.estimator.uses_outcome_model:
                 one.extend(checks)

@@ -126,10 +126,13 @@ class Nuisances:
         propensity: PropensityModel | None,
         survey: Survey | None = None,
         masses: PointMasses | None = None,
+        *,
+        law: PropensityModel | CrossPropensity | None = None,
     ) -> Nuisances:
         """Estimate from ``log`` what ``estimator`` needs; its survey, if it has been made.
 
-        Without ``masses`` the dose is taken to have a density everywhere.
+        Without ``masses`` the dose is taken to have a density everywhere. ``law`` is a given
+        propensity that was fitted to the same rows before.
         """
         refuse_crossed(propensity)
         known = survey_of(log, Engine(pin=False)) if survey is None else survey
@@ -142,7 +145,7 @@ class Nuisances:
         if few_to_follow(known.sample.seen):
             masses = None
         try:
-            models = fitted_models(log, estimator, propensity, known, masses)
+            models = fitted_models(log, estimator, propensity, known, masses, law=law)
         except DataError as error:
             raise known.explained(error) from error
         made = cls(

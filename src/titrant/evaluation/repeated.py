@@ -1,9 +1,12 @@
-"""Rows that are not independent, seen without being told: copies, and ids that repeat.
+"""Rows that share something: copies, ids that repeat, rows of one group, levels of a text.
 
 Where no groups are given, copies of rows and columns that may be ids are looked for. A context may
 repeat its values without any harm: ages do. What tells is the *design effect*, by how much larger
 the variance of an estimate is when rows with the same value count as one. It is taken of weighted
 residuals alone, which are independent between rows that only share a context.
+
+Where doses act on later rows of a group, the dose before tells what models leave of an outcome. And
+of a text with many levels a dose may be usual in the log and unheard of at a level.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 
 from titrant._hash import splitmix64
 from titrant.data.keys import FEWEST_IDS, ROWS_OF_ID
-from titrant.inference import rules
+from titrant.inference import Verdict, rules
 from titrant.inference.rbc import parts
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
     Keys = NDArray[np.int64]
 
+FEWEST_GROUPS = 20
+"""With several rows, without which earlier doses are not looked at."""
 TWINS = 0.05
 """Share of rows with a copy from which on copies are looked at."""
 BY_CHANCE = 1e-3
@@ -139,3 +144,60 @@ def ids_beside(log: LoggedData) -> Iterator[tuple[str, Keys]]:
         rows = len(keys) / len(np.unique(keys))
         if len(keys) == len(log) and (rows <= USUAL_ROWS or CALLED_ID.search(name)):
             yield name, keys
+
+
+# Rows of one group in their order, and rows at one level of a text.
+
+
+def carry_over_findings(ranks: Array, left: Array, groups: Keys) -> list[Check]:
+    """Return a check if the dose before tells what is left of outcomes, in groups (n,) of rows.
+
+    ``ranks`` and ``left`` are those of `drift_findings`, in the order of the rows.
+    """
+    order = np.argsort(groups, kind="stable")
+    same = np.flatnonzero(groups[order][1:] == groups[order][:-1])
+    before, now = order[same], order[same + 1]
+    if len(np.unique(groups[now])) < FEWEST_GROUPS:
+        return []
+    found = rules.carry_over(carried_over(ranks[before], left[now], groups[now]), len(now))
+    return [] if found.verdict is Verdict.OK else [found]
+
+
+def carried_over(u: Array, e: Array, groups: Keys) -> float:
+    """Return the p-value of no covariance of earlier ranks u and residuals e (n,), by groups.
+
+    T = Σ_g S_g/√Σ_g S_g², S_g = Σ_{i∈g} (uᵢ − ū)(eᵢ − ē), against Student's law with G − 1 degrees
+    of freedom.
+
+    Of 2,400 simulated panels without carry-over (30 to 300 groups of 4 to 10 rows; groups have an
+    effect on outcomes, and in a quarter of the panels each on doses, doses follow doses, or rows
+    are sorted by dose) none has p < .001, with residuals of cubic regressions. Where each sd of the
+    dose before moves outcomes by .2, groups having an sd of 1 and rows of .5, that is seen in .94
+    of panels of 100 groups of 10 rows and in .08 of 30 groups; where by .5, in all and in .90.
+    """
+    from scipy.special import stdtr  # noqa: PLC0415
+
+    _, place = np.unique(groups, return_inverse=True)
+    s = np.bincount(place, weights=(u - u.mean()) * (e - e.mean()))
+    scale = float(np.sqrt(s @ s))
+    return 1.0 if scale == 0.0 else float(2.0 * stdtr(len(s) - 1, -abs(s.sum()) / scale))
+
+
+def level_findings(log: LoggedData, tau: Array) -> Iterator[Check]:
+    """Yield a check for each text of many levels at which doses tau (n,) are unheard of.
+
+    Such a text is one column of codes. Its levels are told by their mean doses t̄_l; s is the sd of
+    doses within levels. Doses count where |τ − t̄_l| > 2.5 s. Without an effect of levels on doses
+    none of 480 simulated logs is warned of, at the median dose or the 95 % quantile; where levels
+    move doses by twice their sd within, at the median dose .99 are, by 1.5 times .64, by 1 none.
+    """
+    codes = () if log.flow is None else log.flow.codes
+    for name in codes:
+        _, level = np.unique(log.context[:, log.names.index(name)], return_inverse=True)
+        rows = np.bincount(level)
+        mean = np.bincount(level, weights=log.treatment) / rows
+        within = np.sum((log.treatment - mean[level]) ** 2) / max(len(level) - len(rows), 1)
+        far = np.abs(tau - mean[level]) > rules.FAR_FROM_LEVEL * np.sqrt(within)
+        found = rules.level_support(float(far.mean()), name, len(rows))
+        if found.verdict is not Verdict.OK:
+            yield found

@@ -134,6 +134,13 @@ DRIFT_RATE = 1e-4
 """By chance, of doses and of outcomes, each; where both pass it at 1,000 rows, what drifts moves a
 value by about half a standard error or more."""
 
+CARRY_OVER_RATE = 1e-3
+"""By chance, of what models leave of outcomes against the dose before, groups being independent."""
+FAR_FROM_LEVEL, LEVELS_SHARE = 2.5, 0.05
+"""A dose so many sds (of the doses within levels) from the mean dose of its level is hardly ever
+given there; where that is so in more than a twentieth of the rows, levels that confound are not
+adjusted for by rows but by a model's extrapolation."""
+
 CONFOUNDING = frozenset(
     {
         "mean_weight",
@@ -150,6 +157,8 @@ CONFOUNDING = frozenset(
         "copied_treatments",
         "stray_doses",
         "drift",
+        "carry_over",
+        "level_support",
     }
 )
 """The checks whose warning bears on confounding: contexts may not be adjusted for as they should,
@@ -291,6 +300,34 @@ def drift(doses: float, outcomes: float, along: str = "the order of the rows") -
         "Something that changed over time is not among the contexts: add a column with the time, "
         "such as the date or the number of the visit, and name it as a context.",
         judge(worst, warn=worst < DRIFT_RATE),
+    )
+
+
+def carry_over(p: float, pairs: int) -> Check:
+    """Return the check of earlier doses that tell about later outcomes, by the p-value of none."""
+    return _check(
+        "carry_over",
+        p,
+        f"Within groups, the dose of the row before tells what the models leave of the outcome "
+        f"(p = {p:.1g} in {pairs:,} pairs of rows; p < {CARRY_OVER_RATE:g} is much).",
+        "Doses act on later rows, or who gets more differs in something that is not recorded: add "
+        "the dose before, and the outcome before, as contexts. The value is that of one decision "
+        "after the doses of the log, not of having followed the policy all along.",
+        judge(p, warn=p < CARRY_OVER_RATE),
+    )
+
+
+def level_support(share: float, column: str, levels: int) -> Check:
+    """Return the check of policy doses far from those of their level, in a share of the rows."""
+    return _check(
+        "level_support",
+        share,
+        f"In {_percent(share)} of the rows the policy's dose is more than {FAR_FROM_LEVEL:g} sd "
+        f"from the doses given at their level of `{column}`, which has {levels:,} of them "
+        f"({_percent(LEVELS_SHARE)} is much).",
+        "What the policy would do at these levels is the models' guess: ask about a policy closer "
+        "to the doses of each, such as one with the level's usual dose, or about a shift.",
+        judge(share, warn=share > LEVELS_SHARE),
     )
 
 

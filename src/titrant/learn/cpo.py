@@ -16,7 +16,7 @@ import numpy as np
 from titrant import _check
 from titrant.estimators import IPW, DirectMethod, SelfNormalized, SmoothedEstimator
 from titrant.estimators.form import has_weighted_terms, is_built_in
-from titrant.evaluation.fitting import fitted_outcome
+from titrant.evaluation.fitting import fitted_outcome, folding_numbers
 from titrant.evaluation.nuisance import Nuisances, floor_of
 from titrant.execute.engine import pinned
 from titrant.execute.installed import installed
@@ -153,6 +153,7 @@ class CPO(Procedure):
             high=high,
             ends=ends,
             model=self._model(training, sign, center),
+            keys=survey.keys,
             nuisances=self._propensities(training),
             floor=floor_of(estimator, survey.spread),
             sign=sign,
@@ -164,7 +165,8 @@ class CPO(Procedure):
         """Return the outcome model, cross-fitted on the rows that are in memory."""
         sample = training.survey.sample
         shown = sample.log.with_outcome(sign * sample.log.outcome - center)
-        return fitted_outcome(shown, self.estimator, sample.numbers_if_some)
+        numbers = folding_numbers(shown, sample.numbers_if_some, training.survey.keys)
+        return fitted_outcome(shown, self.estimator, numbers)
 
     def _propensities(self, training: TrainingLog) -> Nuisances | None:
         """Return where propensities come from, with the floor of the estimator; None if unused."""

@@ -1,57 +1,125 @@
-"""Halves of a log, drawn by a hash of row numbers: the same rows in memory and in files."""
+"""Halves of a log, drawn by a hash of rows or groups: the same rows in memory and in files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from titrant.data import LoggedData
-from titrant.errors import InvalidArgument
+from titrant.data.source import Derived
+from titrant.errors import DataError
+from titrant.execute import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from titrant.data.keys import Keys
     from titrant.data.source import Partition, Source
+    from titrant.execute import Engine
 
 
-def half_of(log: Source, half: int, seed: int) -> Source:
-    """Return half 0 or 1 of a log, in memory if the log is; no group is in both."""
-    if not isinstance(log, LoggedData):
-        if log.grouped:
-            raise InvalidArgument(
-                "A policy is learned from a log with groups in memory only: which rows of files "
-                "are in which half is not known before they are read. Read the log with "
-                "`LoggedData.from_frame`."
-            )
-        return Half(log, half, seed)
-    if log.groups is None:
-        return log.rows(_rows_of(log.first_row, len(log), half, seed))
-    from titrant.outcome.crossfit import fold_at  # noqa: PLC0415
+class Choice(Protocol):
+    """Which rows belong to a half."""
 
-    keys, number = np.unique(log.groups, return_inverse=True)
-    if len(keys) == len(log):
-        return log.rows(_rows_of(log.first_row, len(log), half, seed))
-    return log.rows(fold_at(number, 2, seed) == half)
+    def __call__(self, log: LoggedData) -> NDArray[np.bool_]:
+        """Return whether each row does (n,)."""
+
+    def sizes(self, log: Source, engine: Engine) -> tuple[int, ...]:
+        """Return how many rows of each partition do."""
 
 
-def _rows_of(first: int, n: int, half: int, seed: int) -> NDArray[np.bool_]:
-    """Return which of n rows from ``first`` on belong to a half (n,)."""
+def halves_of(log: Source, seed: int, keys: Keys | None, engine: Engine) -> tuple[Source, Source]:
+    """Return two halves of a log, in memory if the log is; no group is in both.
+
+    ``keys`` are those of all groups, in increasing order; None if each row is a group of its own.
+    """
+    first, second = (_half(log, _choice(half, seed, keys), engine) for half in (0, 1))
+    return first, second
+
+
+def half_of(log: LoggedData, half: int, seed: int) -> LoggedData:
+    """Return half 0 or 1 of a log in memory, the rows that `halves_of` gives."""
+    keys = None if log.groups is None else np.unique(log.groups)
+    alone = keys is None or len(keys) == len(log)
+    return log.rows(_choice(half, seed, None if alone else keys)(log))
+
+
+def _half(log: Source, chosen: Choice, engine: Engine) -> Source:
+    if isinstance(log, LoggedData):
+        return log.rows(chosen(log))
+    return Half(log, chosen, chosen.sizes(log, engine))
+
+
+def _choice(half: int, seed: int, keys: Keys | None) -> Choice:
+    if keys is None:
+        return RowsOfHalf(half, seed)
     from titrant.outcome import fold_of  # noqa: PLC0415
 
-    return np.asarray(fold_of(first, n, 2, seed) == half)
+    if len(keys) == 1:
+        raise DataError(
+            "All rows belong to one group, so there are no two halves of groups of which one can "
+            "grade what the other learned. Collect more groups, or learn with `honest=False`."
+        )
+    return GroupsOfHalf(keys[fold_of(0, len(keys), 2, seed) == half])
 
 
-def rows_before(row: int, half: int, seed: int) -> int:
-    """Return how many rows of a half come before a row of the whole log.
+@dataclass(frozen=True, slots=True)
+class RowsOfHalf:
+    """The rows of a half, by a hash of their numbers."""
 
-    Of rows 2j and 2j + 1 one belongs to each half, so that counting them takes no pass.
-    """
-    before = row // 2
-    return before + int(_rows_of(row - 1, 1, half, seed)[0]) if row % 2 else before
+    half: int
+    seed: int
+
+    def __call__(self, log: LoggedData) -> NDArray[np.bool_]:
+        """Return whether each row belongs to the half (n,)."""
+        return self._among(log.first_row, len(log))
+
+    def sizes(self, log: Source, engine: Engine) -> tuple[int, ...]:  # noqa: ARG002
+        """Return how many rows of each partition belong to the half, without a pass over them."""
+        ends = ((part.first_row, part.first_row + len(part)) for part in log.partitions)
+        return tuple(self.before(end) - self.before(start) for start, end in ends)
+
+    def before(self, row: int) -> int:
+        """Return how many rows of the half come before a row of the whole log.
+
+        Of rows 2j and 2j + 1 one belongs to each half.
+        """
+        return row // 2 + (int(self._among(row - 1, 1)[0]) if row % 2 else 0)
+
+    def _among(self, first: int, n: int) -> NDArray[np.bool_]:
+        from titrant.outcome import fold_of  # noqa: PLC0415
+
+        return np.asarray(fold_of(first, n, 2, self.seed) == self.half)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupsOfHalf:
+    """The rows of a half, by their groups."""
+
+    keys: Keys
+    """Those of the half, in increasing order."""
+
+    def __call__(self, log: LoggedData) -> NDArray[np.bool_]:
+        """Return whether the group of each row belongs to the half (n,)."""
+        groups = log.groups
+        if groups is None:
+            raise TypeError("rows without groups have no half")
+        place = np.searchsorted(self.keys, groups)
+        return np.asarray(self.keys[np.minimum(place, len(self.keys) - 1)] == groups)
+
+    def sizes(self, log: Source, engine: Engine) -> tuple[int, ...]:
+        """Return how many rows of each partition belong to the half: this takes a pass."""
+        return engine.add_up(partial(_size, self), log.partitions)
+
+
+def _size(chosen: Choice, partition: Partition) -> tuple[int]:
+    return (sum(int(chosen(batch).sum()) for batch in partition.batches(BATCH)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +127,14 @@ class HalfPartition:
     """The rows of one half in a partition, numbered as rows of that half."""
 
     whole: Partition
-    half: int
-    seed: int
-
-    @property
-    def first_row(self) -> int:
-        """The number of its first row in the half."""
-        return rows_before(self.whole.first_row, self.half, self.seed)
+    chosen: Choice
+    first_row: int
+    """The number of its first row in the half."""
+    rows: int
 
     def __len__(self) -> int:
         """Return the number of its rows."""
-        end = self.whole.first_row + len(self.whole)
-        return rows_before(end, self.half, self.seed) - self.first_row
+        return self.rows
 
     def of(self, whole: Partition) -> HalfPartition:
         """Return the rows of the same half in the same rows in another place."""
@@ -78,50 +142,22 @@ class HalfPartition:
 
     def batches(self, size: int) -> Iterator[LoggedData]:
         """Yield the rows of the half, those of ``size`` rows of the whole at a time."""
+        first = self.first_row
         for batch in self.whole.batches(size):
-            mine = _rows_of(batch.first_row, len(batch), self.half, self.seed)
+            mine = self.chosen(batch)
             if mine.any():
-                first = rows_before(batch.first_row, self.half, self.seed)
                 yield batch.rows(mine).numbered(first)
+                first += int(mine.sum())
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
-    """One half of a log, drawn by a hash of row numbers: the rows that it would be in memory."""
+class Half(Derived):
+    """One half of a log that is not in memory: the rows that it would have there."""
 
     whole: Source
-    half: int
-    seed: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The context columns."""
-        return self.whole.names
-
-    @property
-    def dimension(self) -> int:
-        """The number of doses."""
-        return self.whole.dimension
-
-    @property
-    def bounded(self) -> bool:
-        """Whether any dose has a finite bound."""
-        return self.whole.bounded
-
-    @property
-    def has_propensity(self) -> bool:
-        """Whether the log has a column of propensities."""
-        return self.whole.has_propensity
-
-    @property
-    def atoms(self) -> tuple[float, ...] | None:
-        """The point masses of the doses; None to look for them."""
-        return self.whole.atoms
-
-    @property
-    def grouped(self) -> bool:
-        """Whether several rows may belong to one group."""
-        return self.whole.grouped
+    chosen: Choice
+    sizes: tuple[int, ...]
+    """Its rows in each partition of the whole."""
 
     @property
     def weighted(self) -> bool:
@@ -129,20 +165,16 @@ class Half:
         return self.whole.weighted
 
     @property
-    def sample_rows(self) -> int:
-        """On how many rows models are fitted."""
-        return self.whole.sample_rows
-
-    @property
     def partitions(self) -> Sequence[Partition]:
         """The partitions of the whole that have rows of this half."""
-        parts = [HalfPartition(part, self.half, self.seed) for part in self.whole.partitions]
-        return [part for part in parts if len(part)]
+        before = accumulate(self.sizes, initial=0)
+        every = zip(self.whole.partitions, before, self.sizes, strict=False)
+        return [HalfPartition(part, self.chosen, first, n) for part, first, n in every if n]
 
     def of(self, whole: Source) -> Half:
-        """Return the same half of another source."""
+        """Return the same half of another source with the same partitions."""
         return replace(self, whole=whole)
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return rows_before(len(self.whole), self.half, self.seed)
+        return sum(self.sizes)

@@ -16,6 +16,7 @@ import numpy as np
 from titrant.data import LoggedData
 from titrant.estimators import Rows
 from titrant.estimators.form import has_kernel_weight, has_search_loop
+from titrant.evaluation.fitting import folding_numbers
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.kernels import Scale
 from titrant.learn.setting import one_or_more
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from titrant._types import Array
+    from titrant.data.keys import Keys
     from titrant.data.source import Source
     from titrant.estimators import DirectMethod, SmoothedEstimator
     from titrant.evaluation.nuisance import Nuisances
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from titrant.learn.classes import FittedClass
     from titrant.optimize import SearchStatistics, Second
     from titrant.outcome import CrossFit
+    from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
 
     Searched = SmoothedEstimator | DirectMethod
@@ -61,6 +64,8 @@ class PolicySearch:
     ends: Array
     """The doses between which outcome models are tabulated (2, d)."""
     model: CrossFit | None = None
+    keys: Keys | None = None
+    """Of all groups, in increasing order, where the model's folds go by groups."""
     nuisances: Nuisances | None = None
     """Where the propensities come from, if the estimator uses any."""
     floor: float = 0.0
@@ -111,8 +116,8 @@ class PolicySearch:
         if self.model is not None:
             from titrant.outcome import DoseTable  # noqa: PLC0415
 
-            fold, ends = self.model.fold(log.first_row, len(log)), self.ends[:, 0].tolist()
-            table = DoseTable.of(self.model, fold, log.context, bounds=ends)
+            ends = self.ends[:, 0].tolist()
+            table = DoseTable.of(self.model, self._fold(self.model, log), log.context, bounds=ends)
         if has_kernel_weight(self.estimator):
             smoothing = {"kernel": self.estimator.kernel, "boundary": self.estimator.boundary}
         if smoothing and log.bounded:
@@ -162,9 +167,13 @@ class PolicySearch:
         if self.model is None:
             return np.zeros((k, n))
         # All at once: the models are quick, and calling them is not.
-        fold = np.tile(self.model.fold(log.first_row, n), k)
+        fold = np.tile(self._fold(self.model, log), k)
         at = tau.reshape(k * n, d) if d > 1 else tau.ravel()
         return self.model.predict(fold, np.tile(log.context, (k, 1)), at).reshape(k, n)
+
+    def _fold(self, model: CrossFit, log: LoggedData) -> Folds:
+        numbers = folding_numbers(log, None, self.keys)
+        return model.fold(log.first_row, len(log), numbers)
 
 
 @dataclass(frozen=True, slots=True)

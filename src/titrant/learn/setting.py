@@ -16,7 +16,7 @@ from titrant.evaluation.fitting import contexts, linear_sums
 from titrant.evaluation.nuisance import Nuisances
 from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import as_engine
-from titrant.learn.halves import half_of
+from titrant.learn.halves import halves_of
 from titrant.policies import Clipped, Constant
 from titrant.policies.base import is_exactly
 
@@ -78,8 +78,9 @@ class TrainingLog:
         )
 
     def halves(self, seed: int) -> tuple[Self, Self]:
-        """Return two halves of the rows, drawn by a hash of their numbers."""
-        return self.part(half_of(self.log, 0, seed)), self.part(half_of(self.log, 1, seed))
+        """Return two halves of the rows, or groups, drawn by a hash of their numbers."""
+        first, second = halves_of(self.log, seed, self.survey.keys, self.engine)
+        return self.part(first), self.part(second)
 
     def even(self) -> Self:
         """Return rows that count once each, drawn as often as their weights say."""

@@ -248,6 +248,8 @@ class Report:
     """How the policy was learned, as `gather` describes it."""
     doubts: Mapping[str, Any] | None = None
     """What if we are wrong: sensitivity and stress as `gather` describes them, where asked for."""
+    trade_offs: Mapping[str, Any] | None = None
+    """The policies by several outcomes at once, where there are several."""
     person: Mapping[str, Any] | None = None
     """What gives one person's dose by the focus, as `whom.person` describes it."""
     title: str | None = None
@@ -322,6 +324,7 @@ class Report:
             "rules": plain(self.rules),
             "learned": plain(self.learned),
             "doubts": plain(self.doubts),
+            "trade_offs": plain(self.trade_offs),
             "person": plain(self.person),
             "title": self.title,
             "labels": plain(self.labels),

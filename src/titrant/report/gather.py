@@ -82,6 +82,7 @@ def gather(
     labels: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
     doubts: Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None = None,
+    trade_offs: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
@@ -113,6 +114,8 @@ def gather(
     doubts : called with the evaluation and comparison of the policy that the page looks at most and
         the status quo, and the policy's name; returns ``sensitivity`` and ``stress``, each as its
         ``to_dict()`` says or None
+    trade_offs : of several outcomes, of which this comparison is about the first:
+        ``Outcomes.trade_offs()``
     seed : draws the folds of the calibration, and rows for it where there are many
     progress : called with what is at work, the share of the time that is over, and 100
     """
@@ -169,6 +172,7 @@ def gather(
         truth=truth,
         learned=learned,
         doubts=doubted,
+        trade_offs=trade_offs,
         person=_person(whole, both, first, rules or {}),
         title=title,
         labels=known,

@@ -388,6 +388,19 @@ def other_balances(report: Report) -> list[Table]:
     return [balance(report, found) for found in report.balance if found.policy != report.focus]
 
 
+def trade_offs(found: Mapping[str, Any]) -> list[Table]:
+    """Return the policies by several outcomes, and their differences where there are several."""
+    captions = {
+        "values": "Estimated means by each outcome",
+        "differences": "Differences, with intervals that hold all at once",
+    }
+    return [
+        Table(caption, tuple(found[key][0]), tuple(map(tuple, found[key][1:])))
+        for key, caption in captions.items()
+        if found[key]
+    ]
+
+
 def hidden_bounds(report: Report, found: Mapping[str, Any]) -> Table:
     """Return bounds and intervals at some strengths of a hidden cause."""
     rows = [row for row in found["bounds"] if row["gamma"] in SHOWN]

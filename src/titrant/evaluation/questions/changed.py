@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from titrant.data import LoggedData
+from titrant.data.source import Derived
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,47 +57,12 @@ class ChangedPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Derived):
     """A source whose rows are changed as they are read."""
 
     whole: Source
     change: Change
     weighted: bool
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The context columns."""
-        return self.whole.names
-
-    @property
-    def dimension(self) -> int:
-        """The number of doses."""
-        return self.whole.dimension
-
-    @property
-    def bounded(self) -> bool:
-        """Whether any dose has a finite bound."""
-        return self.whole.bounded
-
-    @property
-    def has_propensity(self) -> bool:
-        """Whether the log has a column of propensities."""
-        return self.whole.has_propensity
-
-    @property
-    def atoms(self) -> tuple[float, ...] | None:
-        """The point masses of the doses; None to look for them."""
-        return self.whole.atoms
-
-    @property
-    def grouped(self) -> bool:
-        """Whether several rows may belong to one group."""
-        return self.whole.grouped
-
-    @property
-    def sample_rows(self) -> int:
-        """On how many rows models are fitted."""
-        return self.whole.sample_rows
 
     @property
     def partitions(self) -> Sequence[Partition]:

@@ -1,14 +1,15 @@
 """Several outcomes of the same rows: benefit and harm, jointly.
 
 Each outcome is evaluated as it would be alone, with models and bandwidths of its own, so that its
-numbers do not depend on what else is asked. One pass over all of them side by side gives the
-covariance across outcomes and policies.
+numbers do not depend on what else is asked; only a given law of the doses is fitted once. One pass
+over all of them side by side gives the covariance across outcomes and policies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.evaluation.evaluation import Evaluation, nothing_answered
 from titrant.evaluation.questions.together import Pick, Together
 from titrant.inference.base import simultaneous_probability
+from titrant.policies import StatusQuo
+from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from titrant.inference import IntervalMethod
     from titrant.inference.base import StudentInference, StudentInterval
     from titrant.inference.results import Comparison
-    from titrant.propensity import PropensityModel
+    from titrant.propensity import CrossPropensity, PropensityModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class Outcomes:
     """By outcome, each as `compare` gives it."""
     policies: tuple[str, ...]
     """Those that are answered for every outcome."""
+    reference: str
+    """What tables compare them with: the status quo if it is among them, else the first."""
     covariance: Array
     """Of the values (m, m), all policies by the first outcome, then by the next."""
     inference: StudentInference
@@ -123,9 +128,47 @@ class Outcomes:
             )
         return self.policies.index(policy)
 
-    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+    def sentences(self, level: float = 0.95, maximize: Collection[str] = ()) -> list[str]:
+        """Return which policies others beat in all outcomes together, in sentences."""
+        beaten, shown = self.dominated(maximize), self.dominated(maximize, level)
+        if not beaten:
+            return ["No policy is beaten by another in all outcomes: each gives something up."]
+        return [
+            f"{policy} is beaten by {other}: better in some outcome and worse in none by the "
+            f"estimates, which the intervals {'' if other in shown.get(policy, ()) else 'do not '}"
+            "show."
+            for policy, by in beaten.items()
+            for other in by
+        ]
+
+    def difference_table(self, level: float = 0.95) -> list[list[str]]:
+        """Return headings, and a row for each policy: its difference to the `reference`.
+
+        The intervals hold for all policies and outcomes at once with probability ``level``.
+        """
+        at = f"{100 * level:g}% at once"
+        rows = [["difference", *(text for name in self.names for text in (name, at))]]
+        for policy, by in self.differences(self.reference, level).items():
+            told = ((brief(d, high - low), between(low, high)) for d, low, high in by.values())
+            rows.append([f"{policy} − {self.reference}", *chain.from_iterable(told)])
+        return rows
+
+    def trade_offs(self, level: float = 0.95, maximize: Collection[str] = ()) -> dict[str, Any]:
+        """Return what a page says of the outcomes together: two tables, headings first, in texts.
+
+        Plain values of the same are in `to_dict`.
+        """
         return {
+            "values": [self.headings(level), *self.table(level)],
+            "differences": self.difference_table(level) if len(self.policies) > 1 else None,
+            "sentences": self.sentences(level, maximize),
+            "rewards": [name for name in self.names if name in maximize],
+        }
+
+    def to_dict(self, level: float = 0.95, maximize: Collection[str] = ()) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON; ``maximize`` names the rewards."""
+        return {
+            "dominated": {p: list(by) for p, by in self.dominated(maximize).items()},
             "outcomes": {name: c.to_dict(level) for name, c in self.comparisons.items()},
             "policies": list(self.policies),
             "correlation": _correlation(self.inference.covariance).tolist(),
@@ -188,8 +231,8 @@ def outcomes(
 
     Parameters
     ----------
-    logs : the same rows with one outcome each, by name: ``log.with_outcome(y)``, or `from_frame`
-        and `scan_parquet` with another outcome column
+    logs : the same rows with one outcome each, by name: `LoggedData.from_frame` with a list of
+        outcomes, ``log.with_outcome(y)``, or `scan_parquet` with another outcome column
     policies : by name; the other parameters are those of `compare`
 
     >>> import numpy as np, titrant as tt
@@ -206,11 +249,40 @@ def outcomes(
     >>> found.dominated()
     {}
     """
+    evaluations = evaluations_of(
+        logs,
+        policies,
+        estimator,
+        propensity,
+        executor,
+        ignore_doubts=ignore_doubts,
+        weights_to=weights_to,
+    )
+    return outcomes_on(evaluations, bandwidth, interval, allow_untrusted=allow_untrusted)
+
+
+def evaluations_of(
+    logs: Mapping[str, Source],
+    policies: Mapping[str, AnyPolicy],
+    estimator: Estimator | None,
+    propensity: PropensityModel | None,
+    executor: Executor | Engine | None = None,
+    *,
+    ignore_doubts: bool = False,
+    weights_to: object = None,
+) -> dict[str, Evaluation]:
+    """Return the evaluations of the same rows by each outcome.
+
+    A propensity that is given is fitted once: it does not know the outcome. The default one does,
+    by the forests that it shares with the outcome model.
+    """
     if not isinstance(logs, Mapping) or not logs:
         raise InvalidArgument("The outcomes must be a dict with a log for each, by name.")
     _check_same(logs)
-    evaluations = tuple(
-        Evaluation.of(
+    found: dict[str, Evaluation] = {}
+    for name, log in logs.items():
+        first = next(iter(found.values()), None)
+        found[name] = Evaluation.of(
             log,
             policies,
             estimator,
@@ -218,26 +290,52 @@ def outcomes(
             executor,
             ignore_doubts=ignore_doubts,
             weights_to=weights_to,
+            law=None if first is None or propensity is None else _law(first, log),
         )
-        for log in logs.values()
-    )
+        if first is not None:
+            _check_same_sums(found, name)
+    return found
+
+
+def outcomes_on(
+    evaluations: Mapping[str, Evaluation],
+    bandwidth: BandwidthSelector | ArrayLike | None = None,
+    interval: IntervalMethod | None = None,
+    *,
+    allow_untrusted: bool = False,
+) -> Outcomes:
+    """Return the policies of several evaluations of the same rows, jointly; see `outcomes`."""
     found = {
         name: e.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
-        for name, e in zip(logs, evaluations, strict=True)
+        for name, e in evaluations.items()
     }
-    answered = tuple(p for p in policies if all(p in c for c in found.values()))
+    each = tuple(evaluations.values())
+    answered = tuple(p for p in each[0].names if all(p in c for c in found.values()))
     if not answered:
         reasons = {p: UntrustedEstimate(w) for c in found.values() for p, w in c.refused.items()}
         raise nothing_answered(reasons)
     picks = [
-        Pick(k, evaluations[k].names.index(p), c[p].bandwidth)
+        Pick(k, each[k].names.index(p), c[p].bandwidth)
         for k, c in enumerate(found.values())
         for p in answered
     ]
-    point, inference = Together(evaluations).inferred(picks, interval)
+    point, inference = Together(each).inferred(picks, interval)
+    rules = dict(zip(each[0].names, each[0].policies, strict=True))
+    logged = (p for p in answered if is_exactly(rules[p], StatusQuo))
     return Outcomes(
-        comparisons=found, policies=answered, covariance=point.covariance, inference=inference
+        comparisons=found,
+        policies=answered,
+        reference=next(logged, answered[0]),
+        covariance=point.covariance,
+        inference=inference,
     )
+
+
+def _law(first: Evaluation, log: Source) -> PropensityModel | CrossPropensity | None:
+    """Return the law of the doses that was fitted for the first outcome, if all rows have it."""
+    seen = first.log.observed is None
+    seen = seen and (not isinstance(log, LoggedData) or log.observed is None)
+    return first.nuisances.propensity if seen else None
 
 
 def _check_same(logs: Mapping[str, Source]) -> None:
@@ -249,11 +347,24 @@ def _check_same(logs: Mapping[str, Source]) -> None:
             pairs = (one.doses, other.doses), (one.context, other.context)
             same = all(np.array_equal(a, b) for a, b in pairs)
         if not same or isinstance(one, LoggedData) != isinstance(other, LoggedData):
-            raise DataError(
-                f"The logs of {first!r} and {name!r} are not the same rows ({len(one):,} and "
-                f"{len(other):,}). Give one table with a column for each outcome; keep rows whose "
-                'outcome is missing by `missing_outcome="weight"`.'
-            )
+            raise _other_rows(first, name, len(one), len(other))
+
+
+def _check_same_sums(found: Mapping[str, Evaluation], name: str) -> None:
+    """Refuse files whose doses or contexts do not add up to those of the first log."""
+    first, one = next(iter(found.items()))
+    rows = [(e.survey.sums.moments, e.survey.dimension) for e in (one, found[name])]
+    a, b = (np.delete(moments.mean, d) for moments, d in rows)
+    if not np.array_equal(a, b):
+        raise _other_rows(first, name, one.survey.n, found[name].survey.n)
+
+
+def _other_rows(first: str, name: str, n: int, m: int) -> DataError:
+    return DataError(
+        f"The logs of {first!r} and {name!r} are not the same rows ({n:,} and {m:,}). Give one "
+        "table with a column for each outcome (`LoggedData.from_frame(…, outcome=[…])`), or scan "
+        'the same files; keep rows whose outcome is missing by `missing_outcome="weight"`.'
+    )
 
 
 def _row(a: int, b: int, m: int) -> Array:

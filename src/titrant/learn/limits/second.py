@@ -88,8 +88,7 @@ class Cap:
 
     def of_half(self, half: int, seed: int) -> Cap:
         """Return the cap for half of the rows."""
-        part = half_of(self.log, half, seed)
-        return replace(self, log=part) if isinstance(part, LoggedData) else self
+        return replace(self, log=half_of(self.log, half, seed))
 
 
 def _check_rows(log: object) -> None:
