@@ -362,6 +362,7 @@ CLAUSES = {
     "bandwidth_sensitivity": "{it} hangs on the bandwidth",
     "covariate_balance": "the weighted rows behind {it} are not like all rows",
     "binned_balance": "the weighted rows behind {it} are not like all rows",
+    "leftover_bias": "the models miss how some contexts go with dose and outcome",
     "rows_at_dose": "few rows got the very dose of {it}",
     "seldom_dose": "many rows seldom got the dose of {it}",
     "between_levels": "{it} gives doses between those that were ever given",
