@@ -36,13 +36,13 @@ Excess risk over the best dose of every person, on {draws} draws of {problems} p
 contestants on the same draws; ± is the Monte-Carlo standard error. *Automatic* is the default,
 `PolicyLearner()`; *linear* is `PolicyLearner(policy=Linear())` with the same outcome models, one of
 which came with the choice: the former default but for that model. The others take for each person
-the dose with the least predicted loss: of gradient-boosted trees, a random forest, a ridge regression on all squares and products (all of scikit-learn), and of EconML's
-`CausalForestDML` for the dose and its square ({econml} draws). *Short* is how much more the best
-line loses than the best rule, both within the logged doses, in sds of the mean loss: what no line
-can have. *Best constant* is the best there is, not one that was learned. Problems in *italics* were
-invented, and run for the first time, after the recipe was settled; the others were looked at, on
-other seeds, while it was made. The command is
-`python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
+the dose with the least predicted loss: of gradient-boosted trees, a random forest, a ridge
+regression on all squares and products (all of scikit-learn), and of EconML's `CausalForestDML` for
+the dose and its square ({econml} draws). *Short* is how much more the best line loses than the best
+rule, both within the logged doses, in sds of the mean loss: what no line can have. *Best constant*
+is the best there is, not one that was learned. Problems in *italics* were invented, and run for the
+first time, after the recipe was settled; the others were looked at, on other seeds, while it was
+made. The command is `python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
