@@ -34,14 +34,15 @@ INTRODUCTION = """\
 
 Excess risk over the best dose of every person, on {draws} draws of {problems} problems, all
 contestants on the same draws; ± is the Monte-Carlo standard error. *Automatic* is the default,
-`PolicyLearner()`; *linear* is `PolicyLearner(policy=Linear())`, the former default. The others
-take for each person the dose with the least predicted loss: of gradient-boosted trees, a random
-forest, a ridge regression on all squares and products (all of scikit-learn), and of EconML's
-`CausalForestDML` for the dose and its square ({econml} draws). *Short* is how much more the best
-line loses than the best rule, both within the logged doses, in sds of the mean loss: what no line
-can have. *Best constant* is the best there is, not one that was learned. Problems in *italics* were
-invented, and run for the first time, after the recipe was settled. The command is
-`python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
+`PolicyLearner()`; *linear* is `PolicyLearner(policy=Linear())` with the same outcome models, one of
+which came with the choice: the former default but for that model. The others take for each person
+the dose with the least predicted loss: of gradient-boosted trees, a random forest, a ridge
+regression on all squares and products (all of scikit-learn), and of EconML's `CausalForestDML` for
+the dose and its square ({econml} draws). *Short* is how much more the best line loses than the best
+rule, both within the logged doses, in sds of the mean loss: what no line can have. *Best constant*
+is the best there is, not one that was learned. Problems in *italics* were invented, and run for the
+first time, after the recipe was settled; the others were looked at, on other seeds, while it was
+made. The command is `python -m benchmarks.rules --draws 20`; it goes on where it was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,9 @@ def _announced(records: list[Record]) -> str:
     plain = [r["announced"] for r in known if _short(r) >= PLAIN]
     none = [r["announced"] for r in known if _short(r) < NONE]
     return (
-        f"That a line is not enough is said in {_share(plain)} of draws where it falls short by "
-        f"{PLAIN:g} sd or more, and in {_share(none)} of those where it does not fall short."
+        f"That a line is not enough is said in {_share(plain)} draws where it falls short by "
+        f"{PLAIN:g} sd or more, and in {_share(none)} where it does not fall short; in brackets "
+        "95 % intervals of the shares."
     )
 
 
@@ -164,8 +166,8 @@ def _honest(records: list[Record]) -> str:
         mine = [r for r in records if r["design"] == name and "failed" not in r]
         whole, halves = (_share([r[key] for r in mine]) for key in ("covers", "covers_the_halves"))
         parts.append(
-            f"*{name}*: of {len(mine)} logs, it covers the value of the rule in {whole}, and the "
-            f"mean value of the rules of the two halves, which it estimates, in {halves}"
+            f"*{name}*: it covers the value of the rule in {whole} logs, and the mean value of the "
+            f"rules of the two halves, which it estimates, in {halves}"
         )
     return f"The honest 95 % interval by `python -m benchmarks.rules --honest`. {'; '.join(parts)}."
 
@@ -176,10 +178,14 @@ def _short(record: Record) -> float:
 
 
 def _share(said: list[bool]) -> str:
-    if not said:
-        return "–"
+    """Return how many of how many, and Wilson's 95 % interval of the share."""
+    n, z = len(said), 1.96
+    if not n:
+        return "none of none"
     share = float(np.mean(said))
-    return f"{share:.1%} ± {100 * np.sqrt(share * (1 - share) / len(said)):.1f} (n = {len(said)})"
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return f"{sum(said)} of {n} ({middle - half:.0%} to {middle + half:.0%})"
 
 
 def _amount(values: Array) -> str:
