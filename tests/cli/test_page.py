@@ -40,7 +40,7 @@ def test_the_page_of_the_smokers_speaks_their_words(call):
     assert "Smoking less & weight gain" in text
     assert "change in cigarettes a day → weight gain (kg), lower is better" in text
     assert "1,629 rows → 1,566 used: 63 left out" in text
-    assert "\xa0kg" in data["decision"]["answer"].replace(" ", " ")
+    assert "\xa0kg" in data["decision"]["answer"]
     assert "smkintensity82_71" not in re.sub(r"The run as a file.*", "", text)
     assert len(Path("page.html").read_bytes()) < 500_000
     # The file repeats the page.
@@ -89,7 +89,7 @@ def run_of(call, log: tuple[str, ...], constant: str, shift: str, shown: tuple[s
     for name in ("compared.html", "learned.html"):
         text, data = page_of(name)
         assert data["decision"]["verdict"] in ("ok", "warn", "refuse")
-        assert data["decision"]["answer"] in text
+        assert " ".join(data["decision"]["answer"].split()) in text  # spaces that keep lines whole
         assert len(Path(name).read_bytes()) < 500_000
 
 
