@@ -74,8 +74,8 @@ class PointMasses:
 
     def rare_at(self, t: Array) -> Array:
         """Return of the rows without a level the share at each dose (n,), by side (n, 3)."""
-        at = _index_among(self.rare, t)
-        return np.where(at[:, None] >= 0, np.vstack([self._by_side, np.zeros(3)])[at], 0.0)
+        # −1, for none of them, is the last row.
+        return np.asarray(np.vstack([self._by_side, np.zeros(3)])[_index_among(self.rare, t)])
 
     def rare_up_to(self, t: Array) -> Array:
         """Return of the rows without a level the share up to each dose (n,), by side (n, 3)."""
@@ -132,7 +132,7 @@ def point_masses(doses: Array, atoms: tuple[float, ...] | None = None) -> PointM
     low = values[0] if chosen[0] and not levels else -np.inf
     high = values[-1] if chosen[-1] and not levels else np.inf
     ends = float(low), float(high)
-    rare = ~chosen if levels else np.zeros_like(chosen)
+    rare = levels & (_index_among(values[chosen], values) < 0)
     return PointMasses(
         values[chosen], counts[chosen] / n, levels, *ends, values[rare], counts[rare] / n
     )
