@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import click
 import numpy as np
@@ -58,10 +59,23 @@ def test_a_shift_as_typed_is_that_of_the_library(call, csv_log, log, plain):
     assert "Leave `--propensity` out, so that it is learned" in refused.err
 
 
-@pytest.mark.parametrize("spec", ["shift:", "multiply:x", "tilt:", "randomized:1"])
-def test_what_is_no_change_is_refused(log, spec):
-    with pytest.raises(click.BadParameter, match=r"is not a number|is no policy"):
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("shift:", "'' in `shift:` is not a number"),
+        ("multiply:x", "'x' in `multiply:x` is not a number"),
+        ("tilt:", "'' in `tilt:` is not a number"),
+        ("shift:-5:0", "'0' in `shift:-5:0` must be LO,HI"),
+        ("limited:35", "'35' in `limited:35` must be LO,HI"),
+        ("clipped:5:constant:3", "'5' in `clipped:5:constant:3` must be LO,HI"),
+        ("randomized:1", "`randomized:1` names no policy. Write it as randomized:SD:POLICY."),
+        ("rounded:5:", "`rounded:5:` names no policy. Write it as rounded:STEP:POLICY."),
+    ],
+)
+def test_what_is_no_change_is_refused(log, spec, sentence):
+    with pytest.raises(click.BadParameter, match=re.escape(sentence)) as refused:
         policy(spec, log)
+    assert refused.value.param_hint == "'--policy'"
 
 
 @pytest.mark.parametrize("term", ["age", "intercept"])

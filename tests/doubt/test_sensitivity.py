@@ -282,6 +282,61 @@ def test_policies_that_move_the_dose(against):
     assert (np.diff(upper) >= -ROUNDING).all()
 
 
+def separate(a, b, gamma):
+    """The bounds of the first less the second, each by itself."""
+    (low, high), (least, most) = a.bounds(gamma), b.bounds(gamma)
+    return low - most, high - least
+
+
+@pytest.mark.parametrize("against", [tt.Shift(-0.2), tt.Tilt(0.3), NEAR], ids=repr)
+def test_beside_a_move_each_side_is_bounded_by_itself(against):
+    # A cause acts on the same row by another ratio of densities under each policy.
+    log, more = LOG.with_propensity(None), {"propensity": tt.LinearGaussian(), "bandwidth": 0.5}
+    shift = tt.Shift(-0.4)
+    both = asked(log, shift, against, **more)
+    alone = [asked(log, policy, None, **more) for policy in (shift, against)]
+    turned = asked(log, against, shift, **more)
+    mirrored = asked(changed(log, outcome=-log.outcome), shift, against, **more)
+    for gamma in SOME:
+        low, high = both.bounds(gamma)
+        assert (low, high) == pytest.approx(separate(*alone, gamma), rel=ROUNDING)
+        assert turned.bounds(gamma) == pytest.approx((-high, -low), rel=ROUNDING)
+        assert mirrored.bounds(gamma) == pytest.approx((-high, -low), rel=ROUNDING)
+
+
+def test_what_two_policies_share_still_cancels():
+    log, more = LOG.with_propensity(None), {"propensity": tt.LinearGaussian(), "bandwidth": 0.5}
+    shift = tt.Shift(-0.4)
+    assert asked(log, shift, tt.Shift(-0.4), **more).bounds(3.0) == (0.0, 0.0)
+    # Against the status quo, which is observed, only the move is in doubt.
+    alone, against = asked(log, shift, None, **more), asked(log, shift, tt.StatusQuo(), **more)
+    wanted = np.subtract(alone.bounds(3.0), log.outcome.mean())
+    np.testing.assert_allclose(against.bounds(3.0), wanted, rtol=ROUNDING)
+    # Draws about a rule are a rule: their rows have its ratio.
+    drawn = tt.Randomized(NEAR, 0.6)
+    both = asked(log, drawn, NEAR, **more)
+    parts = [asked(log, policy, None, **more) for policy in (drawn, NEAR)]
+    (low, high), (least, most) = both.bounds(2.0), separate(*parts, 2.0)
+    assert least < low < high < most
+
+
+def test_a_cause_that_helps_one_shift_and_harms_the_other():
+    """Doses shake u, and u turns with the dose: E[Y(t ± .15)] = ±c·κ/4, none of it as logged.
+
+    1 − κ ≤ f(t | u)/f(t) ≤ 1 + κ, so that ratios of densities at two doses are within
+    (1 + κ)/(1 − κ) = 3.
+    """
+    rng, period, kappa, c = np.random.default_rng(1), 0.6, 0.5, 2.0
+    x, t = rng.normal(size=(1000, 1)), rng.normal(size=1000)
+    u = rng.random(1000) < 0.5 * (1.0 + kappa * np.sin(2.0 * np.pi * t / period))
+    y = c * (u - 0.5) * np.sin(2.0 * np.pi * t / period - np.pi / 2.0)
+    log = tt.LoggedData(x, t, y + 0.1 * rng.normal(size=1000))
+    found = asked(log, tt.Shift(0.15), tt.Shift(-0.15), propensity=tt.LinearGaussian())
+    low, high = found.bounds(3.0)
+    assert abs(found.estimate) < 0.1
+    assert low < c * kappa / 2.0 < high
+
+
 def test_a_cause_acts_on_a_ratio_of_densities_twice():
     log = LOG.with_propensity(None)
     found = asked(log, tt.Shift(0.0), None, propensity=tt.LinearGaussian(), benchmarks=["x0"])

@@ -228,6 +228,65 @@ def test_levels_move_from_one_to_another():
         tt.evaluate(log, tt.Randomized(tt.Constant(2.0), 0.5), propensity=law)
 
 
+RARE = tt.Known(
+    lambda X, t: np.array([0.4, 0.3, 0.25, 0.05])[np.clip(np.asarray(t).astype(int) - 1, 0, 3)],  # noqa: ARG005
+    lambda X, t: np.array([0.0, 0.4, 0.7, 0.95, 1.0])[np.clip(np.asarray(t).astype(int), 0, 4)],  # noqa: ARG005
+)
+
+
+def rare_log():
+    """Levels 1, 2 and 3 with P = .4, .3 and .25; in twenty rows one has 4, which is none."""
+    rng = np.random.default_rng(0)
+    t = np.repeat([1.0, 2.0, 3.0, 4.0], [80, 60, 50, 10])
+    x = rng.normal(size=(200, 1))
+    return tt.LoggedData(x, t, t**2 + rng.normal(size=200), atoms=(1.0, 2.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("policy", "each"),
+    [
+        (tt.Limited(high=3.0), [1.0, 1.0, (0.25 + 0.05) / 0.25, 0.0]),
+        (tt.Limited(high=2.0), [1.0, (0.3 + 0.25 + 0.05) / 0.3, 0.0, 0.0]),
+        (tt.Limited(low=2.0, high=3.0), [0.0, 0.7 / 0.3, 0.3 / 0.25, 0.0]),
+        (tt.Shift(-1.0, low=1.0), [0.7 / 0.4, 0.25 / 0.3, 0.05 / 0.25, 0.0]),
+        (tt.Shift(-2.0, low=1.0), [0.65 / 0.4, 0.35 / 0.3, 0.0, 0.0]),
+    ],
+    ids=repr,
+)
+def test_a_dose_that_few_rows_have_becomes_a_level(policy, each):
+    # 4 is no level, and moves all the same: its probability lands on the level that it becomes.
+    w = weights_of(rare_log(), policy, propensity=RARE)
+    np.testing.assert_allclose(w, np.repeat(each, [80, 60, 50, 10]))
+
+
+def test_no_dose_is_beyond_a_cap():
+    log = rare_log()
+    settings = {"estimator": tt.SelfNormalized(clip=0.0), "propensity": RARE}
+    found = tt.evaluate(log, tt.Limited(high=3.0), **settings)
+    # .4·ȳ(1) + .3·ȳ(2) + .3·ȳ(3), of counts that are as their probabilities
+    means = [log.outcome[log.treatment == a].mean() for a in (1.0, 2.0, 3.0)]
+    assert found.value == pytest.approx(np.dot([0.4, 0.3, 0.3], means))
+    assert found.diagnostics["kept_doses"].value == 0.0
+    assert "off_levels" not in {check.name for check in found.diagnostics}
+    # A fitted law holds such doses as well: the mean weight is 1.
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(600, 1))
+    t = np.clip(5.0 * np.round((30.0 + 6.0 * x[:, 0] + 8.0 * rng.normal(size=600)) / 5.0), 0, 70)
+    w = weights_of(tt.LoggedData(x, t, t), tt.Limited(high=35.0), propensity=tt.LinearGaussian())
+    assert w[t > 35.0].max() == 0.0
+    assert w.mean() == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_dose_that_stays_for_want_of_a_level_is_told():
+    settings = {"estimator": tt.SelfNormalized(), "propensity": RARE, "allow_untrusted": True}
+    for policy in (tt.Shift(1.0), tt.Tilt(0.2)):
+        check = tt.evaluate(rare_log(), policy, **settings).diagnostics["off_levels"]
+        assert check.verdict.value == "warn"
+        assert "10 of 200 rows keep their dose: it is none of the levels" in check.message
+    nothing = tt.evaluate(rare_log(), tt.Tilt(0.0), **settings)
+    assert "off_levels" not in {check.name for check in nothing.diagnostics}
+
+
 # Weights are a law's ratio to another: ∫ w(t, x) f(t | x) dt = 1, whatever the context.
 
 
@@ -473,6 +532,19 @@ class Twice(tt.SelfNormalized):
 def test_refused_in_a_sentence(policy, settings, sentence):
     with pytest.raises(tt.InvalidArgument, match=sentence):
         tt.evaluate(smooth_log(100), policy, **settings)
+
+
+def test_a_cap_without_a_cdf_is_refused_and_others_are_answered():
+    log, bare = smooth_log(300), tt.Known(KNOWN.density)
+    settings = {"estimator": tt.SelfNormalized(), "propensity": bare, "allow_untrusted": True}
+    reason = "Policy 'cap', a `Limited`, needs how likely doses beyond its ends are"
+    policies = {"cap": tt.Limited(high=0.5), "more": tt.Shift(0.2)}
+    found = tt.compare(log, policies, **settings)
+    assert found.names == ["more"]
+    assert found.refused["cap"].startswith(reason)
+    assert found["more"].value == tt.evaluate(log, policies["more"], **settings).value
+    with pytest.raises(tt.InvalidArgument, match=reason):
+        tt.compare(log, {"cap": policies["cap"]}, **settings)
 
 
 def test_vector_doses_are_refused():

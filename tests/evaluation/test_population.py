@@ -141,6 +141,47 @@ def test_a_population_elsewhere_is_refused():
     assert shown.diagnostics["population_overlap"].verdict.value == "refuse"
 
 
+def sites(texts, n=200, seed=3):
+    rng = np.random.default_rng(seed)
+    return {"a": rng.normal(size=n), "site": rng.choice(texts, n).tolist()}
+
+
+def test_texts_that_the_log_never_had_are_refused():
+    rng = np.random.default_rng(4)
+    table = sites(["Aachen", "Ulm"], 300) | {
+        "dose": rng.normal(size=300),
+        "y": rng.normal(size=300),
+    }
+    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="y")
+    assert found_in(log, sites(["Aachen", "Ulm"])).rows == 200
+    new = sites(["Aachen", "Ulm"])
+    new["site"][:50] = ["ULM"] * 20 + ["ulm "] * 30
+    with pytest.raises(
+        DataError, match=r"`site` .* in 50 of 200 rows \('ulm ' in 30, 'ULM' in 20\)"
+    ):
+        found_in(log, new)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (log_of(20), "must be a table of contexts; got a log"),
+        ({}, "has no columns; the log's contexts are `a`, `b`"),
+        ({"a": [1.0, 2.0]}, "context column `b` is not in the table"),
+        ({"a": [], "b": []}, "has no rows"),
+        (np.zeros(30), r"must have 2 columns.*got an array of shape \(30,\)"),
+        (np.zeros((30, 3)), "must have 2 columns"),
+        (3.0, "must have 2 columns"),
+        (np.where(np.arange(60).reshape(30, 2) < 4, np.nan, 1.0), "not finite in 2 of 30 rows"),
+        ({"a": [np.nan, 1.0], "b": [0.0, 1.0]}, "missing or infinite one in 1 of 2 rows"),
+    ],
+    ids=["log", "empty", "column", "rows", "flat", "wide", "number", "gaps", "gap in a table"],
+)
+def test_what_is_no_table_of_contexts(table, sentence):
+    with pytest.raises((DataError, InvalidArgument), match=sentence):
+        found_in(log_of(100), table)
+
+
 def test_what_is_no_population():
     bare = tt.LoggedData(np.empty((100, 0)), np.arange(100.0), np.arange(100.0))
     with pytest.raises(InvalidArgument, match="no contexts"):

@@ -404,13 +404,32 @@ def test_other_intervals(interval):
         (np.arange(600), "600 parts"),
         (np.r_[np.nan, np.zeros(599)], "no label in 1 of"),
         ({"one": 3}, "the one value"),
+        (
+            {"sex": 3},
+            "`sex` holds texts, which have no quantiles or cut points; got 3. Give by='sex'",
+        ),
+        (["sex", "s"], r"a list of 2 names. For .* give by=\{'sex': None, 's': None\}"),
     ],
 )
 def test_what_is_no_part(by, words):
     data = columns()
     data["context"]["one"] = np.ones(600)
+    data["context"]["sex=m"] = np.arange(600) % 2.0
     with pytest.raises(InvalidArgument, match=words):
         tt.subgroups(tt.LoggedData(**data), tt.Constant(0.0), by=by, estimator=tt.SelfNormalized())
+
+
+def test_a_policy_changes_nothing_beside_itself():
+    found = asked(log_of(), "s", against=POLICY)
+    for part in found:
+        assert (part.difference, part.se, *part.interval()) == (0.0, 0.0, 0.0, 0.0)
+    assert found.equality[0].p_value == 1.0
+
+
+def test_the_test_says_that_it_is_of_corrected_differences():
+    assert str(asked(log_of(), "s").equality[0]).endswith("(of bias-corrected differences)")
+    same = asked(log_of(), "s", interval=tt.Normal()).equality[0]
+    assert "corrected" not in str(same)
 
 
 def test_what_cannot_be_asked():

@@ -104,6 +104,10 @@ def test_contexts_of_a_function():
         (lambda: Randomized(StatusQuo(), 1.0), "`policy` of `Randomized` must be"),
         (lambda: Randomized(Shift(1.0), 1.0), "`policy` of `Randomized` must be"),
         (lambda: Moved(3.0, 4.0), "`function` of `Moved` must be a function"),
+        (
+            lambda: Moved(np.add),
+            "`inverse` of `Moved` must be a function .* that becomes t; got None",
+        ),
     ],
 )
 def test_refusals(make, sentence):

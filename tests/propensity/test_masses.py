@@ -148,3 +148,47 @@ def test_no_row_is_judged_by_a_model_that_saw_it() -> None:
     np.testing.assert_array_equal(one.fits_[2].coef, other.fits_[2].coef)
     assert not np.array_equal(one.fits_[1].coef, other.fits_[1].coef)
     assert model.probabilities(fold[:7], x[:7]).shape == (7, 1)
+
+
+# Levels, and doses that few rows have: 5 below them, 15 between, 40 and 45 above.
+
+RARE = PointMasses(
+    np.array([10.0, 20.0, 30.0]),
+    np.full(3, 0.3),
+    levels=True,
+    low=-np.inf,
+    high=np.inf,
+    rare=np.array([5.0, 15.0, 40.0, 45.0]),
+    rare_shares=np.array([0.02, 0.02, 0.045, 0.015]),
+)
+
+
+def test_doses_that_few_rows_have_add_to_the_distribution() -> None:
+    p = np.array([[0.5, 0.2, 0.1], [0.1, 0.2, 0.3]])
+    rare = np.array([[0.1, 0.02, 0.08], [0.0, 0.0, 0.4]])
+    law = MixedLaws(RARE, p, None, 1.0, rare=rare)
+    for t, first, second in (
+        (5.0, 0.1, 0.0),
+        (10.0, 0.6, 0.1),
+        (19.0, 0.62, 0.1),
+        (30.0, 0.92, 0.6),
+        (40.0, 0.92 + 0.75 * 0.08, 0.6 + 0.75 * 0.4),
+        (45.0, 1.0, 1.0),
+    ):
+        np.testing.assert_allclose(law.cdf(np.full(2, t)), [first, second], **EXACT)
+    np.testing.assert_allclose(law.at_rare(np.array([45.0, 45.0])), [0.02, 0.1], **EXACT)
+    np.testing.assert_array_equal(law.at_rare(np.array([30.0, 44.0])), 0.0)
+
+
+def test_intervals_beyond_the_levels_are_those_of_doses_that_few_rows_have() -> None:
+    model, x = fitted()
+    law = Truncated.of(model, x, -np.inf, np.inf)
+    masses = PointMasses(
+        *(np.array([0.0, 1.0]), np.array([0.5, 0.4]), True, -np.inf, np.inf),
+        *(np.array([-1.0, 0.5, 3.0]), np.array([0.03, 0.05, 0.02])),
+    )
+    p = interval_probabilities(law, masses, 3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, **EXACT)
+    np.testing.assert_allclose(p[:, 2], 0.95 * law.cdf(np.full(3, -0.5)), **EXACT)
+    np.testing.assert_allclose(p[:, 3], 0.05, **EXACT)
+    np.testing.assert_allclose(p[:, 4], 0.95 * (1.0 - law.cdf(np.full(3, 2.0))), **EXACT)

@@ -280,15 +280,24 @@ def bounds(texts: tuple[str, ...], dimension: int) -> tuple[Bound, Bound] | None
 
 
 def _bound(text: str) -> tuple[float | None, float | None]:
-    low, comma, high = text.partition(",")
-    try:
-        pair = _side(low), _side(high)
-    except ValueError:
-        comma = ""
-    if not comma:
+    pair = _ends(text)
+    if pair is None:
         sentence = f"It must be LO,HI with a number or nothing on each side; got {text!r}."
         raise bad_value("--bounds", sentence)
     return pair
+
+
+def _ends(text: str) -> tuple[float | None, float | None] | None:
+    """Return the numbers in ``LO,HI``, each of which may be left out; None if it is no such text.
+
+    >>> _ends("0,"), _ends(",5"), _ends("5")
+    ((0.0, None), (None, 5.0), None)
+    """
+    low, comma, high = text.partition(",")
+    try:
+        return (_side(low), _side(high)) if comma else None
+    except ValueError:
+        return None
 
 
 def _side(text: str) -> float | None:
@@ -448,36 +457,33 @@ def _linear(text: str, log: Source) -> Policy:
 
 
 def _clipped(text: str, log: Source) -> Policy:
-    limits, _, inner = text.partition(":")
-    low, high = bounds((limits,), log.dimension) or (None, None)
-    return tt.Clipped(policy(inner, log), low, high)
+    limits, inner = _wrapped("clipped", "LO,HI", text, log)
+    return tt.Clipped(inner, *_limits(limits, f"clipped:{text}"))
 
 
 def _rounded(text: str, log: Source) -> Policy:
-    step, _, inner = text.partition(":")
-    return tt.Rounded(policy(inner, log), _number(step, f"rounded:{text}"))
+    step, inner = _wrapped("rounded", "STEP", text, log)
+    return tt.Rounded(inner, _number(step, f"rounded:{text}"))
 
 
-def _shift(text: str, log: Source) -> Policy:
-    by, low, high = _change("shift", text, log)
-    return tt.Shift(by, low, high)
+def _shift(text: str, _: Source) -> Policy:
+    return tt.Shift(*_change("shift", text))
 
 
-def _multiply(text: str, log: Source) -> Policy:
-    by, low, high = _change("multiply", text, log)
-    return tt.Multiply(by, low, high)
+def _multiply(text: str, _: Source) -> Policy:
+    return tt.Multiply(*_change("multiply", text))
 
 
-def _change(kind: str, text: str, log: Source) -> tuple[float, Any, Any]:
+def _change(kind: str, text: str) -> tuple[float, Any, Any]:
     """Return the amount and the ends in ``BY`` or ``BY:LO,HI``."""
     by, colon, limits = text.partition(":")
-    low, high = (bounds((limits,), log.dimension) if colon else None) or (None, None)
+    low, high = _limits(limits, f"{kind}:{text}") if colon else (None, None)
     return _number(by, f"{kind}:{text}"), low, high
 
 
-def _limited(text: str, log: Source) -> Policy:
-    low, high = bounds((text,), log.dimension) or (None, None)
-    return tt.Limited(low, high)  # type: ignore[arg-type]  # of one dose
+def _limited(text: str, _: Source) -> Policy:
+    low, high = _limits(text, f"limited:{text}")
+    return tt.Limited(low, high)  # type: ignore[arg-type]  # None is an open side
 
 
 def _tilt(text: str, _: Source) -> Policy:
@@ -485,8 +491,27 @@ def _tilt(text: str, _: Source) -> Policy:
 
 
 def _randomized(text: str, log: Source) -> Policy:
-    sd, _, inner = text.partition(":")
-    return tt.Randomized(policy(inner, log), _number(sd, f"randomized:{text}"))
+    sd, inner = _wrapped("randomized", "SD", text, log)
+    return tt.Randomized(inner, _number(sd, f"randomized:{text}"))
+
+
+def _wrapped(kind: str, first: str, text: str, log: Source) -> tuple[str, Policy]:
+    """Return what stands first in ``kind:first:POLICY``, and the policy."""
+    given, _, inner = text.partition(":")
+    if not inner:
+        raise _refused(f"`{kind}:{text}` names no policy. Write it as {kind}:{first}:POLICY.")
+    return given, policy(inner, log)
+
+
+def _limits(text: str, where: str) -> tuple[float | None, float | None]:
+    """Return the ends in ``LO,HI``, a part of a policy."""
+    pair = _ends(text)
+    if pair is None:
+        raise _refused(
+            f"{text!r} in `{where}` must be LO,HI with a number or nothing on each side, such as "
+            "0,40 or 0, alone."
+        )
+    return pair
 
 
 def _term(text: str) -> tuple[str, float]:

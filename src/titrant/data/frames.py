@@ -115,6 +115,12 @@ class NamedTable:
         table = as_arrow(self.frame, context_roles(there)).table
         return features.unseen(table, there)
 
+    def texts(self, name: str) -> list[str | None]:
+        """Return the texts of a column, row by row."""
+        table = as_arrow(self.frame, context_roles([name])).table
+        found: list[str | None] = features.as_text(table[name]).to_pylist()
+        return found
+
     def _with_features(self, wanted: Sequence[str], recipe: Recipe | None) -> object:
         """Return the table with every feature among ``wanted`` that it does not hold as it is."""
         stored = features.stored(wanted, self.names)

@@ -7,7 +7,7 @@ density. They are found by counting, in one look at the doses.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -59,17 +59,35 @@ class PointMasses:
     """A point mass at the least dose bounds the other doses; −inf if there is none,"""
     high: float
     """and one at the greatest dose; +inf."""
+    rare: Array = field(default_factory=lambda: np.empty(0))
+    """Where doses are levels, the doses of rows that have none (R,), increasing."""
+    rare_shares: Array = field(default_factory=lambda: np.empty(0))
+    """The share of rows at each (R,)."""
 
     def index(self, t: Array) -> NDArray[np.intp]:
         """Return which point mass each dose (n,) is, −1 for none."""
-        after = np.searchsorted(self.values, t)
-        left = np.clip(after - 1, 0, len(self.values) - 1)
-        right = np.clip(after, 0, len(self.values) - 1)
-        nearest = np.where(
-            np.abs(t - self.values[left]) <= np.abs(t - self.values[right]), left, right
-        )
-        same = np.abs(t - self.values[nearest]) <= reach_of(self.values)[nearest]
-        return np.where(same, nearest, -1)
+        return _index_among(self.values, t)
+
+    def side(self, t: Array) -> NDArray[np.intp]:
+        """Return on which side of the levels doses (n,) are: 0 below, 1 between, 2 above them."""
+        return np.where(t < self.values[0], 0, np.where(t > self.values[-1], 2, 1))
+
+    def rare_at(self, t: Array) -> Array:
+        """Return of the rows without a level the share at each dose (n,), by side (n, 3)."""
+        # −1, for none of them, is the last row.
+        return np.asarray(np.vstack([self._by_side, np.zeros(3)])[_index_among(self.rare, t)])
+
+    def rare_up_to(self, t: Array) -> Array:
+        """Return of the rows without a level the share up to each dose (n,), by side (n, 3)."""
+        reached = np.vstack([np.zeros(3), np.cumsum(self._by_side, axis=0)])
+        return np.asarray(reached[np.searchsorted(self.rare, t, side="right")])
+
+    @property
+    def _by_side(self) -> Array:
+        """Of the rows without a level on each side, the share at each dose (R, 3)."""
+        own = np.eye(3)[self.side(self.rare)] * self.rare_shares[:, None]
+        total = own.sum(axis=0)
+        return np.asarray(own / np.where(total > 0.0, total, 1.0))
 
     @property
     def spacing(self) -> Array:
@@ -113,7 +131,22 @@ def point_masses(doses: Array, atoms: tuple[float, ...] | None = None) -> PointM
     levels = other <= (1.0 - NEARLY_ALL) * n or other < FEWEST_BETWEEN
     low = values[0] if chosen[0] and not levels else -np.inf
     high = values[-1] if chosen[-1] and not levels else np.inf
-    return PointMasses(values[chosen], counts[chosen] / n, levels, float(low), float(high))
+    ends = float(low), float(high)
+    rare = levels & (_index_among(values[chosen], values) < 0)
+    return PointMasses(
+        values[chosen], counts[chosen] / n, levels, *ends, values[rare], counts[rare] / n
+    )
+
+
+def _index_among(values: Array, t: Array) -> NDArray[np.intp]:
+    """Return which of these values (K,), increasing, each dose (n,) is, −1 for none."""
+    if not len(values):
+        return np.full(len(t), -1)
+    after = np.searchsorted(values, t)
+    left, right = np.clip(after - 1, 0, len(values) - 1), np.clip(after, 0, len(values) - 1)
+    nearest = np.where(np.abs(t - values[left]) <= np.abs(t - values[right]), left, right)
+    same = np.abs(t - values[nearest]) <= reach_of(values)[nearest]
+    return np.where(same, nearest, -1)
 
 
 def check_given(atoms: tuple[float, ...] | None, doses: Array) -> None:

@@ -11,7 +11,7 @@ from titrant.estimators.joint import asked
 from titrant.evaluation.jackknife import filled
 from titrant.evaluation.schedule import served
 from titrant.inference import IntervalMethod, RobustBiasCorrected
-from titrant.inference.base import difference, difference_se
+from titrant.inference.base import paired
 from titrant.policies import StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 
@@ -56,8 +56,7 @@ class Answer:
     def of(cls, point: Joint, inference: Inference) -> Answer:
         """Return the answer about two policies, the first less the second."""
         own = Found(float(point.values[0]), float(point.se[0]), inference.interval(0))
-        apart = difference(point.values, point.covariance, 0, 1)
-        se = difference_se(point.covariance, 0, 1)
+        apart, se = paired(point.values, point.covariance, 0, 1)
         return cls(own, Found(apart, se, inference.contrast(0, 1)))
 
     def target(self, *, against: bool) -> Found:

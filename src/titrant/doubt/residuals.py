@@ -12,9 +12,15 @@ nothing to the standard error.
 
 A difference a − b has one signed weight a row, A = κ_a·w_a − κ_b·w_b with κ = ∂value/∂mean(w·e),
 and its largest value takes ψ(e) where A > 0 and −ψ(−e) where A < 0. So rows that both policies use
-alike cancel. A value alone is the case κ_b = 0: rows whose weight is negative, as it may be at
-bounds of the dose, count with their sign. Written as outcomes, y + (ψ(e) − e), all of it goes
-through estimators, intervals, groups, weights and files as they are.
+alike cancel: λ = f(t | x)/f(t | x, u) is the same for both. A value alone is the case κ_b = 0: rows
+whose weight is negative, as it may be at bounds of the dose, count with their sign. Written as
+outcomes, y + (ψ(e) − e), all of it goes through estimators, intervals, groups, weights and files as
+they are.
+
+A policy that moves the logged dose, such as t + δ, has λ = f(t | x)/f(t | x, u) times
+f(t − δ | x, u)/f(t − δ | x) instead. So a row has one λ under that policy and another one under any
+other, be it a rule of contexts or a second move, and each side is bounded by itself:
+upper_a − lower_b. The status quo has w = 1 and no λ: there the move alone is bounded.
 """
 
 from __future__ import annotations
@@ -69,6 +75,10 @@ class SignedWeight:
                 "Ask about a policy that gives other doses."
             )
         return cls(tuple(parts))
+
+    def apart(self) -> tuple[SignedWeight, ...]:
+        """Return that of each question by itself."""
+        return tuple(SignedWeight((part,)) for part in self.parts)
 
     def __call__(self, rows: Mapping[int, Rows] | Sequence[Rows]) -> Array:
         """Return A (n,), up to a factor that all rows share."""
@@ -139,11 +149,22 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Doubted:
-    """A statistic of rows, asked of the rows under a doubt."""
+    """A statistic of rows, asked of the rows under one doubt after the other."""
 
-    doubt: Doubt
+    doubts: tuple[Doubt, ...]
     statistic: Callable[[Any], Any]
 
     def __call__(self, rows: Sequence[Rows]) -> Any:  # noqa: ANN401  (whatever the statistic is)
         """Return the statistic."""
-        return self.statistic(self.doubt(rows))
+        return self.statistic(doubted(self.doubts, rows))
+
+
+def doubted(
+    doubts: Sequence[Doubt], rows: Mapping[int, Rows] | Sequence[Rows]
+) -> Mapping[int, Rows]:
+    """Return the rows under one doubt after the other."""
+    first, *others = doubts
+    changed = first(rows)
+    for doubt in others:
+        changed = doubt(changed)
+    return changed

@@ -19,8 +19,8 @@ from titrant.doubt.answers import (
     named,
     questions_at,
 )
-from titrant.doubt.benchmarks import LeftOut, chosen_blocks
-from titrant.doubt.residuals import Cutoffs, Doubt, Doubted, SignedWeight
+from titrant.doubt.benchmarks import LeftOut, chosen_blocks, densities
+from titrant.doubt.residuals import Cutoffs, Doubt, Doubted, SignedWeight, doubted
 from titrant.estimators.joint import Ask, ask, relayed
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.fitting import MOST_TO_FIT
@@ -254,8 +254,9 @@ def sensitivity(
     log, policy, estimator, bandwidth, propensity, interval, allow_untrusted, ignore_doubts,
     executor : as in `evaluate`
     against : another policy: then their difference is bounded, in which rows that both use alike
-        cancel. Unless given, the value of ``policy`` is, and the conclusion is that it differs
-        from the status quo
+        cancel; where one of them moves the logged dose, such as `Shift`, each is bounded by itself
+        unless the other is the status quo. Unless given, the value of ``policy`` is bounded, and
+        the conclusion is that it differs from the status quo
     level : of the intervals that decide about the tipping point
     benchmarks : columns of the context to leave out, one at a time, for the strength that each
         would have were it not recorded; all unless given, () for none. Each takes a fit of the
@@ -332,7 +333,8 @@ class Bounded:
     questions: tuple[Question, ...]
     method: IntervalMethod
     signed: SignedWeight
-    cutoffs: Cutoffs
+    sides: tuple[tuple[SignedWeight, Cutoffs], ...]
+    """What a hidden cause acts on as one: the difference, or each policy by itself."""
     judged: tuple[Mapping[int, Rows], ...]
     """The rows as the models of each fold see them."""
     few: Sample
@@ -349,8 +351,9 @@ class Bounded:
         policies = {q.policy for q in questions}
         judged = tuple(judged_rows(evaluation.policy_rows, policies, few))
         sampled = {q.policy: evaluation.sampled_rows(q.policy) for q, _ in signed.parts}
-        cutoffs = Cutoffs.of(signed, sampled)
-        return cls(evaluation, tuple(questions), method, signed, cutoffs, judged, few)
+        each = signed.apart() if _act_apart(evaluation, signed) else (signed,)
+        sides = tuple((side, Cutoffs.of(side, sampled)) for side in each)
+        return cls(evaluation, tuple(questions), method, signed, sides, judged, few)
 
     def answers(self, asked: Sequence[tuple[float, bool]]) -> list[Answer]:
         """Return the answers at strengths Γ, upper bounds or lower, in passes that they share."""
@@ -363,13 +366,23 @@ class Bounded:
 
     def _search(self, gamma: float, *, up: bool) -> Search[Answer]:
         """Ask about the rows under the doubt of one strength and direction."""
-        doubt = Doubt(self.signed, gamma, self.cutoffs.at(gamma, up=up), up)
+        doubts = tuple(
+            Doubt(side, gamma, cutoffs.at(gamma, up=up), up) for side, cutoffs in self.sides
+        )
         degrees = max(self.evaluation.nuisances.folds - 1, 1)
-        search = asked_pair(self.questions, partial(self._share, doubt), degrees, self.method)
-        return relayed(search, lambda a: Ask(Doubted(doubt, a.statistic)), lambda answer: answer)
+        search = asked_pair(self.questions, partial(self._share, doubts), degrees, self.method)
+        return relayed(search, lambda a: Ask(Doubted(doubts, a.statistic)), lambda answer: answer)
 
-    def _share(self, doubt: Doubt) -> Array:
-        return share_of(map(doubt, self.judged), self.questions, self.few)
+    def _share(self, doubts: tuple[Doubt, ...]) -> Array:
+        judged = (doubted(doubts, rows) for rows in self.judged)
+        return share_of(judged, self.questions, self.few)
+
+
+def _act_apart(evaluation: Evaluation, signed: SignedWeight) -> bool:
+    """Return whether a hidden cause acts on the same row by another ratio under each policy."""
+    policies = [evaluation.policies[question.policy] for question, _ in signed.parts]
+    moved = any(densities(policy) > 1 for policy in policies)
+    return moved and policies[0] != policies[-1]  # which are one where the status quo is the other
 
 
 def tipping_of(known: Bounded, level: float) -> Tipping:

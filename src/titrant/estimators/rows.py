@@ -122,6 +122,8 @@ class Rows:
     kept: NDArray[np.bool_] | None = None
     """Which rows (n,) keep their dose because the policy's would lie beyond bounds; None unless the
     policy changes the logged dose."""
+    off_levels: NDArray[np.bool_] | None = None
+    """Which rows (n,) keep their dose because it is none of the levels, nor is the policy's."""
     omega: Array | None = None
     """ω, how much each row counts (n,), of mean 1 over the log; None if all count alike."""
     group: NDArray[np.int64] | None = None

@@ -28,7 +28,7 @@ from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import SecondOpinions, rank_findings, unseen_notes
-from titrant.evaluation.moves import move_findings, refuse_moves
+from titrant.evaluation.moves import caps_without_cdf, move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import level_findings, repeated_findings
 from titrant.evaluation.schedule import served
@@ -178,6 +178,9 @@ def compare(
                 executor=executor,
             )
         )
+    impossible = caps_without_cdf(policies, estimator, propensity)
+    if impossible:
+        policies = {name: rule for name, rule in policies.items() if name not in impossible}
     evaluation = Evaluation.of(
         log,
         policies,
@@ -187,7 +190,8 @@ def compare(
         weights_to=weights_to,
         ignore_doubts=ignore_doubts,
     )
-    return evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
+    found = evaluation.compare(bandwidth, interval, allow_untrusted=allow_untrusted)
+    return found.refusing(impossible) if impossible else found
 
 
 @dataclass(frozen=True)
@@ -544,7 +548,8 @@ class Evaluation:
         if masses is None or not found:
             return []
         if isinstance(self.policies[i], Move):
-            return list(move_findings(masses, self._smoothed_rows(i), self.nuisances.n))
+            off = 0 if self.asked_masses is None else self.asked_masses[i].off_levels
+            return list(move_findings(masses, self._smoothed_rows(i), off, self.nuisances.n))
         if self.asked_masses is None:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]

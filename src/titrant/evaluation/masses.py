@@ -108,9 +108,13 @@ def fitted_probabilities(
         laws = Truncated.of(density.on(seen.fold), seen.held_out, *ends)
         latent = interval_probabilities(laws, masses, len(log))
     model = CrossMasses(extra=forests.extra_, folds=forests.folds, seed=forests.seed)
+    index, size = masses.index(log.treatment), len(masses.values)
+    if masses.levels:  # a dose that is none of them is likelier in some contexts than in others
+        index = np.where(index < 0, size + masses.side(log.treatment), index)
+        size += 3
     return model.fit(
-        masses.index(log.treatment),
-        size=len(masses.values),
+        index,
+        size=size,
         extended=seen.extended,
         held_out=seen.held_out,
         fold=seen.fold,
@@ -214,6 +218,8 @@ class AskedMasses:
     """Rows that a kernel decides about."""
     wide: int
     """Rows whose policy dose lies between levels that are far apart."""
+    off_levels: int
+    """Rows that keep a dose which is none of the levels, for want of rows at the policy's."""
 
     @classmethod
     def of(cls, masses: PointMasses, spread: float, rows: Rows) -> AskedMasses:
@@ -235,6 +241,7 @@ class AskedMasses:
             elsewhere=int(np.count_nonzero(~exact)),
             smoothed=int(smoothed),
             wide=int(np.count_nonzero(wide)),
+            off_levels=0 if rows.off_levels is None else int(np.count_nonzero(rows.off_levels)),
         )
 
     def __add__(self, other: AskedMasses) -> AskedMasses:
@@ -247,6 +254,7 @@ class AskedMasses:
             self.elsewhere + other.elsewhere,
             self.smoothed + other.smoothed,
             self.wide + other.wide,
+            self.off_levels + other.off_levels,
         )
 
 

@@ -9,6 +9,7 @@ part alone is smoothed: g's mass P(x) at c gives w = P(x)·K*((t − c)/h)/(h·f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from titrant.policies.calling import called, contexts_for, doses
 from titrant.policies.moves import Limited, Move, OneToOne, Randomized, Tilt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -90,6 +91,33 @@ def _refuse(
             "density as a function of contexts and dose, or a model to fit such as "
             "`LinearGaussian()`."
         )
+    if isinstance(policy, Limited) and _has_no_cdf(propensity):
+        raise InvalidArgument(_without_cdf(name))
+
+
+def caps_without_cdf(
+    policies: object, estimator: Estimator | None, propensity: PropensityModel | None
+) -> dict[str, str]:
+    """Return the caps that a known density alone cannot value, with the reason, beside others."""
+    weighted = estimator is None or getattr(estimator, "uses_propensity", False)
+    if not (isinstance(policies, Mapping) and weighted and _has_no_cdf(propensity)):
+        return {}
+    caps = [name for name, policy in policies.items() if isinstance(policy, Limited)]
+    return {name: _without_cdf(name) for name in caps} if len(caps) < len(policies) else {}
+
+
+def _has_no_cdf(propensity: object) -> bool:
+    from titrant.propensity import Known  # noqa: PLC0415
+
+    return isinstance(propensity, Known) and not propensity.has_cdf
+
+
+def _without_cdf(name: str) -> str:
+    return (
+        f"Policy {name!r}, a `Limited`, needs how likely doses beyond its ends are, P(T > c | x), "
+        "and the `Known` propensity was made without a cdf. Pass `cdf=` to `Known`, or leave this "
+        "policy out."
+    )
 
 
 # The rows of a block under such a policy.
@@ -128,6 +156,11 @@ class DoseLaw:
             return p
         return p * np.stack([block.of_all(np.full(n, a)) for a in self.values], axis=1)
 
+    def rare(self, block: Prepared, t: Array) -> Array:
+        """Return the probability (n,) of doses that rows without a level have, 0 elsewhere."""
+        p = _with_masses(block.law).at_rare(t)
+        return p if block.of_all is None else p * block.of_all(t)
+
     def beyond(self, block: Prepared, c: float, *, above: bool) -> Array:
         """Return P(T > c | x) or P(T < c | x) (n,)."""
         law, n = block.law, len(block.log)
@@ -165,6 +198,11 @@ class DoseLaw:
     def levels(self) -> bool:
         """Whether (nearly) all doses are point masses."""
         return self.masses is not None and self.masses.levels
+
+    @property
+    def only_levels(self) -> bool:
+        """Whether all doses are point masses."""
+        return self.levels and not (self.masses is not None and len(self.masses.rare))
 
 
 def _with_masses(law: ScalarLaws | None) -> MixedLaws | KnownMixedLaws:
@@ -232,22 +270,36 @@ def _mapped(rows: Rows, policy: Limited | OneToOne, prepared: Prepared, dose: Do
     log, t = prepared.log, rows.t[:, 0]
     goes, at = Goes.of(policy, log), dose.index(t)
     tau, kept = goes(t)
-    if dose.levels:  # a dose that is none of the levels has no law: it stays
-        tau, kept = np.where(at < 0, t, tau), kept | (at < 0)
-    moved = replace(_predicted(rows, tau, prepared), kept=kept)
+    off = np.zeros(len(t), dtype=bool)
+    if dose.levels and isinstance(policy, OneToOne) and rows.q is not None:
+        # A dose that is no level may become one. If it does not, no rows answer for it: it stays.
+        off = ~kept & (at < 0) & (dose.index(tau) < 0) & (tau != t)
+        tau = np.where(off, t, tau)
+    moved = replace(_predicted(rows, tau, prepared), kept=kept, off_levels=off)
     if rows.q is None or prepared.law is None:
         return moved
     stays = np.where(at >= 0, kept | (dose.index(tau) == at), kept | (tau == t))
-    comes = np.zeros(len(t))
-    if isinstance(policy, OneToOne) and not dose.levels:
-        s, slope = policy.origin(goes.x, t, dose.unit)
-        possible = goes.inside(t) & (s >= _bound(log, -np.inf)) & (s <= _bound(log, np.inf))
-        comes = np.where(possible, dose.density(prepared, s) * slope, 0.0)
-    comes[(at >= 0) | stays & ~kept] = 0.0
+    comes = np.where(stays & ~kept, 0.0, _comes(goes, t, prepared, dose))
     landings = _landings(goes, prepared, dose)
     onto = landings.onto(at) / dose.unit
     fixed = _as_seen(prepared, t) * stays + (comes + onto) / rows.q
     return _smoothed(replace(moved, fixed=fixed), landings, dose)
+
+
+def _comes(goes: Goes, t: Array, prepared: Prepared, dose: DoseLaw) -> Array:
+    """Return how likely each row's dose (n,) is to come of one that is no point mass.
+
+    It is a density, and rows without a point mass answer for it. Where doses are levels it is a
+    probability over sd(T), and rows at levels do.
+    """
+    policy, log = goes.policy, prepared.log
+    if isinstance(policy, Limited) or dose.only_levels:
+        return np.zeros(len(t))
+    s, slope = policy.origin(goes.x, t, dose.unit)
+    answers = goes.inside(t) & ((dose.index(t) >= 0) == dose.levels)
+    possible = answers & (s >= _bound(log, -np.inf)) & (s <= _bound(log, np.inf))
+    f = dose.rare(prepared, s) / dose.unit if dose.levels else dose.density(prepared, s) * slope
+    return np.where(possible, f, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +397,8 @@ def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows
             f"{int(np.sum(tilted <= 0.0)):,} of {n:,} rows. Ask about a smaller one."
         )
     w = np.exp(delta * (t - top)) * plain / tilted
-    if dose.levels:
-        w = np.where(dose.index(t) < 0, 1.0, w)
+    off = dose.index(t) < 0 if dose.levels else np.zeros(n, dtype=bool)
+    w = np.where(off, 1.0, w)
     mean = None if prepared.outcome is None else predicted / tilted
     return replace(
         rows,
@@ -355,6 +407,7 @@ def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows
         fixed=_as_seen(prepared, t) * w,
         share=np.zeros(n),
         kept=np.zeros(n, dtype=bool),
+        off_levels=off if delta else np.zeros(n, dtype=bool),
     )
 
 
@@ -430,12 +483,16 @@ def doses_under(policy: Move, log: LoggedData) -> Array:
 # What is said of such a policy where doses have point masses.
 
 
-def move_findings(masses: PointMasses, smoothed: int, n: int) -> Iterator[Check | str]:
+def move_findings(
+    masses: PointMasses, smoothed: int, off_levels: int, n: int
+) -> Iterator[Check | str]:
     """Yield what is found about a policy on a log whose doses have point masses.
 
-    A kernel decides about ``smoothed`` of n rows.
+    A kernel decides about ``smoothed`` of n rows; ``off_levels`` stay at a dose that is no level.
     """
     told = f"Of the log, {masses.told()}."
+    if off_levels:
+        yield rules.off_levels(off_levels, n)
     if not smoothed:
         yield f"{told} A row at one of these keeps it or gets another: no bandwidth is needed."
         return

@@ -335,7 +335,10 @@ class Nuisances:
             p = latent
         else:
             p = self.probabilities.probabilities(fold, extended, latent)
-        return MixedLaws(masses, p, None if masses.levels else smooth, self.unit)
+        if not masses.levels:
+            return MixedLaws(masses, p, smooth, self.unit)
+        size = len(masses.values)
+        return MixedLaws(masses, p[:, :size], None, self.unit, rare=p[:, size:])
 
     def _smooth_law(
         self,

@@ -140,8 +140,7 @@ class StudentInference(Inference):
 
     def contrast(self, a: int, b: int) -> StudentInterval:
         """Return the interval of a − b, with the smaller degrees of freedom of the two."""
-        between = difference(self.centers, self.covariance, a, b)
-        se = difference_se(self.covariance, a, b)
+        between, se = paired(self.centers, self.covariance, a, b)
         degrees = float(min(self.degrees[a], self.degrees[b]))
         note = self.notes[a] or self.notes[b]
         return StudentInterval(between, se, degrees, self.method, note)
@@ -174,6 +173,13 @@ def difference_se(covariance: Array, a: int, b: int) -> float:
         return 0.0
     own = covariance[a, a] + covariance[b, b]
     return float(np.sqrt(max(own - 2 * covariance[a, b], EPSILON * own)))
+
+
+def paired(values: Array, covariance: Array, a: int, b: int) -> tuple[float, float]:
+    """Return estimate a − estimate b and its standard error, 0 and 0 for two rules that are one."""
+    between, se = difference(values, covariance, a, b), difference_se(covariance, a, b)
+    own = float(covariance[a, a] + covariance[b, b])
+    return between, 0.0 if between == 0.0 and se**2 <= ROUNDING * own else se
 
 
 def quantile(p: float, degrees: float) -> float:

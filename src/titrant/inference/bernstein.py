@@ -13,7 +13,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.estimators.joint import Ask
-from titrant.inference.base import Inference, Interval, IntervalMethod, difference, difference_se
+from titrant.inference.base import Inference, Interval, IntervalMethod, paired
 from titrant.inference.rbc import influence
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class BernsteinInference(Inference):
 
     def contrast(self, a: int, b: int) -> BernsteinInterval:
         """Return the interval of a − b."""
-        between = difference(self.centers, self.covariance, a, b)
-        se = difference_se(self.covariance, a, b)
+        between, se = paired(self.centers, self.covariance, a, b)
         spread = 0.0 if a == b else float(self.ranges[a, b])  # the diagonal is a's own
         return BernsteinInterval(between, se, spread / self.n)
 

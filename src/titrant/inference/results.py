@@ -14,8 +14,7 @@ from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.inference.base import (
     ROUNDING,
     StudentInference,
-    difference,
-    difference_se,
+    paired,
     simultaneous_probability,
     without_rounding,
 )
@@ -252,17 +251,15 @@ class Comparison:
             _check.nonnegative(margin, "margin", "contrast")
         i, j = self._place(a), self._place(b)
         values = np.array([one.value for one in self.estimates.values()])
-        between, confidence = (
-            difference(values, self.covariance, i, j),
-            self.inference.contrast(i, j),
-        )
+        between, se = paired(values, self.covariance, i, j)
+        confidence = self.inference.contrast(i, j)
         # Sums in another order, as of pooled halves, are one number and shown as one.
         apart = without_rounding(between - confidence.center, abs(values[i]) + abs(values[j]))
         return Contrast(
             a=a,
             b=b,
             difference=between if apart else confidence.center,
-            se=difference_se(self.covariance, i, j),
+            se=se,
             confidence=confidence,
             margin=margin,
             maximize=maximize,

@@ -681,6 +681,19 @@ def between_levels(share: float, wide: float, gap: float, levels: Sequence[float
     return _check("between_levels", share, fact, remedy, judge(share, warn=True, refuse=refuse))
 
 
+def off_levels(rows: int, n: int) -> Check:
+    """Return the check of rows whose dose is none of the levels, and does not become one."""
+    return _check(
+        "off_levels",
+        rows / n,
+        f"{rows:,} of {n:,} rows keep their dose: it is none of the levels, the policy's is "
+        "neither, and no rows answer for it.",
+        "The value is that of the policy in the other rows: say so, or ask about a change from "
+        "level to level.",
+        judge(rows / n, warn=True),
+    )
+
+
 def dose_jump(size: float, in_se: float, narrow: float) -> Check:
     """Return the check of the outcome's jump at the policy's dose, in standard errors.
 

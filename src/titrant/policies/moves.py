@@ -151,7 +151,7 @@ class Moved(OneToOne):
     """
 
     function: OfDose
-    inverse: OfDose
+    inverse: OfDose = None  # type: ignore[assignment]  # left out, it is refused in a sentence
     slope: OfDose | None = None
     low: float = field(default=-np.inf, kw_only=True)
     high: float = field(default=np.inf, kw_only=True)
@@ -162,6 +162,8 @@ class Moved(OneToOne):
             given = getattr(self, name)
             if not (callable(given) or (given is None and name == "slope")):
                 rule = "a function of contexts (n, p) and doses (n,)"
+                if name == "inverse":
+                    rule += ", the dose that becomes t"
                 raise _check.invalid(name, "Moved", rule, given)
         object.__setattr__(self, "features", feature_names(self.features, None, "Moved"))
         self.check_ends()

@@ -55,6 +55,11 @@ class Known:
             )
         return values
 
+    @property
+    def has_cdf(self) -> bool:
+        """Whether F(t|x) was given."""
+        return self._cdf is not None
+
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F(t|x), (n,), checked to lie in [0, 1]."""
         if self._cdf is None:

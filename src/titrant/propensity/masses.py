@@ -60,7 +60,9 @@ class MixedLaws:
     """The laws of a dose with point masses in n rows.
 
     `probabilities` (n, K) are those of the K point masses; `rest` is the law of the other doses, or
-    None where doses are levels: between two of them the density is then interpolated.
+    None where doses are levels: between two of them the density is then interpolated. `rare` (n, 3)
+    are the probabilities of a dose that is none of the levels: below, between and above them. On
+    each side such doses are taken to be as likely as their rows are many, whatever the contexts.
     """
 
     masses: PointMasses
@@ -68,6 +70,7 @@ class MixedLaws:
     rest: ScalarLaws | None
     unit: float
     """s, the sd of all doses."""
+    rare: Array | None = None
 
     def density(self, t: ArrayLike) -> Array:
         """Return the density with respect to dt + s·Σδ_a, (n,)."""
@@ -79,6 +82,12 @@ class MixedLaws:
     def at_masses(self, n: int) -> Array:  # noqa: ARG002
         """Return P(T = aₖ | x) (n, K)."""
         return self.probabilities
+
+    def at_rare(self, t: Array) -> Array:
+        """Return P(T = t | x) (n,) of doses that rows without a level have, 0 elsewhere."""
+        if self.rare is None:
+            return np.zeros(len(t))
+        return np.asarray(np.sum(self.rare * self.masses.rare_at(t), axis=1))
 
     def beside(self, t: Array) -> Array:
         """Return the density (n,) with respect to dt alone, at point masses too."""
@@ -99,6 +108,8 @@ class MixedLaws:
         total = np.sum(self.probabilities * reached, axis=1)
         if self.rest is not None:
             total = total + self._other * self.rest.cdf(t)
+        elif self.rare is not None:
+            total = total + np.sum(self.rare * self.masses.rare_up_to(t), axis=1)
         return np.asarray(np.minimum(total, 1.0), dtype=np.float64)
 
     def between(self, low: Array, high: Array) -> Array:
@@ -135,6 +146,11 @@ class KnownMixedLaws:
         """Return P(T = aₖ | x) (n, K)."""
         return np.stack([self.known.density(np.full(n, a)) for a in self.masses.values], axis=1)
 
+    def at_rare(self, t: Array) -> Array:
+        """Return P(T = t | x) (n,) of doses that rows without a level have, 0 elsewhere."""
+        there = self.masses.rare_at(t).any(axis=1)
+        return np.where(there, self.known.density(t), 0.0)
+
     def beside(self, t: Array) -> Array:
         """Return the density (n,) with respect to dt alone; at a point mass, that just beside."""
         values = self.masses.values
@@ -159,10 +175,24 @@ def read_at_masses(q: Array, t: Array, masses: PointMasses, unit: float) -> Arra
 
 
 def interval_probabilities(laws: ScalarLaws, masses: PointMasses, n: int) -> Array:
-    """Return the probability (n, K) of each level as that of the doses nearer to it than others."""
-    middle = (masses.values[1:] + masses.values[:-1]) / 2.0
-    ends = [np.zeros(n), *(laws.cdf(np.full(n, edge)) for edge in middle), np.ones(n)]
-    return np.maximum(np.diff(np.stack(ends, axis=1), axis=1), 0.0)
+    """Return the probability of each level as that of the doses nearer to it than to others.
+
+    Behind them (n, K + 3) is that of a dose below, between and above the levels; below and above,
+    of one that is nearer to such a dose of the log. Between them it is their share of the rows.
+    """
+    values, side = masses.values, masses.side(masses.rare)
+    outer = masses.rare[side == 0][-1:], masses.rare[side == 2][:1]  # noqa: PLR2004  (above)
+    known = np.concatenate([outer[0], values, outer[1]])
+    edges = (known[1:] + known[:-1]) / 2.0
+    ends = [np.zeros(n), *(laws.cdf(np.full(n, edge)) for edge in edges), np.ones(n)]
+    p = np.maximum(np.diff(np.stack(ends, axis=1), axis=1), 0.0)
+    first = len(outer[0])
+    below, above = p[:, :first].sum(axis=1), p[:, first + len(values) :].sum(axis=1)
+    between = float(masses.rare_shares[side == 1].sum())
+    each = np.column_stack([p[:, first : first + len(values)], below, np.zeros(n), above])
+    each *= 1.0 - between
+    each[:, -2] = between
+    return each
 
 
 # The probabilities of point masses, cross-fitted.

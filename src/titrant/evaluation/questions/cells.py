@@ -10,6 +10,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.data import LoggedData
+from titrant.data.features import column_of
 from titrant.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -164,6 +165,11 @@ def cells_of(by: By, log: object, survey: Survey) -> list[Cells]:
 def _of_column(name: str, how: Any, survey: Survey) -> Cells:  # noqa: ANN401  (as typed by users)
     if how is None:
         return _by_levels(name, survey)
+    if _texts_of(name, survey):
+        raise InvalidArgument(
+            f"The column `{name}` holds texts, which have no quantiles or cut points; got "
+            f"{how!r}. Give by={name!r} for a part a text."
+        )
     x = _column(name, survey)
     if isinstance(how, int | np.integer) and not isinstance(how, bool):
         parts = _check.count(how, name, "by", at_least=2)
@@ -200,10 +206,9 @@ def cuts_of(x: Array, parts: int, few: int = FEW_VALUES) -> Array:
 
 def _by_levels(name: str, survey: Survey) -> Cells:
     """Return the parts of a column by its values: of texts, or of few numbers."""
-    if name not in survey.names:
-        marked = [j for j, known in enumerate(survey.names) if known.startswith(f"{name}=")]
-        if marked:
-            return Levels(name, tuple(marked), _level_names(name, marked, survey))
+    marked = _texts_of(name, survey)
+    if marked:
+        return Levels(name, tuple(marked), _level_names(name, marked, survey))
     x = _column(name, survey)
     values = np.unique(x)
     if len(values) > MOST_LEVELS:
@@ -214,6 +219,13 @@ def _by_levels(name: str, survey: Survey) -> Cells:
     if len(values) == 1:
         raise InvalidArgument(f"Context `{name}` has the one value {x[0]:.4g}; it has no parts.")
     return Cut(name, survey.names.index(name), tuple(values[:-1].tolist()), levels=True)
+
+
+def _texts_of(name: str, survey: Survey) -> list[int]:
+    """Return the places of the contexts that tell the texts of a column, none if it has numbers."""
+    if name in survey.names:
+        return []
+    return [j for j, known in enumerate(survey.names) if known.startswith(f"{name}=")]
 
 
 def _level_names(name: str, marked: Sequence[int], survey: Survey) -> tuple[str, ...]:
@@ -230,6 +242,13 @@ def _labeled(by: Any, log: object) -> Labeled:  # noqa: ANN401  (any array of la
         raise InvalidArgument(
             "Labels of rows are for a log in memory; files are cut by a context column: give its "
             "name, or {name: cut points}."
+        )
+    columns = {column_of(name) for name in log.names}
+    if isinstance(by, list | tuple) and len(by) < len(log) and columns.issuperset(map(str, by)):
+        parts = ", ".join(f"{name!r}: None" for name in by)
+        raise InvalidArgument(
+            f"`by` must name one context or hold a label for each of {len(log):,} rows; got a list "
+            f"of {len(by)} names. For the parts of each column give by={{{parts}}}."
         )
     labels = np.asarray(by)
     if labels.shape != (len(log),):

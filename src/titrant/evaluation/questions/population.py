@@ -8,12 +8,18 @@ fitted weights level what true ones leave to chance, so intervals err on the wid
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant.errors import InvalidArgument
+from titrant.data import LoggedData
+from titrant.data.columns import named_table
+from titrant.data.validate import counted as numbered
+from titrant.data.validate import first_rows, listed, of_rows
+from titrant.errors import DataError, InvalidArgument
 from titrant.evaluation.fitting import MOST_TO_FIT, contexts, counted, folding_numbers
 from titrant.evaluation.questions.changed import changed
 from titrant.inference import rules
@@ -22,12 +28,13 @@ from titrant.policies.calling import contexts_for
 from titrant.propensity.logistic import DensityRatio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.data import LoggedData
+    from titrant.data.columns import Recipe
+    from titrant.data.frames import NamedTable
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
@@ -35,6 +42,8 @@ if TYPE_CHECKING:
 CAP = 20.0
 """No row counts more than so many: a context that comes twenty times as often in the population
 has next to no rows to learn from."""
+_SHOWN = 6
+"""Texts that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +91,7 @@ class Population:
                 "The log has no contexts, so that another population is the same to it. Give its "
                 "contexts, or leave `weights_to` out."
             )
-        there = contexts_for(log.names, table, "`weights_to`", recipe=survey.recipe)
+        there = _contexts(table, log.names, survey.recipe)
         sample = survey.sample.thinned(MOST_TO_FIT)
         rows, m = sample.log, len(there)
         some = there[:: -(-m // MOST_TO_FIT)]
@@ -135,3 +144,48 @@ class Population:
                 for name, b, a in zip(self.names, self.before, self.after, strict=True)
             },
         }
+
+
+def _contexts(table: object, names: Sequence[str], recipe: Recipe) -> Array:
+    """Return the contexts (m, p) of the population, as the log has its own."""
+    if isinstance(table, LoggedData):
+        raise InvalidArgument(
+            "`weights_to` must be a table of contexts; got a log. Give the table that it was made "
+            "of, or its `context` as an array."
+        )
+    owner = "table of `weights_to`"
+    named = named_table(table)
+    if named is None and isinstance(table, Mapping):
+        raise DataError(f"The {owner} has no columns; the log's contexts are {listed(names)}.")
+    there = contexts_for(names, table, owner, recipe=recipe)
+    if there.ndim != 2 or there.shape[1] != len(names):  # noqa: PLR2004  (rows and columns)
+        raise DataError(
+            f"`weights_to` must have {numbered(len(names), 'column')}, the log's contexts in their "
+            f"order ({listed(names)}); got an array of shape {there.shape}. Give these columns, or "
+            "a table with their names."
+        )
+    if not len(there):
+        raise DataError(f"The {owner} has no rows, so there is no population to weight to.")
+    missing = np.asarray(~np.isfinite(there).all(axis=1))
+    if missing.any():
+        raise DataError(
+            f"`weights_to` has a context that is missing or not finite in {of_rows(missing)} "
+            f"({first_rows(missing)}). Fill these in, or leave the rows out."
+        )
+    if named is not None:
+        _refuse_new_texts(named, recipe.levels)
+    return there
+
+
+def _refuse_new_texts(table: NamedTable, levels: Mapping[str, Sequence[str]]) -> None:
+    """Refuse texts that the log never had: their indicators are all 0, as the reference's are."""
+    for name, strange in table.unseen(levels).items():
+        if strange.any():
+            texts = Counter(repr(text) for text in np.array(table.texts(name))[strange].tolist())
+            each = ", ".join(f"{text} in {rows:,}" for text, rows in texts.most_common(_SHOWN))
+            raise DataError(
+                f"The column `{name}` of `weights_to` has a text that the log never had in "
+                f"{of_rows(strange)} ({each}): nothing tells the outcomes of such rows. The log "
+                f"has {listed(levels[name])}. Write the texts as there, or leave these rows out "
+                "and say so."
+            )

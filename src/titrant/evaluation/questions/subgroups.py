@@ -29,8 +29,7 @@ from titrant.inference import Diagnostics, Normal, RobustBiasCorrected, Verdict,
 from titrant.inference.base import (
     ROUNDING,
     StudentInference,
-    difference,
-    difference_se,
+    paired,
     simultaneous_probability,
 )
 from titrant.kernels import Scale
@@ -120,9 +119,13 @@ class Equality:
     parts: int
     degrees: float
     p_value: float
+    corrected: bool = False
+    """Whether the differences are bias-corrected, and not those that are shown."""
 
     @classmethod
-    def of(cls, column: str, found: StudentInference) -> Equality | None:
+    def of(
+        cls, column: str, found: StudentInference, *, corrected: bool = False
+    ) -> Equality | None:
         """Return the test of some differences, None of fewer than two."""
         m, variance = len(found.centers), np.diagonal(found.covariance)
         if m < 2:  # noqa: PLR2004
@@ -131,19 +134,21 @@ class Equality:
         spread = contrast @ found.covariance @ contrast.T
         apart = contrast @ found.centers
         if not (np.linalg.eigvalsh(spread) > ROUNDING * variance.max()).all():
-            return cls(column, 0.0, m, np.inf, 1.0)  # the same policy twice
+            return cls(column, 0.0, m, np.inf, 1.0, corrected)  # the same policy twice
         u = 1.0 / variance
         slack = float(np.sum((1.0 - u / u.sum()) ** 2 / found.degrees))
         statistic = float(apart @ np.linalg.solve(spread, apart)) / (m - 1)
         statistic /= 1.0 + 2.0 * (m - 2) * slack / (m**2 - 1)
         degrees = (m**2 - 1) / (3.0 * slack) if slack > 0.0 else np.inf
-        return cls(column, statistic, m, degrees, _beyond(statistic, m - 1, degrees))
+        p_value = _beyond(statistic, m - 1, degrees)
+        return cls(column, statistic, m, degrees, p_value, corrected)
 
     def __str__(self) -> str:
         nu = "∞" if np.isinf(self.degrees) else f"{self.degrees:.0f}"
         return (
             f"{self.column}: equal in all {self.parts} parts? "
             f"F({self.parts - 1}, {nu}) = {self.statistic:.2f}, p = {self.p_value:.2g}"
+            f"{' (of bias-corrected differences)' if self.corrected else ''}"
         )
 
 
@@ -189,10 +194,11 @@ class Subgroups:
     def equality(self) -> tuple[Equality, ...]:
         """For each column, the test that the policy changes as much in all of its parts."""
         columns = [part.column for part in self.answered]
+        corrected = not np.array_equal(self.corrected.centers, self.inference.centers)
         found = []
         for column in dict.fromkeys(columns):
             own = [i for i, name in enumerate(columns) if name == column]
-            test = Equality.of(column, self.corrected.only(own))
+            test = Equality.of(column, self.corrected.only(own), corrected=corrected)
             found.extend([] if test is None else [test])
         return tuple(found)
 
@@ -461,10 +467,12 @@ def _paired(found: StudentInference) -> StudentInference:
     """Return the inference about the differences of estimates 0 and 1, 2 and 3, and so on."""
     first = range(0, len(found.centers), 2)
     d = np.kron(np.eye(len(first)), [1.0, -1.0])
+    apart = [paired(found.centers, found.covariance, i, i + 1) for i in first]
+    moving = np.array([se > 0.0 for _, se in apart], dtype=bool)  # the same policy twice does not
     return StudentInference(
         found.method,
-        np.array([difference(found.centers, found.covariance, i, i + 1) for i in first]),
-        d @ found.covariance @ d.T,
+        np.array([between for between, _ in apart]),
+        d @ found.covariance @ d.T * np.outer(moving, moving),
         found.degrees.reshape(-1, 2).min(axis=1),
         tuple(found.notes[i] or found.notes[i + 1] for i in first),
     )
@@ -504,12 +512,9 @@ class _Pair:
     def of(cls, point: Joint, k: int) -> _Pair:
         """Return pair k of the answers."""
         a, b = 2 * k, 2 * k + 1
+        apart = paired(point.values, point.covariance, a, b)
         return cls(
-            float(point.values[a]),
-            float(point.values[b]),
-            difference(point.values, point.covariance, a, b),
-            difference_se(point.covariance, a, b),
-            float(point.tally.ess[a]),
+            float(point.values[a]), float(point.values[b]), *apart, float(point.tally.ess[a])
         )
 
 
