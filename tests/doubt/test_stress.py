@@ -73,9 +73,9 @@ def test_every_trial_fits_its_own_models(monkeypatch):
     fitted = []
     made = Nuisances.of.__func__
 
-    def watched(cls, log, *rest):
+    def watched(cls, log, *rest, **named):
         fitted.append((log.treatment.tobytes(), log.outcome.tobytes(), log.names, len(log)))
-        return made(cls, log, *rest)
+        return made(cls, log, *rest, **named)
 
     monkeypatch.setattr(Nuisances, "of", classmethod(watched))
     found = tt.stress(drawn(120), POLICY, **QUICK, draws=3)
