@@ -277,6 +277,24 @@ def test_no_dose_is_beyond_a_cap():
     assert w.mean() == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.long
+def test_caps_of_doses_in_steps_are_covered():
+    """Doses are multiples of 5, those at both ends rare; at most 35 changes the mean by −.685."""
+
+    def mean(x, t):
+        return ((t - 25.0) / 10.0) ** 2 + 2.0 * np.sin(1.5 * x[:, 0]) + x[:, 1]
+
+    for seed in range(1000, 1006):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(800, 2))
+        about = 30.0 + 8.0 * np.sin(1.5 * x[:, 0]) + 4.0 * x[:, 1]
+        t = 5.0 * np.round((about + 8.0 * rng.normal(size=800)) / 5.0)
+        log = tt.LoggedData(x, t, mean(x, t) + 0.5 * rng.normal(size=800))
+        found = tt.compare(log, {"cap": tt.Limited(high=35.0), "as it was": tt.StatusQuo()})
+        low, high = found.contrast("cap", "as it was").interval()
+        assert low < -0.685 < high  # of 400,000 draws, ± .002
+
+
 def test_a_dose_that_stays_for_want_of_a_level_is_told():
     settings = {"estimator": tt.SelfNormalized(), "propensity": RARE, "allow_untrusted": True}
     for policy in (tt.Shift(1.0), tt.Tilt(0.2)):
