@@ -88,7 +88,7 @@ def test_a_report_page(call, csv_log):
     said = call("learn", csv_log, *COLUMNS, "--html", "report.html")
     assert said.code == 0, said.err
     page = Path("report.html").read_text(encoding="utf-8")
-    assert "On rows it was not learned from" in page
+    assert "on rows it was not learned from" in page
     assert "Candidates" in page
 
 

@@ -76,7 +76,8 @@ def _least(method: str, errors: Array) -> Row:
     """Return the slope at which the mean evaluation is least."""
     best = BETAS[int(np.argmin(errors.mean(axis=0) + TRUTH))]
     kernel = method.startswith("kernel")
-    return Row(method, "least at β", best, limits=NEAR if kernel else None)
+    step = float(BETAS[1] - BETAS[0])  # a slope between two of them may be the least
+    return Row(method, "least at β", best, se=round(step, 6), limits=NEAR if kernel else None)
 
 
 def _regret(method: str, errors: Array) -> Row:
