@@ -210,7 +210,8 @@ def test_figure_4_rescales_the_bandwidth_of_another_log():
     "name", ["figure-1", *long("figure-1-uniform", "figure-2", "figure-3", "figure-4")]
 )
 def test_a_short_run_agrees_with_the_committed_result(name, tmp_path, committed):
-    committed(name, tmp_path, replications=4)
+    # Figure 4 divides two means, which those of a few logs do as no normal error says.
+    committed(name, tmp_path, replications=16 if name == "figure-4" else 4)
 
 
 @pytest.mark.parametrize("name", ["figure-1", "figure-1-uniform"])
