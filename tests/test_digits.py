@@ -7,7 +7,12 @@ import pytest
 
 import titrant as tt
 from titrant._text import between, brief, digits
-from titrant.report.numbers import number, span, value_and_interval
+from titrant.report.numbers import number, span
+
+
+def plainly(text: str) -> str:
+    """Return what a page shows with the minus and the space of a keyboard."""
+    return text.replace("−", "-").replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e9, -1e10])
@@ -15,7 +20,7 @@ from titrant.report.numbers import number, span, value_and_interval
 def test_both_ends_of_an_interval_are_told_apart(offset, width):
     # Two digits of the width: the ends as written are off by at most 5 % of it.
     low, high = offset + 1.234567, offset + 1.234567 + width
-    for text in (between(low, high), span(low, high)):
+    for text in (between(low, high), plainly(span(low, high))):
         ends = [float(end.replace(",", "")) for end in text.split(" … ")]
         np.testing.assert_allclose(ends, [low, high], rtol=0, atol=0.05 * width)
 
@@ -24,13 +29,13 @@ def test_without_an_interval_four_digits_and_whole_numbers():
     assert digits(0.0) == digits(float("nan")) == 4
     assert (brief(0.0), brief(float("nan")), brief(12.0)) == ("0", "nan", "12")
     assert number(123_456.7) == "123,457"
-    assert number(3e-7, 1e-8) == "3.000e-07"
-    assert value_and_interval(2e9, (1.9e9, 2.1e9)) == ("2.000e+09", "1.900e+09 … 2.100e+09")
+    assert plainly(number(3e-7, 1e-8)) == "3.000e-07"
+    assert plainly(number(2e9, 2e8)) == "2,000,000,000"
 
 
 def test_an_interval_without_width_or_end():
     assert between(3.0, 3.0) == "3 … 3"
-    assert span(-np.inf, 2.0) == "-inf … 2.000"
+    assert plainly(span(-np.inf, 2.0)) == "-inf … 2"
 
 
 def test_an_outcome_far_from_zero_shows_its_interval():

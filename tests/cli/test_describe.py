@@ -75,7 +75,7 @@ def test_the_page_repeats_them(call, leaking, tmp_path):
     said = call("evaluate", *leaking, *QUICK, "--policy", "constant:35", "--html", "page.html")
     assert said.code == 0, said.err
     page = (tmp_path / "page.html").read_text("utf-8")
-    section = page[page.index('<section id="log"') : page.index('<section id="who"')]
+    section = page[page.index('<section id="data"') : page.index('<section id="method"')]
     assert "Some columns may not be what they are taken for" in section
     assert "&#39;cost&#39; with &#39;weight&#39;" in section
 

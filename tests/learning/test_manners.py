@@ -35,8 +35,8 @@ def test_parameters_in_and_out():
     params = made.get_params(deep=False)
     assert params["against"] is against
     assert set(params) == {
-        "policy", "procedure", "propensity", "maximize", "safe", "safe_level", "against", "grade",
-        "honest", "seed", "progress", "ignore_doubts", "executor", "checkpoint",
+        "policy", "procedure", "propensity", "limits", "maximize", "safe", "safe_level", "against",
+        "grade", "honest", "seed", "progress", "ignore_doubts", "executor", "checkpoint",
     }  # fmt: skip
     made.set_params(seed=7, safe=True)
     assert (made.seed, made.safe) == (7, True)

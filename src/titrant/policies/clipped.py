@@ -294,6 +294,7 @@ class InLimits(Policy):
 
     A row whose limits leave no dose is an error; `possible` tells which they are.
 
+    >>> from titrant.policies import Constant
     >>> rule = InLimits(Constant(36.2), steps=2.5, at_most="most")
     >>> rule({"most": [50.0, 31.0]})
     array([35., 30.])

@@ -20,7 +20,7 @@ _SIGNIFICANT = 4
 _EXACT = 15
 """Digits that a number can hold."""
 _OF_THE_UNCERTAINTY = 2
-_NOTHING = 1e-9
+_NOTHING = 1e-14
 """Of a number: an interval so narrow is that of a single row, and says nothing."""
 
 
