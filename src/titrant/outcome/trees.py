@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn import config_context
+from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import check_array
 
 from titrant import _check
@@ -52,16 +53,20 @@ class Trees(OutcomeModel):
         self.context_, self.dose_ = Standard.of_contexts(x), Standard.of_doses(doses)
         self.outcome_ = Standard.of(outcome[:, None])
         self.steps_ = width * residual_sd(x, doses)
-        self.forest_ = ExtraTreesRegressor(
-            _check.count(self.trees, "trees", "Trees"),
-            min_samples_leaf=_check.count(self.leaf, "leaf", "Trees"),
-            random_state=_check.count(self.seed, "seed", "Trees", at_least=0),
-        )
-        self.forest_.fit(
-            self._columns(x, doses),
-            self.outcome_.grained(outcome[:, None])[:, 0],
-            row_weights(sample_weight, len(x), "Trees"),
-        )
+        trees = _check.count(self.trees, "trees", "Trees")
+        leaf = _check.count(self.leaf, "leaf", "Trees")
+        draws = np.random.RandomState(_check.count(self.seed, "seed", "Trees", at_least=0))
+        columns, aim = self._columns(x, doses), self.outcome_.grained(outcome[:, None])
+        weights = row_weights(sample_weight, len(x), "Trees")
+        # The very trees of scikit-learn's `ExtraTreesRegressor`, whose copies, threads and checks
+        # of each tree take twice as long as growing it.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            self.trees_ = [
+                ExtraTreeRegressor(min_samples_leaf=leaf, random_state=seed).fit(
+                    columns, aim, weights, check_input=False
+                )
+                for seed in draws.randint(np.iinfo(np.int32).max, size=trees)
+            ]
         return self
 
     def predict(self, X: Array, t: Array) -> Array:
@@ -71,7 +76,7 @@ class Trees(OutcomeModel):
         for direction in np.diag(self.steps_):
             # One call for all steps: a forest's call costs more than its rows.
             shifted = np.vstack([self._columns(x, doses + step * direction) for step in STEPS])
-            at_steps = self.forest_.predict(shifted).reshape(len(STEPS), -1)
+            at_steps = self._predicted(shifted).reshape(len(STEPS), -1)
             mean += WEIGHTS @ at_steps / len(self.steps_)
         return self.outcome_.back(mean[:, None])[:, 0]
 
@@ -79,7 +84,7 @@ class Trees(OutcomeModel):
         """Return r̂(doses[j], xᵢ) (n, G) for a grid of scalar doses (G,)."""
         from titrant.compiled.forest import forest_curves  # noqa: PLC0415  (numba)
 
-        nodes = _nodes(self.forest_)
+        nodes = _nodes(self.trees_)
         # All five steps in one ascending grid: a row walks down each tree once for all of it.
         shifted = (doses + np.outer(STEPS, self.steps_)).ravel()
         order = np.argsort(shifted)
@@ -92,9 +97,16 @@ class Trees(OutcomeModel):
             curves[rows] = self.outcome_.back(mean[:, None]).reshape(-1, len(doses))
         return curves
 
-    def _columns(self, x: Array, t: Array) -> Array:
-        """Return what the forest sees of contexts x (n, p) and doses t (n, d)."""
-        return np.hstack([self.context_.grained(x), self.dose_.grained(t)])
+    def _columns(self, x: Array, t: Array) -> NDArray[np.float32]:
+        """Return what the trees see of contexts x (n, p) and doses t (n, d)."""
+        return _single(np.hstack([self.context_.grained(x), self.dose_.grained(t)]))
+
+    def _predicted(self, columns: NDArray[np.float32]) -> Array:
+        """Return the mean of the trees (n,), in sds of the outcome from its mean."""
+        total = np.zeros(len(columns))
+        for tree in self.trees_:
+            total += tree.tree_.predict(columns)[:, 0]
+        return total / len(self.trees_)
 
 
 def _single(x: Array) -> NDArray[np.float32]:
@@ -102,12 +114,12 @@ def _single(x: Array) -> NDArray[np.float32]:
     return np.asarray(check_array(x, dtype=np.float32, ensure_min_features=0))
 
 
-def _nodes(forest: ExtraTreesRegressor) -> tuple[NDArray[Any], ...]:
+def _nodes(grown: list[ExtraTreeRegressor]) -> tuple[NDArray[Any], ...]:
     """Return the roots of all trees, then children, features, thresholds and values of all nodes.
 
     See `titrant.compiled.forest`.
     """
-    trees = [estimator.tree_ for estimator in forest.estimators_]
+    trees = [estimator.tree_ for estimator in grown]
     roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
     sides = [np.column_stack([tree.children_left, tree.children_right]) for tree in trees]
     children = [np.where(s < 0, s, s + root) for s, root in zip(sides, roots, strict=True)]
