@@ -59,7 +59,7 @@ class Trees(OutcomeModel):
         columns, aim = self._columns(x, doses), self.outcome_.grained(outcome[:, None])
         weights = row_weights(sample_weight, len(x), "Trees")
         # The very trees of scikit-learn's `ExtraTreesRegressor`, whose copies, threads and checks
-        # of each tree take twice as long as growing it.
+        # of each tree take half as long again as growing it.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             self.trees_ = [
                 ExtraTreeRegressor(min_samples_leaf=leaf, random_state=seed).fit(
