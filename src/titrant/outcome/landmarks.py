@@ -65,7 +65,9 @@ class Together(Likeness):
     def __call__(self, a: Array, b: Array) -> Array:
         """Return k (n, m)."""
         scale = np.sqrt(self.importance) / self.width
-        return np.asarray(np.exp(-0.5 * cdist(a * scale, b * scale, "sqeuclidean")))
+        squares = np.asarray(cdist(a * scale, b * scale, "sqeuclidean"))
+        squares *= -0.5
+        return np.exp(squares, out=squares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +84,25 @@ class Pairs(Likeness):
         """Return k (n, m)."""
         used = np.argsort(-self.importance, kind="stable")[:PAIRS_UP_TO]
         v, number = self.importance[used], len(self.importance)
-        single, squares = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+        # In place: on arrays of this size memory takes longer than arithmetic.
+        single, squares, own = np.zeros((3, len(a), len(b)))
         for j, share in zip(used, v, strict=True):
-            own = (a[:, j, None] - b[:, j]) / self.width
-            own = share * np.exp(-0.5 * own**2)
+            np.subtract(a[:, j, None], b[:, j], out=own)
+            own /= self.width
+            own *= own
+            own *= -0.5
+            np.exp(own, out=own)
+            own *= share
             single += own
-            squares += own**2
+            own *= own
+            squares += own
         height = v.sum() + 0.5 * number * (v.sum() ** 2 - np.sum(v**2))
-        return np.asarray((single + 0.5 * number * (single**2 - squares)) / height)
+        np.multiply(single, single, out=own)
+        own -= squares
+        own *= 0.5 * number
+        own += single
+        own /= height
+        return own
 
 
 def kernels(importance: Array) -> list[Likeness]:
@@ -118,7 +131,10 @@ class Bumps:
 
     def __call__(self, z: Array) -> Array:
         """Return f (n, m) at z (n, k)."""
-        return np.asarray(solve_triangular(self.root, self.kernel(self.landmarks, z), lower=True).T)
+        # The transpose is in the order that LAPACK wants: nothing is copied.
+        alike = self.kernel(z, self.landmarks).T
+        f = solve_triangular(self.root, alike, lower=True, overwrite_b=True, check_finite=False)
+        return np.asarray(f.T)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +237,10 @@ class Landmarks(BaseEstimator):
         fold = inner_folds(n, min(_FOLDS, n), self.seed, units)
         out = np.empty_like(u)
         self.coef_ = np.empty((len(landmarks), u.shape[1]))
-        for j, chosen in enumerate(self.chosen_):
+        features = _each_once(self.chosen_, z)
+        for j, (chosen, f) in enumerate(zip(self.chosen_, features, strict=True)):
             penalty = chosen.penalty * sizes[0] / sizes[1]
-            self.coef_[:, j], out[:, j] = _ridge(chosen.bumps(z), u[:, j], penalty, fold, w)
+            self.coef_[:, j], out[:, j] = _ridge(f, u[:, j], penalty, fold, w)
         return out
 
     def predict(self, X: ArrayLike) -> Array:
@@ -232,18 +249,20 @@ class Landmarks(BaseEstimator):
         x = asked_about(X, self.n_features_in_, "Landmarks")
         out = np.empty((len(x), self.n_targets_))
         for rows in blocks(len(x), BLOCK):
-            z = self._columns(x[rows])
-            seen: dict[int, Array] = {}
-            for j, chosen in enumerate(self.chosen_):
-                own = id(chosen.bumps)
-                if own not in seen:
-                    seen[own] = chosen.bumps(z)
-                out[rows, j] = seen[own] @ self.coef_[:, j]
+            for j, f in enumerate(_each_once(self.chosen_, self._columns(x[rows]))):
+                out[rows, j] = f @ self.coef_[:, j]
         return out
 
     def _columns(self, x: Array) -> Array:
         # Grained, so that the same contexts in other units are the same numbers.
         return self.context_.grained(x) if x.shape[1] else np.zeros((len(x), 1))
+
+
+def _each_once(chosen: Sequence[Chosen], z: Array) -> list[Array]:
+    """Return the features (n, m) of each choice at z (n, k), those of equal bumps once."""
+    different = {id(one.bumps): one.bumps for one in chosen}
+    found = {own: bumps(z) for own, bumps in different.items()}
+    return [found[id(one.bumps)] for one in chosen]
 
 
 def _ridge(
