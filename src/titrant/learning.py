@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Self
 
@@ -145,8 +146,8 @@ class PolicyLearner(BaseEstimator):
         """Learn on all rows; grade by halves; keep the status quo if asked to be safe.
 
         On files (`scan_parquet`), `CPO` searches over all rows, one pass a step; any other
-        procedure learns from a sample of the rows, whose size its report states. The honest value
-        is over all rows.
+        procedure learns from a sample of the rows, whose size its report states, and so does `CPO`
+        where rows have weights. The honest value is over all rows.
         """
         self._check(log)
         whole = TrainingLog.of(
@@ -303,7 +304,7 @@ class PolicyLearner(BaseEstimator):
 
     def _learn(self, rows: TrainingLog, whole: TrainingLog, where: str) -> Learned:
         """Return what is learned on some rows of a log, within the bounds of all of them."""
-        rows = rows.even()
+        every, rows = rows, rows.even()
         procedure = self.procedure
         if procedure is None:
             procedure = default_procedure(rows.survey.sample.log)
@@ -314,7 +315,11 @@ class PolicyLearner(BaseEstimator):
             half = {FIRST: 0, SECOND: 1}.get(where)
             kept = self.limits if half is None else self.limits.of_half(half, self.seed)
             policy_class = LimitedClass(policy_class, kept, told=half is None)
-        return procedure.learn(rows, policy_class, self._reporter(where))
+        learned = procedure.learn(rows, policy_class, self._reporter(where))
+        if rows is every:
+            return learned
+        drawn = {"learned_on": len(rows.log), "rows": every.survey.n}
+        return replace(learned, report={**learned.report, **drawn})
 
     def _honest_value(self, whole: TrainingLog) -> HonestValue:
         first, second = whole.halves(self.seed)

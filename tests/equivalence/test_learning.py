@@ -143,6 +143,26 @@ def test_another_procedure_learns_from_the_sample():
     assert some.report["rows"] == N
 
 
+WEIGHED = tt.LoggedData(
+    LOG.context,
+    LOG.treatment,
+    LOG.outcome,
+    LOG.propensity,
+    weights=np.random.default_rng(8).integers(4, size=N).astype(float),
+)
+
+
+@pytest.mark.parametrize("procedure", [SEARCH, tt.StackedDR(models={"quadratic": DIRECT}, folds=3)])
+def test_weights_count_in_files_as_in_memory(procedure):
+    a, b = (learned(log, procedure) for log in (WEIGHED, Chunks(WEIGHED, 90)))
+    np.testing.assert_array_equal(params(b), params(a))
+    # A weight of k counts as k rows, so other weights give another rule.
+    assert not np.allclose(params(a), params(learned(LOG, procedure)), atol=1e-3)
+    some = learned(Chunks(WEIGHED, 90, sample_rows=200), procedure).learned_
+    assert 150 < some.report["learned_on"] < 250
+    assert some.report["rows"] == N
+
+
 # Honest halves
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from titrant.data import LoggedData
 from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import SelfNormalized
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from titrant._types import Array
+    from titrant.data import LoggedData
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
@@ -83,7 +83,10 @@ class TrainingLog:
         return self.part(first), self.part(second)
 
     def even(self) -> Self:
-        """Return rows that count once each, drawn as often as their weights say."""
+        """Return rows that count once each, drawn as often as their weights say.
+
+        Of a log that is not in memory they are drawn from the sample of its rows.
+        """
         if self.survey.sample.log.observed is not None:
             raise InvalidArgument(
                 "A policy is learned from rows whose outcome is known; in "
@@ -92,12 +95,7 @@ class TrainingLog:
             )
         if not self.log.weighted:
             return self
-        if not isinstance(self.log, LoggedData):
-            raise InvalidArgument(
-                "A policy is learned from a log with weights in memory only. Read the log with "
-                "`LoggedData.from_frame`."
-            )
-        return self.part(drawn_by_weight(self.log)[0])
+        return self.part(drawn_by_weight(self.survey.sample.log)[0])
 
     def part(self, log: Source) -> Self:
         """Return some of the rows with what is known of them."""
