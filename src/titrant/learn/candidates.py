@@ -12,6 +12,7 @@ from titrant.estimators import DirectMethod, DoublyRobust, Rows
 from titrant.kernels import Scale
 from titrant.learn.classes.base import DoseCurves
 from titrant.optimize import LBFGS, AffineSearch, PolicyObjective, Scaled, Solution, Status
+from titrant.outcome.base import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,6 +125,8 @@ def _scored(tau: Array, r: Array, rows: LearningRows, units: Units) -> Array:
 
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
 """Where a curve is looked at to smooth it, in bandwidths."""
+AT_ONCE = 16_384
+"""Weights that are computed together: enough that a call costs little, few enough for the cache."""
 EVERY = 2
 """A search over curves sees every second dose of the table."""
 
@@ -137,9 +140,7 @@ def smoothed_at(tau: Array, rows: LearningRows, units: Units) -> Array:
     h = BANDWIDTH * units.dose_sd
     scale = Scale.of(h, 1)
     doses = tau[:, None] + h * ROBUST.kernel.support * NODES
-    seen = replace(rows.rows, q=np.ones(len(tau)), tau=tau[:, None])
-    weight = np.stack([ROBUST.weight(replace(seen, t=t[:, None]), scale) for t in doses.T], axis=1)
-    weight = weight * NODE_WEIGHTS
+    weight = _weights(doses, tau[:, None], np.ones(len(tau)), rows.rows, scale) * NODE_WEIGHTS
     return np.asarray((weight * rows.curves(doses)).sum(axis=1) / weight.sum(axis=1))
 
 
@@ -179,11 +180,28 @@ def robust_at(doses: Array, rows: LearningRows, units: Units, bandwidth: float) 
     scale, seen = Scale.of(bandwidth * units.dose_sd, 1), rows.rows
     e = seen.y - seen.need("r_logged", "curves")
     q = np.maximum(seen.need("q", "curves"), CANDIDATE_FLOOR / units.dose_sd)
-    robust = rows.curves(doses)
-    for i, dose in enumerate(doses.T):
-        at = replace(seen, q=q, tau=dose[:, None])
-        robust[:, i] += ROBUST.weight(at, scale) * e
-    return robust
+    return np.asarray(rows.curves(doses) + _weights(seen.t, doses, q, seen, scale) * e[:, None])
+
+
+def _weights(t: Array, tau: Array, q: Array, rows: Rows, scale: Scale) -> Array:
+    """Return w (n, G) of doses t about doses τ, (n, G) or (n, 1) each, with propensities q (n,)."""
+    t, tau, q = np.broadcast_arrays(t, tau, q[:, None])
+    found = np.empty(t.shape)
+    for some in blocks(len(t), max(1, AT_ONCE // t.shape[1])):
+        lower, upper = (
+            None if end is None else np.repeat(end[some], t.shape[1], axis=0)
+            for end in (rows.lower, rows.upper)
+        )
+        each = Rows(
+            tau=tau[some].reshape(-1, 1),
+            t=t[some].reshape(-1, 1),
+            y=np.zeros(t[some].size),
+            q=q[some].ravel(),
+            lower=lower,
+            upper=upper,
+        )
+        found[some] = ROBUST.weight(each, scale).reshape(t[some].shape)
+    return found
 
 
 # The candidates of the default learner: nine ways from one outcome model to a policy.
