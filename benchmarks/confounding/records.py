@@ -7,6 +7,7 @@ finds other numbers than the records say does not add to them.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import json
 import multiprocessing
@@ -19,7 +20,7 @@ from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     Record = dict[str, Any]
@@ -73,6 +74,31 @@ def run_missing(
 
     ``anew`` forgets the records that there are; without it they must be what the code finds today.
     """
+    with _alone(path):
+        _run_missing(path, tasks, work, workers, anew=anew)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a file of records: two runs would write over each other."""
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit(
+                f"Another run is writing {path.name}; wait for it, or stop it."
+            ) from None
+        yield
+
+
+def _run_missing(
+    path: Path,
+    tasks: Sequence[Task],
+    work: Callable[[Task], Record],
+    workers: int,
+    *,
+    anew: bool,
+) -> None:
     lines = [] if anew else whole_lines(path)
     known = {task_of(record): record for record in map(json.loads, lines)}
     missing = [task for task in tasks if task not in known]

@@ -52,12 +52,13 @@ STAGES = (
     (list(JUMPS), 1000, 60),
     (CLAIMED, 300, 50),
     (CLAIMED[::3], 5000, 15),
-    ([*BORROWED, *LOOKED_AT], 1000, 20),
+    (list(KNOWN), 1000, 20),
     (CLAIMED, 1000, 200),
     (CLAIMED, 300, 100),
     (CLAIMED[::3], 5000, 30),
     (list(JUMPS), 1000, 200),
     (list(JUMPS), 300, 100),
+    ([*BORROWED, *LOOKED_AT], 1000, 20),
     ([*BORROWED, *LOOKED_AT], 1000, 60),
 )
 """Designs, rows and logs of each, what matters most first; a later stage goes on with an earlier
