@@ -86,7 +86,7 @@ def _alone(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SystemExit(
-                f"Another run is writing {path.name}; wait for it, or stop it."
+                f"Another run is writing {path.name}; stop it first."
             ) from None
         yield
 
