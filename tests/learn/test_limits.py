@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import titrant as tt
 from titrant.errors import DataError, InvalidArgument
 from titrant.learn.limits import PARTS, LimitedClass, Limits
+from titrant.learn.limits.prices import largest_difference
 from titrant.learn.setting import TrainingLog, silent
 from titrant.optimize import Ball
 from titrant.outcome import ridge_pair
@@ -60,6 +61,7 @@ BINDING = {
     "mean dose": Limits(mean_dose=20.0),
     "equal": Limits(equal_across="sex", margin=0.5),
     "cap": within_cap(problem(), 20.0),
+    "alike values": Limits(alike_across="sex", value_margin=0.3),
 }
 LOOSE = {
     "steps": Limits(steps=1e-11),
@@ -70,6 +72,7 @@ LOOSE = {
     "mean dose": Limits(mean_dose=100.0),
     "equal": Limits(equal_across="sex", margin=100.0),
     "cap": within_cap(problem(), 100.0),
+    "alike values": Limits(alike_across="sex", value_margin=100.0),
 }
 
 
@@ -87,6 +90,8 @@ def breaches(part, limits, found, log):
     """How far the doses are from keeping a limit, at most."""
     tau = doses(found, log)
     now, most, sex = log.context[:, 2], log.context[:, 3], log.context[:, 4] > 0.5
+    best = 22.0 + log.context @ [3.0, -2.0, 0.0, 0.0, 3.0] - 1.2
+    loss = (tau - best) ** 2 / 10.0
     older = found.policy(dict(zip(log.names, (log.context + [1, 0, 0, 0, 0]).T, strict=True)))  # noqa: RUF005
     far = {
         "steps": lambda: np.abs(tau - Steps.checked(limits.steps, "test").nearest(tau)),
@@ -98,6 +103,8 @@ def breaches(part, limits, found, log):
         "monotone": lambda: older - tau,
         # The mean of harm is the dose; it is kept as it is estimated, on rows held out.
         "cap": lambda: tau.mean() - limits.cap.at_most - 0.5,
+        # So are values; a rule that knows the sexes has little to lose by either.
+        "alike values": lambda: abs(loss[sex].mean() - loss[~sex].mean()) - limits.value_margin,
     }
     return np.max(far[part]())
 
@@ -156,7 +163,8 @@ def test_a_loose_limit_changes_nothing(part):
 
 
 # law: a limit costs nothing that is clearly below zero, and one that binds is said to.
-@pytest.mark.parametrize("part", PARTS)
+# Alike values bind where a rule cannot serve both groups: see one dose for all.
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "alike values"])
 def test_a_binding_limit_is_told_with_its_cost(part):
     found = learned(problem(), BINDING[part], told=True).limits
     cost = found[part]
@@ -220,10 +228,49 @@ def test_a_cap_on_a_second_outcome_comes_with_its_trade_off():
     assert "harm" in found.limits.finding
 
 
+def two_groups(n=1000):
+    """A fifth of the people needs 24, the others 18; loss (t − best)²/10."""
+    rng = np.random.default_rng(5)
+    sex, t = (rng.random(n) < 0.2).astype(float), rng.uniform(12.0, 30.0, n)
+    y = (t - np.where(sex > 0.5, 24.0, 18.0)) ** 2 / 10.0 + 0.3 * rng.normal(size=n)
+    context = np.column_stack([sex, rng.normal(size=n)])
+    return tt.LoggedData(context, t, y, np.full(n, 1 / 18.0), names=("sex", "age"))
+
+
+def test_one_dose_for_all_moves_towards_those_who_do_worse():
+    # Of a dose c the fifth loses ((24 − c)² − (c − 18)²)/10 = (252 − 12c)/10 more than the others:
+    # 2.16 at the best dose, 19.2, and .5 at 20.58. Beyond 21 the others would do worse.
+    log, constant = two_groups(), tt.policies.Constant
+    free = learned(log, None, tt.ConstantClass()).policy
+    found = learned(
+        log, Limits(alike_across="sex", value_margin=0.5), tt.ConstantClass(), told=True
+    )
+    assert isinstance(free, constant)
+    assert free.dose == pytest.approx(19.2, abs=0.3)
+    assert found.policy.dose == pytest.approx(20.58, abs=0.3)
+    cap = found.limits.cap
+    gaps = [point.second for point in cap.curve]
+    assert gaps[0] == pytest.approx(2.16, abs=4.0 * cap.curve[0].second_se)
+    assert cap.at.second <= 0.5
+    assert all(b <= a + 1e-9 for a, b in pairwise(gaps[:-2]))
+    assert "mean outcomes of groups of sex" in found.limits.finding
+    assert found.limits["alike values"].binds == 1.0
+    assert found.limits["alike values"].cost > 0.0
+
+
+def test_the_largest_difference_of_three_groups_by_hand():
+    # Means 2, 5 and 0: the second and the third differ by 5. Residuals ∓1, 0 and ∓2, times 6/2.
+    score, group = np.array([1.0, 3.0, 5.0, 5.0, -2.0, 2.0]), np.array([0, 0, 1, 1, 2, 2])
+    gap, se = largest_difference(score, group, None)
+    assert gap == 5.0
+    each = np.array([0.0, 0.0, 0.0, 0.0, 6.0, -6.0])
+    assert se == pytest.approx(each.std() / np.sqrt(6), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (within_cap(problem(), -50.0), r"No rule was found with a mean of harm of at most -50: .*"),
+        (within_cap(problem(), -50.0), r"The mean of harm is to be at most -50, and no rule .*"),
         (Limits(mean_dose=1.0), r"No rule has a mean dose of at most 1: .* have a mean of"),
         (Limits(at_least=30.0, at_most="most"), r"rows .* the limits leave no dose: in row"),
         (Limits(steps=50.0, at_least=20.0, at_most=30.0), "leave no dose"),
@@ -240,6 +287,10 @@ def test_wrong_limits_are_refused():
             Limits(**wrong)
     with pytest.raises(InvalidArgument, match="which `increasing` has"):
         Limits(increasing="age", decreasing=("age",))
+    with pytest.raises(InvalidArgument, match="given together with `alike_across`"):
+        Limits(value_margin=0.5)
+    with pytest.raises(InvalidArgument, match="each has a price of its own"):
+        replace(within_cap(problem(), 20.0), alike_across="sex", value_margin=0.5)
     with pytest.raises(DataError, match="wish"):
         tt.PolicyLearner(limits=Limits(at_most="wish")).fit(problem())
     with pytest.raises(InvalidArgument, match="`StackedDR` keeps to `limits`"):

@@ -74,6 +74,12 @@ class LimitOptions:
         metavar="COLUMN:MARGIN",
         help="The mean doses of the groups of a column differ by at most a margin: `sex:0.5`.",
     )
+    alike_across: str | None = option(
+        "--alike-across",
+        metavar="COLUMN:MARGIN",
+        help="The mean outcomes of the groups of a column under the rule differ by at most a "
+        "margin: `sex:0.5`.",
+    )
     cap: str | None = option(
         "--cap",
         metavar="COLUMN:MOST",
@@ -105,6 +111,7 @@ def limits(options: LimitOptions, second: Source | None) -> Limits | None:
     if (options.current is None) != (options.largest_change is None):
         raise bad_value("--largest-change", "It is from --current: give both, or neither.")
     equal = named_number(options.equal_across, "--equal-across")
+    alike = named_number(options.alike_across, "--alike-across")
     cap = named_number(options.cap, "--cap")
     made = tt.Limits(
         steps=None if options.steps is None else numbers(options.steps),
@@ -117,6 +124,8 @@ def limits(options: LimitOptions, second: Source | None) -> Limits | None:
         mean_dose=options.mean_dose,
         equal_across=None if equal is None else equal[0],
         margin=None if equal is None else equal[1],
+        alike_across=None if alike is None else alike[0],
+        value_margin=None if alike is None else alike[1],
         cap=None if cap is None else tt.Cap(log=second, at_most=cap[1], name=cap[0]),  # type: ignore[arg-type]  # refused there if it is in files
     )
     return made if made.parts else None

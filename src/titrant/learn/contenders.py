@@ -191,6 +191,7 @@ class AffineContender(Contender[Arena]):
     name: str
     size: int
     fitted: FittedClass
+    candidates: tuple[Candidate, ...]
     rows: LearningRows
     held_out: HeldOutScores
     doses: Array
@@ -199,11 +200,14 @@ class AffineContender(Contender[Arena]):
     def of(cls, name: str, fitted: FittedClass, arena: Arena, done: Done) -> AffineContender:
         """Learn all candidates without each fold and score them on it."""
         rows, units = arena.rows.of_class(fitted, arena.log, arena.units), arena.units
-        score = np.empty((len(arena.candidates), len(rows.phi)))
+        candidates = tuple(
+            c for c in arena.candidates if c.bandwidth is None or c.bandwidth >= fitted.narrowest
+        )
+        score = np.empty((len(candidates), len(rows.phi)))
         parts = []
         for fold, split in enumerate(arena.splits):
             learned = rows.only(split.train, split.seen)
-            params, _ = learn_within(arena.candidates, learned, units, arena.constraint)
+            params, _ = learn_within(candidates, learned, units, arena.constraint)
             graded = rows.only(split.test, split.graded)
             score[:, split.test] = scores(params, graded, units)
             parts.append((split.test, params, graded, learned))
@@ -217,16 +221,16 @@ class AffineContender(Contender[Arena]):
         for test, params, graded, learned in parts:
             combined = settled(held_out.combined(params), learned)
             doses[test] = graded.given(graded.phi @ combined, units)
-        return cls(name, rows.phi.shape[1], fitted, rows, held_out, doses)
+        return cls(name, rows.phi.shape[1], fitted, candidates, rows, held_out, doses)
 
     def learned(self, arena: Arena) -> Learned:
         """Learn all candidates on all rows and combine them by their held-out scores."""
-        params, solutions = learn_within(arena.candidates, self.rows, arena.units, arena.constraint)
+        params, solutions = learn_within(self.candidates, self.rows, arena.units, arena.constraint)
         combined = kept(self.held_out.combined(params), self.rows)
         return Learned(
             policy=arena.deployed(arena.units.policy(self.fitted, combined)),
             solution=solutions[self.held_out.best],
-            report=self.held_out.to_dict([c.name for c in arena.candidates], arena.center),
+            report=self.held_out.to_dict([c.name for c in self.candidates], arena.center),
         )
 
 

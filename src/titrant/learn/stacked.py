@@ -15,7 +15,7 @@ from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
 from titrant.learn.limits.found import told
-from titrant.learn.limits.second import capped
+from titrant.learn.limits.prices import capped
 from titrant.learn.people import people_of
 from titrant.learn.setting import Learned, Procedure, Units, outcome_sd, silent
 from titrant.learn.tables import DOSES, CrossTables
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from titrant.learn.classes import PolicyClass
     from titrant.learn.contenders import Contender
     from titrant.learn.limits import Limits
-    from titrant.learn.limits.second import Capped
+    from titrant.learn.limits.prices import Capped
     from titrant.learn.setting import Progress, TrainingLog
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
@@ -158,16 +158,18 @@ class StackedDR(Procedure):
         limits: Limits,
         progress: Progress,
     ) -> Capped | None:
-        """Return the rule of a class within the cap on a second outcome, if there is a cap."""
-        if limits.cap is None:
+        """Return the rule of a class within a limit that has a price, if there is one."""
+        if limits.priced is None:
             return None
-        y = limits.cap.log.outcome
-        drawn = self._drawn(len(y))
-        log = arena.log.with_outcome(y if drawn is None else y[drawn])
-        units = replace(arena.units, outcome_sd=outcome_sd(log))
-        q = arena.rows.rows.need("q", "cap")
-        second = self._arena(log, q, units, None, progress)
-        return capped(kind, chosen, arena, second, limits.cap)
+
+        def fitted(y: Array) -> Arena:
+            drawn = self._drawn(len(y))
+            log = arena.log.with_outcome(y if drawn is None else y[drawn])
+            units = replace(arena.units, outcome_sd=outcome_sd(log))
+            return self._arena(log, arena.rows.rows.need("q", "cap"), units, None, progress)
+
+        market = limits.priced.market(arena, chosen.doses, fitted)
+        return capped(kind, chosen, arena, market, limits.priced)
 
     def _arena(
         self, log: LoggedData, q: Array, units: Units, limits: Limits | None, progress: Progress

@@ -497,9 +497,9 @@ def limits(learned: Mapping[str, Any]) -> Table | None:
 
 
 def traded(learned: Mapping[str, Any]) -> Table | None:
-    """Return the trade-off between the loss and a second outcome that has a cap."""
+    """Return the trade-off between the loss and what has a limit with a price."""
     rows = (learned.get("limits") or {}).get("traded")
-    return _written({"table": rows} if rows else None, "The second outcome at each price of it")
+    return _written({"table": rows} if rows else None, "What each price does to the rule")
 
 
 def _written(found: Mapping[str, Any] | None, caption: str) -> Table | None:

@@ -123,6 +123,15 @@ class FittedClass(ABC):
         """
         return self.penalized
 
+    @property
+    def narrowest(self) -> float:
+        """The narrowest bandwidth at which the default procedure searches, in residual sds.
+
+        With many parameters a narrow kernel has kinks enough that rounding decides at which of them
+        a search ends.
+        """
+        return 0.0
+
     def slope(self, context: str) -> int | None:
         """Return which parameter is the slope in a context; None if the context is not used."""
         raise InvalidArgument(

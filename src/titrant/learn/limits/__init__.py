@@ -2,6 +2,6 @@
 
 from titrant.learn.limits.declared import PARTS, LimitedClass, Limits
 from titrant.learn.limits.found import LimitCost, LimitsFound
-from titrant.learn.limits.second import Cap, TradeOff
+from titrant.learn.limits.prices import Cap, TradeOff
 
 __all__ = ["PARTS", "Cap", "LimitCost", "LimitedClass", "Limits", "LimitsFound", "TradeOff"]

@@ -14,6 +14,7 @@ from titrant.learn.classes.base import CurveClass, PolicyClass
 from titrant.learn.classes.bent import AdditiveClass
 from titrant.learn.classes.linear import ConstantClass, LinearClass
 from titrant.learn.classes.rbf import RBFClass
+from titrant.learn.limits.prices import AlikeValues, groups_of, indicators
 from titrant.policies.clipped import (
     InLimits,
     Steps,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.source import Source
     from titrant.learn.classes.base import DoseLimits, FittedClass
-    from titrant.learn.limits.second import Cap
+    from titrant.learn.limits.prices import Cap, Priced
     from titrant.learn.setting import Units
     from titrant.policies import Policy
 
@@ -45,9 +46,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     "mean dose": ("mean_dose",),
     "equal": ("equal_across", "margin"),
     "cap": ("cap",),
+    "alike values": ("alike_across", "value_margin"),
 }
 """Every limit and the fields of `Limits` that say it; the law tests run over this list."""
-OF_THE_RULE = {"monotone", "mean dose", "equal", "cap"}
+OF_THE_RULE = {"monotone", "mean dose", "equal", "cap", "alike values"}
 """Limits that a rule keeps by its parameters."""
 BISECTIONS = 60
 ROUNDS = 5
@@ -73,6 +75,8 @@ class Limits:
     equal_across, margin : a column of texts, or a context with two values; the mean doses of its
         groups differ by at most the margin. The rule is a constant, a line, curves or products
     cap : a `Cap` on the mean of a second outcome under the rule
+    alike_across, value_margin : groups as for ``equal_across``, whose mean outcomes under the rule
+        differ by at most the margin: those who do worse count more, as much as it takes
 
     The contexts that hold limits are contexts of the log: whoever chose the logged doses knew them.
 
@@ -91,6 +95,8 @@ class Limits:
     equal_across: str | None = None
     margin: float | None = None
     cap: Cap | None = None
+    alike_across: str | None = None
+    value_margin: float | None = None
 
     def __post_init__(self) -> None:
         of = Steps.checked(self.steps, "Limits").of
@@ -105,11 +111,16 @@ class Limits:
             raise _check.invalid("decreasing", "Limits", rule, self.decreasing)
         if self.mean_dose is not None:
             _check.number(self.mean_dose, "mean_dose", "Limits")
-        if (self.equal_across is None) != (self.margin is None):
-            given = self.equal_across if self.margin is None else self.margin
-            raise _check.invalid("margin", "Limits", "given together with `equal_across`", given)
-        if self.margin is not None:
-            _check.nonnegative(self.margin, "margin", "Limits")
+        for across, margin in (("equal_across", "margin"), ("alike_across", "value_margin")):
+            column, most = getattr(self, across), getattr(self, margin)
+            if (column is None) != (most is None):
+                given = column if most is None else most
+                raise _check.invalid(margin, "Limits", f"given together with `{across}`", given)
+            if most is not None:
+                _check.nonnegative(most, margin, "Limits")
+        if self.cap is not None and self.alike_across is not None:
+            rule = "left out beside a cap: each has a price of its own, and one is searched for"
+            raise _check.invalid("alike_across", "Limits", rule, self.alike_across)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -130,6 +141,13 @@ class Limits:
         return self if self.cap is None else replace(self, cap=self.cap.of_half(half, seed))
 
     @property
+    def priced(self) -> Priced | None:
+        """The limit that a rule keeps to at a price, if any."""
+        if self.alike_across is not None and self.value_margin is not None:
+            return AlikeValues(self.alike_across, self.value_margin)
+        return self.cap
+
+    @property
     def signs(self) -> dict[str, int]:
         """Which way the dose may go with a context: 1 upward, −1 downward."""
         return dict.fromkeys(self.increasing, 1) | dict.fromkeys(self.decreasing, -1)
@@ -146,11 +164,11 @@ class Limits:
                 f"Limits are for one dose; the log has {log.dimension}. Leave them out, or learn "
                 "the doses one by one."
             )
-        if self.cap is not None:
-            self.cap.check(log)
+        if self.priced is not None:
+            self.priced.check(log)
         places((*self.columns, *self.signs), log.names, "limits")
         if self.equal_across is not None:
-            told = {log.names[j] for j in _indicators(self.equal_across, log.names)}
+            told = {log.names[j] for j in indicators(self.equal_across, log.names)}
             if both := told & {*self.signs, *self.columns}:
                 raise InvalidArgument(
                     f"`{min(both)}` cannot tell groups apart whose doses are alike and be a limit "
@@ -384,29 +402,6 @@ class LimitedClass(PolicyClass):
     def limits(self) -> DoseLimits:
         """Those of the class inside, on the steps."""
         return self.to.within(self.inside.limits)
-
-
-# Groups whose mean doses must be alike.
-
-
-def _indicators(column: str, names: Sequence[str]) -> list[int]:
-    """Return where the contexts are that tell the groups of a column apart."""
-    from titrant.data.features import column_of  # noqa: PLC0415 - loads pyarrow
-
-    found = [j for j, name in enumerate(names) if column in (name, column_of(name))]
-    return found or list(places((column,), names, "limits"))
-
-
-def groups_of(column: str, log: LoggedData) -> NDArray[np.intp]:
-    """Return the group of each row (n,) by a column of texts, or a context with two values."""
-    at = _indicators(column, log.names)
-    values = log.context[:, at]
-    if len(at) == 1 and len(np.unique(values)) > 2:  # noqa: PLR2004
-        raise InvalidArgument(
-            f"`{column}` has {len(np.unique(values))} values; groups are told apart by a column of "
-            "texts or by a context with two values. Make one of it."
-        )
-    return np.unique(values, axis=0, return_inverse=True)[1].astype(np.intp).ravel()
 
 
 def _interval(means: Array, size: Array, margin: float) -> float:

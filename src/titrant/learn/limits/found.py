@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.learn.classes import PolicyClass
     from titrant.learn.contenders import Arena, Contender
-    from titrant.learn.limits.second import Capped, TradeOff
+    from titrant.learn.limits.prices import Capped, TradeOff
 
 HEADINGS = ("limit", "binds in", "costs", "SE")
-TRADED = ("price", "mean of the second", "SE", "loss against no cap", "SE", "mean dose")
+TRADED = ("price", "what is limited", "SE", "loss against no limit", "SE", "mean dose")
 ALL = "all limits"
 STEP = 0.1
 """How far the budget is moved either way to see its price, in units of s."""
@@ -49,31 +49,32 @@ class LimitCost:
 
 @dataclass(frozen=True, slots=True)
 class CapFound:
-    """What became of a cap on a second outcome."""
+    """What became of a limit that has a price."""
 
-    name: str
+    subject: str
+    """What is limited."""
     at_most: float
     at: TradeOff
     """The rule that was taken."""
     curve: tuple[TradeOff, ...]
-    """Rules at prices of the second outcome from none to large."""
+    """Rules at prices from none to large."""
     honest: tuple[float, float] | None = None
-    """The honest mean of the second outcome and its SE, if graded."""
+    """The honest mean of a second outcome and its SE, if graded."""
 
     @property
     def finding(self) -> str:
-        """Return the mean of the second outcome against its cap, in a line."""
+        """Return what is limited against its limit, in a line."""
         found = amount(self.at.second, self.at.second_se)
         graded = "" if self.honest is None else f", {amount(*self.honest)} graded by halves"
         return (
-            f"The mean of {self.name} is {found} on rows held out{graded}; it is to be at most "
+            f"{self.subject} is {found} on rows held out{graded}; it is to be at most "
             f"{self.at_most:.6g}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return {
-            "name": self.name,
+            "subject": self.subject,
             "at_most": self.at_most,
             "at": self.at.to_dict(),
             "curve": [point.to_dict() for point in self.curve],
@@ -81,7 +82,7 @@ class CapFound:
         }
 
     def table(self) -> tuple[tuple[str, ...], ...]:
-        """Return the headings, then the rule at each price of the second outcome."""
+        """Return the headings, then the rule at each price."""
         return TRADED, *(point.row() for point in self.curve)
 
 
@@ -97,7 +98,7 @@ class LimitsFound:
     price: tuple[float, float] | None = None
     """What one unit more of the mean dose would save, and its SE, where the budget binds."""
     cap: CapFound | None = None
-    """What became of the cap on a second outcome."""
+    """What became of a limit that has a price."""
 
     def __getitem__(self, name: str) -> LimitCost:
         """Return the entry of a limit."""
@@ -168,8 +169,8 @@ def told(
     binds = budget is not None and next(c for c in costs if c.name == "mean dose").binds > 0.0
     price = compared.price(limits) if binds else None
     cap = None
-    if limits.cap is not None and capped is not None:
-        cap = CapFound(limits.cap.name, limits.cap.at_most, capped.at, capped.curve)
+    if limits.priced is not None and capped is not None:
+        cap = CapFound(limits.priced.subject, limits.priced.most, capped.at, capped.curve)
     return LimitsFound(costs, float(chosen.doses.mean()), budget, price, cap)
 
 
@@ -181,13 +182,15 @@ class Compared:
     arena: Arena
     """By what rules are scored."""
     priced: Arena
-    """From what rules within a cap are learned."""
+    """From what rules within a limit that has a price are learned."""
 
     def doses(self, limits: Limits) -> Array:
         """Return the dose of each row (n,), learned without its fold within limits."""
         from titrant.learn.contenders import contender  # noqa: PLC0415  (it keeps to limits)
 
-        return contender(self.kind, within(limits, self.priced if limits.cap else self.arena)).doses
+        return contender(
+            self.kind, within(limits, self.priced if limits.priced else self.arena)
+        ).doses
 
     def cost(self, name: str, chosen: Contender[Arena], other: Limits) -> LimitCost:
         """Return what a limit costs: the difference to the rule with other limits, all but it."""
