@@ -85,9 +85,7 @@ def _alone(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise SystemExit(
-                f"Another run is writing {path.name}; stop it first."
-            ) from None
+            raise SystemExit(f"Another run is writing {path.name}; stop it first.") from None
         yield
 
 
