@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.learn import PolicyClass
     from titrant.learn.choice import ClassChoice
+    from titrant.learn.contenders import Arena, Contender
     from titrant.policies import Policy
 
     Array = np.ndarray
@@ -35,6 +36,8 @@ PEOPLE = 2000
 MANY = 20_000
 """Contexts over which the true value of a rule is averaged."""
 WARFARIN = "warfarin"
+TABLETS = {"steps of 2.5 mg a week": 2.5, "steps of 2.5 mg a day": 17.5}
+"""Of the dose, mg a week."""
 HONEST_PROBLEMS = ("thresholds", "product")
 AUTOMATIC, LINEAR = "automatic", "linear"
 CONTESTANTS = (AUTOMATIC, LINEAR, *PLUG_INS)
@@ -91,27 +94,56 @@ class Draw:
         return self.excess(rule(self.x, self.t, self.y, self.new, self.ends))
 
 
-def learned_classes(log: LoggedData) -> tuple[ClassChoice, dict[str, Policy], list[float]]:
-    """Return the choice, the rule of every class, and the CPU s of models and of rules.
+@dataclass(frozen=True, slots=True)
+class Competition:
+    """What every class learned from one log, and the CPU s of models and of rules."""
 
-    What `PolicyLearner` learns by default and, asked for one class, with that: bit for bit.
-    """
-    import titrant as tt  # noqa: PLC0415
-    from titrant.learn import ClippedClass, TrainingLog  # noqa: PLC0415
-    from titrant.learn.choice import ClassChoice  # noqa: PLC0415
-    from titrant.learn.contenders import contender  # noqa: PLC0415
+    arena: Arena
+    found: dict[PolicyClass, Contender[Arena]]
+    choice: ClassChoice
+    cpu: list[float]
 
-    began = time.process_time()
-    kind: PolicyClass = tt.Automatic()
-    if log.bounded:
-        kind = ClippedClass(kind, float(log.lower.max()), float(log.upper.min()))
-    arena = tt.StackedDR().arena(TrainingLog.of(log), kind)
-    modeled = time.process_time()
-    found = [contender(one, arena) for one in kind.competing(log)]
-    choice = ClassChoice.of(found, arena)
-    learned = {one.name: one.learned(arena).policy for one in found}
-    cpu = [digits(modeled - began), digits(time.process_time() - modeled)]
-    return choice, {AUTOMATIC: learned[choice.chosen], **learned}, cpu
+    @classmethod
+    def on(cls, log: LoggedData) -> Competition:
+        """Let the classes of the default compete.
+
+        What `PolicyLearner` learns by default and, asked for one class, with that: bit for bit.
+        """
+        import titrant as tt  # noqa: PLC0415
+        from titrant.learn import ClippedClass, TrainingLog  # noqa: PLC0415
+        from titrant.learn.choice import ClassChoice  # noqa: PLC0415
+        from titrant.learn.contenders import contender  # noqa: PLC0415
+
+        began = time.process_time()
+        kind: PolicyClass = tt.Automatic()
+        if log.bounded:
+            kind = ClippedClass(kind, float(log.lower.max()), float(log.upper.min()))
+        arena = tt.StackedDR().arena(TrainingLog.of(log), kind)
+        modeled = time.process_time()
+        found = {one: contender(one, arena) for one in kind.competing(log)}
+        choice = ClassChoice.of(list(found.values()), arena)
+        cpu = [digits(modeled - began), digits(time.process_time() - modeled)]
+        return cls(arena, found, choice, cpu)
+
+    def policies(self, *names: str) -> dict[str, Policy]:
+        """Return the rules of some classes, or of all, and of the chosen one."""
+        chosen = self.choice.chosen
+        learned = {
+            one.name: one.learned(self.arena).policy
+            for one in self.found.values()
+            if not names or one.name in {chosen, *names}
+        }
+        return {AUTOMATIC: learned[chosen], **learned}
+
+    def in_steps(self, step: float) -> Policy:
+        """Return the rule of the chosen class learned in steps of the dose."""
+        from titrant.learn.contenders import contender  # noqa: PLC0415
+        from titrant.learn.limits import Limits  # noqa: PLC0415
+        from titrant.learn.limits.found import within  # noqa: PLC0415
+
+        kind = next(kind for kind, one in self.found.items() if one.name == self.choice.chosen)
+        arena = within(Limits(steps=step), self.arena)
+        return contender(kind, arena).learned(arena).policy
 
 
 def measure(task: Task) -> dict[str, Any]:
@@ -119,8 +151,9 @@ def measure(task: Task) -> dict[str, Any]:
     import titrant as tt  # noqa: PLC0415
 
     draw = Draw.of(task)
-    choice, policies, cpu = learned_classes(tt.LoggedData(draw.x, draw.t, draw.y))
-    excess = {name: draw.excess(rule(draw.new)) for name, rule in policies.items()}
+    competition = Competition.on(tt.LoggedData(draw.x, draw.t, draw.y))
+    choice, rules = competition.choice, competition.policies()
+    excess = {name: draw.excess(rule(draw.new)) for name, rule in rules.items()}
     excess |= {name: draw.plugged_in(rule) for name, rule in PLUG_INS.items()}
     return {
         "chosen": choice.chosen,
@@ -128,7 +161,7 @@ def measure(task: Task) -> dict[str, Any]:
         "excess": {name: digits(float(value)) for name, value in excess.items()},
         "truth": {name: digits(float(value)) for name, value in draw.truth().items()},
         "finding": choice.finding,
-        "cpu": cpu,
+        "cpu": competition.cpu,
     }
 
 
@@ -167,10 +200,18 @@ def warfarin(task: Task) -> dict[str, Any]:
     from titrant.paper.warfarin_table import load_warfarin  # noqa: PLC0415
 
     case = Case.of(load_warfarin(find_table(None)), task.replication)
-    choice, policies, cpu = learned_classes(case.log)
-    off = {
-        name: case.cohort.plain(policies[name](case.patients), case.test).mean()
-        for name in (AUTOMATIC, LINEAR)
+    competition = Competition.on(case.log)
+    named = dict(zip(case.log.names, case.patients.T, strict=True))
+    doses = {name: rule(case.patients) for name, rule in competition.policies(LINEAR).items()}
+    for name, step in TABLETS.items():
+        doses[name] = competition.in_steps(step)(named)
+        # What no rule can do without: the dose that proved right, in the same steps.
+        right = case.cohort.therapeutic_dose[case.test]
+        doses[f"right, {name}"] = step * np.round(right / step)
+    off = {name: case.cohort.plain(tau, case.test).mean() for name, tau in doses.items()}
+    return {
+        "chosen": competition.choice.chosen,
+        "plain": {name: digits(float(value)) for name, value in off.items()},
+        "finding": competition.choice.finding,
+        "cpu": competition.cpu,
     }
-    plain = {name: digits(float(value)) for name, value in off.items()}
-    return {"chosen": choice.chosen, "plain": plain, "finding": choice.finding, "cpu": cpu}
