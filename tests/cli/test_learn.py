@@ -395,8 +395,8 @@ def test_a_large_file_passes_in_parts_to_the_same_result(
     source = "new.csv" if ending == "csv" else "new.parquet"
     assert call("recommend", policy_file, source, "-o", f"whole.{ending}").code == 0
     monkeypatch.setattr(recommend, "LARGE", 1000)
-    monkeypatch.setattr(files, "BLOCK", 20_000)
-    monkeypatch.setattr(files, "ROWS", 700)
+    monkeypatch.setattr(files.reading, "BLOCK", 20_000)
+    monkeypatch.setattr(files.reading, "ROWS", 700)
     assert call("recommend", policy_file, source, "-o", f"parts.{ending}").code == 0
     assert Path(f"parts.{ending}").stat().st_size > 100_000
     read = {"csv": pa_csv.read_csv, "parquet": pq.read_table, "arrow": _read_arrow}[ending]
@@ -413,7 +413,7 @@ def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, 
     rows = ["80,50,0"] * 2000 + ["80.5,50.5,0"]
     Path("new.csv").write_text("weight,age,carrier\n" + "\n".join(rows) + "\n")
     monkeypatch.setattr(recommend, "LARGE", 1000)
-    monkeypatch.setattr(files, "BLOCK", 4000)
+    monkeypatch.setattr(files.reading, "BLOCK", 4000)
     said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
     assert said.code == 0, said.err
     assert len(pa_csv.read_csv("doses.csv")) == 2001

@@ -83,8 +83,9 @@ def policies(*, required: bool) -> Any:  # noqa: ANN401
         multiple=True,
         required=required,
         metavar="[NAME=]POLICY",
-        help="A saved policy (file.json), `constant:35`, `linear:intercept=20,age=0.3`, "
-        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`; "
+        help="A dose for everyone (`35`), a saved policy (file.json), "
+        "`linear:intercept=20,age=0.3`, `logged-mean`, `status-quo` (as logged), "
+        "`clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`; "
         "or a change of the logged dose: `shift:-5` (`shift:-5:0,` keeps doses ≥ 0), "
         "`multiply:0.9`, `limited:0,40`, `tilt:0.5`, `randomized:2:POLICY`.",
     )
@@ -94,6 +95,28 @@ def json_file() -> Any:  # noqa: ANN401
     """Return the field of the file for programs."""
     text = "Write the result for programs; `-` for standard output."
     return option("--json", metavar="FILE", help=text)
+
+
+def separator() -> Any:  # noqa: ANN401
+    """Return the field of the sign between the columns of a CSV."""
+    text = "Of the columns of a CSV: one character, or `tab`.  [default: as its first line shows]"
+    return option("--sep", metavar="SIGN", help=text)
+
+
+def decimal() -> Any:  # noqa: ANN401
+    """Return the field of the decimal mark of a CSV."""
+    text = "What stands before the decimals of numbers.  [default: as they show, and it is said]"
+    return choice("--decimal", (".", ","), text)
+
+
+def encoding() -> Any:  # noqa: ANN401
+    """Return the field of the encoding of a CSV."""
+    return option("--encoding", metavar="NAME", help="Of a CSV, such as latin-1.  [default: utf-8]")
+
+
+def sheet() -> Any:  # noqa: ANN401
+    """Return the field of the sheet of a workbook."""
+    return option("--sheet", metavar="NAME", help="Of an Excel workbook.  [default: the first]")
 
 
 def level() -> Any:  # noqa: ANN401
@@ -346,6 +369,10 @@ class LogOptions:
         help="Doses that many rows have exactly, such as 0 or list prices; `none` if there are "
         "none.  [default: those that are found]",
     )
+    sep: str | None = separator()
+    decimal: str | None = decimal()
+    encoding: str | None = encoding()
+    sheet: str | None = sheet()
 
 
 @dataclass(frozen=True, slots=True)
