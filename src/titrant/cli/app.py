@@ -30,6 +30,7 @@ COMMANDS = {
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",
+    "curve": "Estimate the value of every dose, of a shift, or of a rule applied in part.",
     "sensitivity": "Say how strong a cause that nobody recorded would have to be.",
     "stress": "Put an estimate to the test: placebos, simulated outcomes, other models.",
     "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
@@ -48,7 +49,9 @@ _HOME = {
     "sensitivity": "doubt",
     "stress": "doubt",
     "demo": "simulate",
+    "reproduce": "simulate",
     "export": "recommend",
+    "curve": "asking",
     "subgroups": "asking",
     "outcomes": "asking",
 }

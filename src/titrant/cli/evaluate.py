@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import titrant as tt
-from titrant.cli import inputs
+from titrant.cli import inputs, writing
 from titrant.cli.app import REFUSED
 from titrant.cli.options import (
     ClusterOptions,
@@ -22,6 +22,7 @@ from titrant.cli.options import (
     QuestionOptions,
     RunOptions,
     config_text,
+    csv_file,
     json_file,
     policies,
     save_config,
@@ -39,7 +40,14 @@ from titrant.cli.terminal import (
     note,
     show,
 )
-from titrant.cli.writing import PIPE, check_outputs, note_written, write_json, write_text
+from titrant.cli.writing import (
+    PIPE,
+    check_outputs,
+    note_written,
+    write_json,
+    write_rows,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,8 +94,8 @@ Example:
 def evaluate(*groups: Any) -> None:  # noqa: ANN401  (those of a request)
     """Estimate how good one policy would have been on the contexts of LOG.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe.
     """
     asked = Request(*groups)
     if len(asked.policies.policy) > 1:
@@ -110,8 +118,8 @@ Example:
 def compare(*groups: Any) -> None:  # noqa: ANN401
     """Estimate several policies on the same rows of LOG, and their paired differences.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe.
     """
     asked = Request(*groups)
     if len(asked.policies.policy) == 1:
@@ -130,7 +138,7 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
     output = asked.output
     check_outputs(
         asked.run,
-        [("--html", output.html), ("--json", output.json)],
+        [("--html", output.html), ("--json", output.json), ("--out-csv", output.out_csv)],
         [("LOG", asked.log.log), *inputs.files(asked.policies.policy), *_population(asked)],
     )
     if output.html is None and (asked.doubt.sensitivity or asked.doubt.stress):
@@ -170,6 +178,7 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
                 )
         _print(comparison, output, asked.question.margin)
         write_json(output.json, result(comparison))
+        write_rows(output.out_csv, writing.rows(comparison, output.level))
         if output.html is not None:
             page = _page(comparison, evaluation, asked, how, rules)
             write_text(output.html, page)
@@ -187,7 +196,7 @@ def _print(comparison: Comparison, output: OutputOptions, margin: float | None) 
 
     results.cautions(comparison.estimates)
     refusals = results.refusals(comparison.refused)
-    if PIPE in (output.json, output.html):
+    if PIPE in (output.json, output.html, output.out_csv):
         for sentence in refusals:
             note(sentence)
         return
@@ -244,6 +253,7 @@ class CheckOptions:
 
     policy: tuple[str, ...] = policies(required=False)
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @click.command("check", epilog=_CHECK)
@@ -257,8 +267,8 @@ def check(
 ) -> None:
     """Check whether LOG can be trusted, and a policy on it: propensities, overlap, bandwidth.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
     """
     from titrant.cli import results  # noqa: PLC0415
     from titrant.inference import Verdict  # noqa: PLC0415
@@ -269,7 +279,7 @@ def check(
             "Call it once for each, or use `titrant compare`."
         )
     read = [("LOG", log.log), *inputs.files(options.policy)]
-    check_outputs(run, [("--json", options.json)], read)
+    check_outputs(run, [("--json", options.json), ("--out-csv", options.out_csv)], read)
     how = inputs.method(method, log)
     with bar(READING, CHECKING) as steps, ExitStack() as stack:
         opened = stack.enter_context(inputs.opened(log, cluster))
@@ -284,11 +294,12 @@ def check(
             ignore_doubts=method.ignore_doubts,
             executor=opened.executor,
         )
-    if options.json != PIPE:
+    if PIPE not in (options.json, options.out_csv):
         show(results.checks(found))
     for remark in found.notes:
         note(f"Note: {remark}")
     write_json(options.json, found.to_dict())
+    write_rows(options.out_csv, writing.check_rows(found))
     if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
         click.get_current_context().exit(REFUSED)
 
@@ -306,6 +317,7 @@ class DescribeOptions:
     """Where the description goes."""
 
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @click.command("describe", epilog=_DESCRIBE)
@@ -315,17 +327,19 @@ def describe(
 ) -> None:
     """Show what is in LOG: its rows, doses, outcomes and contexts, and which columns are doubtful.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe. Nothing is estimated.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe. Nothing is estimated.
     """
     from titrant.cli import results  # noqa: PLC0415
 
-    check_outputs(run, [("--json", options.json)], [("LOG", log.log)])
+    check_outputs(
+        run, [("--json", options.json), ("--out-csv", options.out_csv)], [("LOG", log.log)]
+    )
     with bar(READING), ExitStack() as stack:
         opened = stack.enter_context(inputs.opened(log, cluster))
         save_config(run.save_config)
         found = tt.describe(opened.log, executor=opened.executor)
-    if options.json != PIPE:
+    if PIPE not in (options.json, options.out_csv):
         treatments = inputs.columns(log.treatment)
         for part in results.description(found, treatments, log.outcome):
             show(part)
@@ -334,3 +348,4 @@ def describe(
     for remark in found.doubts.notes:
         note(f"Note: {remark}")
     write_json(options.json, found.to_dict())
+    write_rows(options.out_csv, writing.column_rows(found))

@@ -97,6 +97,12 @@ def json_file() -> Any:  # noqa: ANN401
     return option("--json", metavar="FILE", help=text)
 
 
+def csv_file() -> Any:  # noqa: ANN401
+    """Return the field of the file for spreadsheets."""
+    text = "Write the table of the result with all digits; `-` for standard output."
+    return option("--out-csv", metavar="FILE", help=text)
+
+
 def separator() -> Any:  # noqa: ANN401
     """Return the field of the sign between the columns of a CSV."""
     text = "Of the columns of a CSV: one character, or `tab`.  [default: as its first line shows]"
@@ -169,7 +175,8 @@ def seed() -> Any:  # noqa: ANN401
     return whole_number("--seed", least=0, most=MOST_SEEDS, default=0, help=text)
 
 
-def _explained(known: dict[str, str]) -> str:
+def explained(known: dict[str, str]) -> str:
+    """Return what each name of a choice means."""
     return "; ".join(f"{name}: {what}" for name, what in known.items()) + "."
 
 
@@ -389,13 +396,11 @@ class MethodOptions:
     estimator: str = choice(
         "--estimator",
         ESTIMATORS,
-        _explained({name: known.help for name, known in ESTIMATORS.items()}),
+        explained({name: known.help for name, known in ESTIMATORS.items()}),
         default="dr",
     )
     propensity_model: str | None = propensity_model()
-    outcome_model: str | None = choice(
-        "--outcome-model", OUTCOME_MODELS, _explained(OUTCOME_MODELS)
-    )
+    outcome_model: str | None = choice("--outcome-model", OUTCOME_MODELS, explained(OUTCOME_MODELS))
     kernel: str | None = choice(
         "--kernel",
         KERNELS,
@@ -451,6 +456,7 @@ class OutputOptions:
     level: float = level()
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +526,19 @@ class RunOptions:
         help="Take options from a TOML file; those typed here come first.",
     )
     debug: bool = flag("--debug", "Show the traceback of an error.")
+
+
+def typed(group: LogOptions) -> list[str]:
+    """Return a log as it is typed: its name, and the options that are not at their defaults."""
+    ctx = click.get_current_context()
+    known = {p.name: p for p in ctx.command.params}
+    told = [group.log]
+    for name in (f.name for f in fields(group) if f.name != "log"):
+        value, parameter = getattr(group, name), known[name]
+        if value != parameter.get_default(ctx) and value not in (None, ()):
+            for one in value if isinstance(value, tuple) else [value]:
+                told += [parameter.opts[0], str(one)]
+    return told
 
 
 def vocabulary() -> set[str]:

@@ -249,7 +249,7 @@ class Advice:
         for name in each.column_names:
             table = _appended(table, name, each[name])
         self.problems.update(why[~served].tolist())
-        self.rows += int((~served).sum())
+        self.rows += self.problems.total()
         return _appended(table, NO_DOSE, pa.array(why, mask=served))
 
     @property
@@ -262,6 +262,7 @@ class Advice:
         from titrant.policies.calling import recommended  # noqa: PLC0415
 
         table = readable if table is None else table
+        self.rows += len(table)
         x = _contexts(readable, self.contexts, self.recipe)
         if self.options.explain:
             return self._explained(table, x)
@@ -296,7 +297,6 @@ class Advice:
         people = None if training is None else training.people
         margin = self.options.margin
         told = advice(self.policy, x, people, strange, margin=margin, current=now)
-        self.rows += len(x)
         self.outside += int((~told.seen).sum())
         dose, low, high = (self._rounded(one, x) for one in (told.dose, told.low, told.high))
         dose = np.where(told.seen, dose, told.dose)  # a dose that is kept stays as it is
@@ -339,7 +339,6 @@ class Advice:
 
         ways = _strange(training, table, x)
         row = np.any([*ways.values(), np.zeros(len(x), dtype=bool)], axis=0)
-        self.rows += len(x)
         self.outside += int(row.sum())
         self.strange.update({way: int(rows.sum()) for way, rows in ways.items()})
         return np.asarray(row)
@@ -363,8 +362,8 @@ def without_dose(
         column, part = (name, "") if there else features.source_of(name, table.column_names)
         if column not in table.column_names or part == IS_MISSING:
             continue
-        texts = features.is_text(table[column].type)
-        if there and texts and name not in known.codes:
+        amount = there and name not in known.codes
+        if amount and features.is_text(table[column].type):
             plain = pc.utf8_trim_whitespace(features.as_text(table[column]))
             like = pc.match_substring_regex(plain, NUMBER)
             found = pc.cast(pc.if_else(like, plain, None), pa.float64())
@@ -373,9 +372,13 @@ def without_dose(
                 continue
             why[strange & (why == "")] = f"`{column}` is no number"
             table = table.set_column(table.column_names.index(column), column, found)
-        fills = name in known.fills or features.MISSING in known.levels.get(column, ())
-        if not fills and f"{column}={features.MISSING}" not in contexts:
-            why[features.gaps(table[column]) & (why == "")] = f"`{column}` is missing"
+        if amount or part in features.PARTS:
+            missing = features.gaps(table[column]) & (name not in known.fills)
+        else:
+            level = features.MISSING in known.levels.get(column, ())
+            level = level or f"{column}={features.MISSING}" in contexts
+            missing = features.without_text(table[column], may_miss=level) & (not level)
+        why[missing & (why == "")] = f"`{column}` is missing"
     return table, why
 
 
@@ -398,8 +401,9 @@ def rounded(policy: Policy, doses: Array, x: Array, wide: float | None) -> Array
     else:
         found = np.round(doses, -int(np.floor(np.log10(wide / 1000.0))))
     if isinstance(policy, tt.Clipped):
-        return np.clip(found, policy.lower, policy.upper)
-    ends = policy.limits(x) if isinstance(policy, tt.InLimits) else (-np.inf, np.inf)
+        ends: Any = policy.lower, policy.upper
+    else:
+        ends = policy.limits(x) if isinstance(policy, tt.InLimits) else (-np.inf, np.inf)
     return np.asarray(np.clip(found, *ends))
 
 

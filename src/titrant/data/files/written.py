@@ -9,14 +9,16 @@ from __future__ import annotations
 import codecs
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data.columns import READ, ColumnNote
+from titrant.data.columns import READ, ColumnNote, check_present
 from titrant.data.features import as_text, gaps, is_text
 from titrant.data.frames import noted
+from titrant.data.validate import unreadable
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
@@ -180,6 +182,7 @@ def settled(
     numbers; so do those that are the same by either.
     """
     table = parsed(given or POINT)
+    check_present((), table.column_names)
     seeming = [name for name in _own(table, typed) if _seem_numbers(table[name])]
     if not seeming:
         return table
@@ -234,7 +237,10 @@ def sheet_of(path: str, named: str | None) -> pa.Table:
             f"`{path}` is an Excel workbook, which needs openpyxl. Install it with `pip install "
             '"titrant[excel]"`, or save the sheet as CSV.'
         ) from None
-    book = load_workbook(path, read_only=True, data_only=True)
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except (BadZipFile, KeyError, ValueError) as reason:  # no archive, or none of a workbook
+        raise unreadable(path, "Excel", reason) from None
     try:
         names = book.sheetnames
         if named is not None and named not in names:
