@@ -148,9 +148,13 @@ def curve(
     if PIPE not in (options.json, options.out_csv, options.out):
         show(results.curve(found, names[0], options.level))
         show(sentence)
+    if warned := results.warned_points(found):
+        first = warned.partition(",")[0]
+        asked = first if options.over == "dose" else f"{options.over}:{first}"
+        note(f"Verdict warn at {warned}: `titrant evaluate … --policy {asked}` says why.")
     for reason, refused in results.refused_points(found).items():
         note(f"Refused ({refused}): {reason}")
-    write_json(options.json, {"over": options.over, **found.to_dict(options.level)})
+    write_json(options.json, found.to_dict(options.level))
     write_rows(options.out_csv, writing.curve_rows(found, names[0], options.level))
     if options.out is not None:
         writing.draw_curve(options.out, found, (names[0], log.outcome, sentence), options.level)

@@ -268,7 +268,8 @@ def check(
     """Check whether LOG can be trusted, and a policy on it: propensities, overlap, bandwidth.
 
     LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
-    from a pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
+    from a pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be
+    trusted.
     """
     from titrant.cli import results  # noqa: PLC0415
     from titrant.inference import Verdict  # noqa: PLC0415

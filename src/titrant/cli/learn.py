@@ -273,9 +273,9 @@ def learn(  # noqa: PLR0917  (a group of options each)
     """Learn a dosing policy from LOG and grade it on rows it was not learned from.
 
     LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
-    from a pipe. The policy is learned on all rows; its value comes from learning on each half and grading
-    on the other. Exit code 1 means that this value is not to be trusted, and no policy is written,
-    also with --safe. Where --safe keeps the status quo, FILE says so and doses nobody.
+    from a pipe. The policy is learned on all rows; its value comes from learning on each half and
+    grading on the other. Exit code 1 means that this value is not to be trusted, and no policy is
+    written, also with --safe. Where --safe keeps the status quo, FILE says so and doses nobody.
     """
     _check_files(log, options, output, run)
     _check_checkpoint(options, parts=inputs.in_parts(workers))

@@ -542,18 +542,12 @@ def typed(group: LogOptions) -> list[str]:
 
 
 def vocabulary() -> set[str]:
-    """Return the names of all options that commands share."""
-    groups = (
-        LogOptions,
-        PolicyOptions,
-        MethodOptions,
-        OutputOptions,
-        PageOptions,
-        DoubtOptions,
-        ClusterOptions,
-        QuestionOptions,
-    )
-    return {option.name for group in groups for option in fields(group)}
+    """Return the names of all options of all commands."""
+    from titrant.cli.app import COMMANDS, titrant  # noqa: PLC0415  (which imports this module)
+
+    ctx = click.Context(titrant)
+    every = (p for name in COMMANDS for p in titrant.get_command(ctx, name).params)
+    return {str(p.name) for p in every if p.name not in _NOT_OF_THE_RUN}
 
 
 def takes(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

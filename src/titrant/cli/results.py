@@ -279,6 +279,12 @@ def best_point(found: Curve, over: str, level: float, *, maximize: bool) -> str:
     )
 
 
+def warned_points(found: Curve) -> str:
+    """Return the points at which the trust checks warn."""
+    each = zip(found.parameters, found.comparison.estimates.values(), strict=True)
+    return ", ".join(f"{p:g}" for p, e in each if e.diagnostics.verdict is Verdict.WARN)
+
+
 def refused_points(found: Curve) -> dict[str, str]:
     """Return each reason for which points are refused, with the points."""
     points: dict[str, list[str]] = {}

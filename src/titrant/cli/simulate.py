@@ -1,4 +1,4 @@
-"""`titrant simulate`, `demo` and `reproduce`: logs whose truth is known, and the paper's studies."""
+"""`titrant simulate`, `demo` and `reproduce`: logs of known truth, and the paper's experiments."""
 
 from __future__ import annotations
 

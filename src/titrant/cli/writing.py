@@ -304,7 +304,7 @@ def rows(
     """Return the value of each policy and the difference of each pair; ``told`` is of all."""
     found = [
         {**told, "policy": name, "minus": None, **_row(e.value, e.se, e.interval(level), level)}
-        | {"effective_rows": e.ess, "verdict": e.diagnostics.verdict.value, "reason": None}
+        | {"ess": e.ess, "verdict": e.diagnostics.verdict.value, "reason": None}
         for name, e in comparison.estimates.items()
     ]
     found += [
@@ -339,8 +339,8 @@ def subgroup_rows(found: Subgroups, level: float) -> list[dict[str, object]]:
         told.append(
             {name: part[name] for name in copied}
             | ends
-            | {"low_at_once": both[0], "high_at_once": both[1]}
-            | {"effective_rows": part["effective_sample_size"]}
+            | {"at_once_low": both[0], "at_once_high": both[1]}
+            | {"ess": part["effective_sample_size"]}
             | {"verdict": part["diagnostics"]["verdict"]}
         )
     return told
@@ -353,7 +353,7 @@ def curve_rows(found: Curve, over: str, level: float) -> list[dict[str, object]]
     )
     told: list[dict[str, object]] = [
         {over: float(parameter), **_row(e.value, e.se, e.interval(level), level)}
-        | {"band_low": float(low), "band_high": float(high), "effective_rows": e.ess}
+        | {"band_low": float(low), "band_high": float(high), "ess": e.ess}
         | {"verdict": e.diagnostics.verdict.value, "reason": None}
         for parameter, e, (low, high) in each
     ]

@@ -452,7 +452,7 @@ def taken_in(
     """
     roles = (*columns.roles, *(("outcome", name) for name in beside))
     taken = [name for role, name in roles if role != "context"]
-    read = frames.notes_of(frame)
+    noted = frames.notes_of(frame)
     if all_others:
         frame, names = frames.with_names(frame)
         check_present(context_roles(columns.after), names)
@@ -494,6 +494,7 @@ def taken_in(
         for name, what in zip(encoded.names, labels.context, strict=True)
     }
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
+    read = (one for one in noted if one.column in {"", *(name for _, name in roles)})
     notes = (*read, *settled.notes, *encoded.notes)
     flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
     # Rows of one store may be alike in more than what models follow.

@@ -46,18 +46,22 @@ def conversion(
     parse: pa_csv.ParseOptions,
     typed: Collection[str] | None,
     mark: str = written.POINT,
+    unread: Collection[str] = (),
 ) -> pa_csv.ConvertOptions:
     """Return how to read the columns of a CSV: all but the `typed` ones as text.
 
     A key such as 007 would lose its zeros, and one of twenty digits its last ones, if it were read
     as a number. Without `typed` every column is what its values look like, by the decimal mark.
     """
-    if typed is None:
+    if typed is None and not unread:
         return pa_csv.ConvertOptions(decimal_point=mark)
     with pa_csv.open_csv(source, parse_options=parse) as reader:
         names = list(reader.schema.names)
-    as_written = {name: pa.string() for name in names if name not in typed}
-    return pa_csv.ConvertOptions(column_types=as_written, decimal_point=mark)
+    as_written = {} if typed is None else {n: pa.string() for n in names if n not in typed}
+    wanted = [name for name in names if name not in unread]
+    return pa_csv.ConvertOptions(
+        column_types=as_written, decimal_point=mark, include_columns=wanted
+    )
 
 
 # One file as a stream of small tables, so that a file larger than memory can pass through.
@@ -235,6 +239,8 @@ class Reading:
                         f"{listed(lacking)}, which `{first.path}` has. Narrow the pattern, or add "
                         "the column."
                     )
+            if wanted is None and self.how.unread:
+                wanted = [name for name in opened.names if name not in self.how.unread]
             return Loaded(path, opened.names, opened.load(wanted))
 
 
@@ -293,16 +299,18 @@ def _csv(content: bytes, usual: str, path: str, typed: Typed, how: Written) -> O
     delimiter, notes = written.separator(path, content, usual, how.separator)
 
     def parsed(mark: str) -> pa.Table:
-        return noted(_parsed(content, delimiter, typed, mark), notes)
+        return noted(_parsed(content, delimiter, typed, mark, how.unread), notes)
 
     table = written.settled(parsed, how.decimal, typed)
     _check_texts(path, table)
     return OpenedFile.of(table)
 
 
-def _parsed(content: bytes, delimiter: str, typed: Typed, mark: str) -> pa.Table:
+def _parsed(
+    content: bytes, delimiter: str, typed: Typed, mark: str, unread: Collection[str]
+) -> pa.Table:
     parse = pa_csv.ParseOptions(delimiter=delimiter)
-    convert = conversion(io.BytesIO(content), parse, typed, mark)
+    convert = conversion(io.BytesIO(content), parse, typed, mark, unread)
     # Only the reader with one thread can say in which row it failed.
     every, one = pa_csv.ReadOptions(), pa_csv.ReadOptions(use_threads=False)
     try:
@@ -319,7 +327,7 @@ def _check_texts(path: str, table: pa.Table) -> None:
 
 
 def _open_excel(path: str, typed: Typed, how: Written) -> OpenedFile:
-    table = written.sheet_of(path, how.sheet)
+    table = written.sheet_of(path, how.sheet, how.unread)
     return OpenedFile.of(written.settled(lambda _: table, how.decimal, typed))
 
 

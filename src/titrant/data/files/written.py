@@ -37,11 +37,14 @@ class Written:
     decimal: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    unread: tuple[str, ...] = ()
+    """Columns that are not read at all, whatever they hold."""
 
     def check_used(self, path: str, form: str, taken: Collection[str]) -> None:
         """Refuse what a file of this format has not."""
-        for name in (name for name, value in asdict(self).items() if value is not None):
-            if name not in taken:
+        given = (name for name, value in asdict(self).items() if value is not None)
+        for name in given:
+            if name not in (*taken, "unread"):
                 raise DataError(
                     f"`{path}` is a file in {form}, which has no {name} to choose. Leave the "
                     "option out."
@@ -228,7 +231,7 @@ def _read(table: pa.Table, names: Iterable[str], marks: tuple[str, ...]) -> pa.T
 # A sheet of a workbook.
 
 
-def sheet_of(path: str, named: str | None) -> pa.Table:
+def sheet_of(path: str, named: str | None, unread: Collection[str] = ()) -> pa.Table:
     """Return the table in a sheet of a workbook, whose first row names its columns."""
     try:
         from openpyxl import load_workbook  # noqa: PLC0415
@@ -255,7 +258,7 @@ def sheet_of(path: str, named: str | None) -> pa.Table:
     columns = {}
     for place, name in enumerate(head):
         cells = [row[place] if place < len(row) else None for row in body]
-        if name is None and all(cell is None for cell in cells):
+        if name in unread or (name is None and all(cell is None for cell in cells)):
             continue
         if name is None or str(name) in columns:
             wrong = "no name" if name is None else f"the name `{name}`, as another has"
