@@ -162,7 +162,7 @@ def test_safe_deploys_at_no_level_with_a_warning_that_bears_on_confounding(
     assert "Keep the status quo." in said.out
     told = "the honest estimate carries a warning that bears on confounding (mean_weight"
     assert told in " ".join(said.out.split())
-    assert "Apply it with" not in said.err
+    assert "titrant recommend" not in said.err
     assert "Wrote policy.json, which keeps the status quo" in said.err
     assert tt.load_policy("policy.json") == tt.StatusQuo()
     page = Path("page.html").read_text(encoding="utf-8")
@@ -180,7 +180,7 @@ def test_safe_deploys_on_ok_alone_unless_warnings_are_accepted(call, rewritten):
     assert "carries a warning (effective_sample_size" in " ".join(said.out.split())
     accepted = call("learn", few, *COLUMNS, "--safe", "--safe-level", "warn", "--json", "out.json")
     assert "Deploy the learned policy." in accepted.out
-    assert "Apply it with" in accepted.err
+    assert "  titrant recommend " in accepted.err
     assert isinstance(tt.load_policy("policy.json"), tt.Clipped)
     assert json.loads(Path("out.json").read_text(encoding="utf-8"))["stopped_by"] == []
 
@@ -249,7 +249,7 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
     assert not Path("policy.json").exists()
     said = call("learn", few, *COLUMNS, *line, "--allow-untrusted")
     assert said.code == 0
-    assert "Wrote policy.json. Apply it with `titrant recommend policy.json TABLE`." in said.err
+    assert "Wrote policy.json.\nNext:\n  titrant recommend policy.json NEW.csv" in said.err
     assert Path("policy.json").exists()
 
 

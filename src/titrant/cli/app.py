@@ -36,6 +36,7 @@ COMMANDS = {
     "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
     "outcomes": "Estimate policies by several outcomes at once: benefit and harm.",
     "learn": "Learn a policy, with an honest value against the status quo.",
+    "protocol": "Write down what a command will do, before any outcome is read.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
     "simulate": "Write a log of a built-in design, with its truth beside it.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +29,7 @@ from titrant.cli.options import (
     settings,
     takes,
 )
+from titrant.cli.protocol import filled, held_to
 from titrant.cli.terminal import (
     CHECKING,
     ESTIMATING,
@@ -52,6 +53,7 @@ from titrant.cli.writing import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from titrant.data.columns import Flow
     from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.policies import Policy
 
@@ -139,13 +141,19 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
     check_outputs(
         asked.run,
         [("--html", output.html), ("--json", output.json), ("--out-csv", output.out_csv)],
-        [("LOG", asked.log.log), *inputs.files(asked.policies.policy), *_population(asked)],
+        [
+            ("LOG", asked.log.log),
+            ("--protocol", output.protocol),
+            ("--population", asked.question.population),
+            *inputs.files(asked.policies.policy),
+        ],
     )
     if output.html is None and (asked.doubt.sensitivity or asked.doubt.stress):
         raise click.UsageError(
             "`--sensitivity` and `--stress` are parts of a page: name it by `--html FILE`, or call "
             "`titrant sensitivity` and `titrant stress`."
         )
+    held = held_to(output.protocol)
     how = inputs.method(asked.method, asked.log)
     functional = inputs.functional(asked.question.functional)
     if functional is not None and output.html is not None:
@@ -177,17 +185,18 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
                     executor=opened.executor,
                 )
         _print(comparison, output, asked.question.margin)
-        write_json(output.json, result(comparison))
+        told = filled(held, _flow(comparison), asdict(asked.doubt))
+        write_json(output.json, {**result(comparison), **({"protocol": told} if told else {})})
         write_rows(output.out_csv, writing.rows(comparison, output.level))
         if output.html is not None:
-            page = _page(comparison, evaluation, asked, how, rules)
+            page = _page(comparison, evaluation, asked, how, rules, told)
             write_text(output.html, page)
             note_written(output.html)
 
 
-def _population(asked: Request) -> list[tuple[str, str]]:
-    path = asked.question.population
-    return [] if path is None else [("--population", path)]
+def _flow(comparison: Comparison) -> Flow | None:
+    """Return what was done to the rows."""
+    return next((estimate.flow for estimate in comparison.estimates.values()), None)
 
 
 def _print(comparison: Comparison, output: OutputOptions, margin: float | None) -> None:
@@ -211,12 +220,13 @@ def _print(comparison: Comparison, output: OutputOptions, margin: float | None) 
     show(results.reading(maximize=output.maximize))
 
 
-def _page(
+def _page(  # noqa: PLR0917
     comparison: Comparison,
     evaluation: Evaluation,
     asked: Request,
     how: dict[str, Any],
     rules: dict[str, Policy],
+    told: dict[str, Any] | None,
 ) -> str:
     """Return the report page."""
     from titrant.cli.doubt import doubts_of  # noqa: PLC0415
@@ -235,6 +245,7 @@ def _page(
             treatments=inputs.columns(asked.log.treatment),
             outcome=asked.log.outcome,
             **inputs.page(asked.page, asked.log, evaluation.source),
+            protocol=told,
             doubts=doubts_of(asked.doubt, how, asked.method.seed, asked.output.level),
             progress=steps.advance,
         )

@@ -31,6 +31,7 @@ from titrant.cli.options import (
     takes,
     typed,
 )
+from titrant.cli.protocol import filled, held_to
 from titrant.cli.terminal import LEARNING, READING, bad_value, bar, note, show
 from titrant.cli.writing import (
     PIPE,
@@ -280,6 +281,7 @@ def learn(  # noqa: PLR0917  (a group of options each)
     _check_files(log, options, output, run)
     _check_checkpoint(options, parts=inputs.in_parts(workers))
     inputs.check_one_propensity(options.propensity_model, log)
+    held = held_to(output.protocol)
     with ExitStack() as stack:
         with bar(READING, LEARNING) as steps:
             second = named_number(kept.cap, "--cap")
@@ -294,12 +296,13 @@ def learn(  # noqa: PLR0917  (a group of options each)
             learner = _learner(options, output, opened, against)
             learner.set_params(limits=limits(kept, others[0].log if others else None))
             learner.set_params(progress=steps.learning).fit(opened.log).set_params(progress=None)
-        trusted = _tell(learner, opened.log, log, output, page)
+        told = filled(held, learner.survey_.sample.log.flow)
+        trusted = _tell(learner, opened.log, log, output, page, told)
     note_written(output.html)
     _say_sample(learner)
-    kept_file = _keep(learner, options, trusted=trusted)
-    say_next(log, options, output, kept=kept_file)
-    if not kept_file:
+    written = _keep(learner, options, trusted=trusted)
+    say_next(log, options, output, apply=written and learner.deployed_)
+    if not written:
         click.get_current_context().exit(REFUSED)
 
 
@@ -315,7 +318,11 @@ def _check_files(
             ("--json", output.json),
             ("--out-csv", output.out_csv),
         ],
-        [("LOG", log.log), *inputs.files(options.against, "--against")],
+        [
+            ("LOG", log.log),
+            ("--protocol", output.protocol),
+            *inputs.files(options.against, "--against"),
+        ],
         made=[("--checkpoint", options.checkpoint)],
     )
     if options.safe_level != "ok" and not options.safe:
@@ -334,12 +341,13 @@ def _check_checkpoint(options: LearnOptions, *, parts: bool) -> None:
         )
 
 
-def _tell(
+def _tell(  # noqa: PLR0917  (groups of options)
     learner: tt.PolicyLearner,
     log: Source,
     columns: LogOptions,
     output: OutputOptions,
     called: PageOptions,
+    told: dict[str, Any] | None,
 ) -> bool:
     """Print and write what was learned; return whether its honest value can be trusted."""
     from titrant.cli import results  # noqa: PLC0415
@@ -363,7 +371,8 @@ def _tell(
             show(learner.limits_.finding)
         show(results.reading(maximize=maximize))
         show(learner.decision_)
-    write_json(output.json, results.learned_result(learner, output.level))
+    result = results.learned_result(learner, output.level)
+    write_json(output.json, {**result, **({"protocol": told} if told else {})})
     pairs = [(names.LEARNED, name) for name in honest.names]
     write_rows(output.out_csv, writing.rows(honest.comparison, output.level, pairs))
     if output.html is not None:
@@ -374,6 +383,7 @@ def _tell(
             outcome=columns.outcome,
             level=output.level,
             maximize=maximize,
+            protocol=told,
             **inputs.page(called, columns, log),
         )
         write_text(output.html, page)
@@ -395,11 +405,8 @@ def _keep(learner: tt.PolicyLearner, options: LearnOptions, *, trusted: bool) ->
     """Write the policy, or the status quo if it was kept, unless the value cannot be trusted."""
     if trusted or options.allow_untrusted:
         learner.save(options.output)
-        use = (
-            f". Apply it with `titrant recommend {options.output} TABLE`."
-            if learner.deployed_
-            else ", which keeps the status quo: dose as before; there is nothing to apply."
-        )
+        kept = ", which keeps the status quo: dose as before; there is nothing to apply."
+        use = "." if learner.deployed_ else kept
         note(f"Wrote {options.output}{use}")
         return True
     note(
@@ -409,11 +416,14 @@ def _keep(learner: tt.PolicyLearner, options: LearnOptions, *, trusted: bool) ->
     return False
 
 
-def say_next(log: LogOptions, options: LearnOptions, output: OutputOptions, *, kept: bool) -> None:
+def say_next(log: LogOptions, options: LearnOptions, output: OutputOptions, *, apply: bool) -> None:
     """Say what to do next, in commands with the files and columns of this run."""
     same = shlex.join(typed(log))
-    steps = {f"titrant check {same}": "can this log be trusted?"}
-    if kept:
+    steps = {
+        f"titrant check {same}": "can this log be trusted?",
+        f"titrant curve {same}": "the same dose for everyone, dose by dose",
+    }
+    if apply:
         policy = shlex.quote(options.output)
         asked = f"{same} --policy {policy}"
         steps = {

@@ -217,7 +217,7 @@ def config_text(name: str = "run.toml") -> str:
     """Return the options of this run as a file called `name`."""
     ctx = click.get_current_context()
     lines = [
-        f"{_key(parameter)} = {_toml(ctx.params[parameter.name])}"
+        f"{_key(parameter)} = {toml(ctx.params[parameter.name])}"
         for parameter in _settable(ctx)
         if ctx.params.get(str(parameter.name)) not in (None, ())
     ]
@@ -301,12 +301,12 @@ def _key(parameter: click.Parameter) -> str:
     return str(parameter.name).replace("_", "-")
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
     """Return a value in TOML; a JSON text is a TOML text once DEL is escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
@@ -457,6 +457,12 @@ class OutputOptions:
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
     json: str | None = json_file()
     out_csv: str | None = csv_file()
+    protocol: str | None = option(
+        "--protocol",
+        metavar="FILE",
+        help="Refuse a run other than the one that `titrant protocol` announced in FILE; page and "
+        "JSON then hold a checklist.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

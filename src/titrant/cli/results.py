@@ -478,6 +478,7 @@ def learned_page(
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
+    protocol: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report: honest values, and what the policy does to the rows of the log.
 
@@ -506,6 +507,7 @@ def learned_page(
             title=title,
             labels=labels,
             units=units,
+            protocol=protocol,
             seed=learner.seed,
             progress=steps.advance,
         )
