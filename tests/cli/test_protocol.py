@@ -7,10 +7,12 @@ import tomllib
 from pathlib import Path
 
 import click
+import jsonschema
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from pages.schemas import schema
 
 import titrant as tt
 from titrant.cli.app import titrant
@@ -78,7 +80,9 @@ def test_the_run_that_was_announced_has_a_checklist(call, csv_log, plain):
     files = ("--json", "out.json", "--html", "page.html")
     said = call("evaluate", csv_log, *plain, *ASKED, *files, "--protocol", "protocol.toml")
     assert said.code == 0, said.err
-    told = json.loads(Path("out.json").read_text(encoding="utf-8"))["protocol"]
+    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema("estimate")).validate(result)
+    told = result["protocol"]
     by = {one["topic"]: one for one in told["checklist"]}
     assert by["Question"]["told"] == "Which dose?"
     assert by["Participants"]["told"] == "600 rows, all used"

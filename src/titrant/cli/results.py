@@ -254,7 +254,7 @@ def curve(found: Curve, over: str, level: float) -> Table:
     told = {
         parameter: (
             *value_and_interval(e.value, e.interval(level)),
-            between(low, high),
+            value_and_interval(e.value, (low, high))[1],
             f"{e.ess:,.0f}",
             e.diagnostics.verdict.value,
         )
