@@ -38,7 +38,9 @@ def test_a_protocol_tells_the_study(announced):
     assert announced["contexts"]["context"] == ["weight", "age", "carrier"]
     assert announced["estimand"] == {"command": "evaluate", "policy": ["35"], "level": 0.95}
     assert announced["estimator"] == {"estimator": "sn", "bandwidth": "8", "seed": 0}
-    assert announced["trust"] == {"version": tt.__version__}
+    assert announced["trust"] == {
+        "allow_untrusted": False, "ignore_doubts": False, "version": tt.__version__
+    }  # fmt: skip
     assert announced["hash"].startswith("sha256:")
 
 
@@ -103,10 +105,10 @@ def test_the_run_that_was_announced_has_a_checklist(call, csv_log, plain):
     [
         (("--bandwidth", "9"), '`bandwidth` is "9", announced was "8"'),
         (("--level", "0.9"), "`level` is 0.9, announced was 0.95"),
-        (("--maximize",), "`maximize` is true, announced was left out"),
+        (("--maximize",), "`maximize` is true, announced was false"),
         (("--margin", "0"), "`margin` is 0.0, announced was left out"),
         (("--context", "sex"), "`context` is "),
-        (("--allow-untrusted",), "`allow_untrusted` is true, announced was left out"),
+        (("--allow-untrusted",), "`allow_untrusted` is true, announced was false"),
     ],
 )
 def test_another_run_is_refused_with_what_differs(call, csv_log, plain, options, words):

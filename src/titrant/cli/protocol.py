@@ -121,12 +121,12 @@ def protocol(options: ProtocolOptions, run: RunOptions) -> None:
 
 
 def announcement(name: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the entries of a protocol by section; options left out are not there."""
+    """Return the entries of a protocol by section; options without a value are left out."""
     found: dict[str, dict[str, Any]] = {
         section: {
             option: _plain(option, value)
             for option in options
-            if (value := params.get(option)) not in (None, ()) and value is not False
+            if (value := params.get(option)) not in (None, ())
         }
         for section, options in SECTIONS.items()
     }
@@ -265,6 +265,9 @@ def _shown(value: object) -> str:
 # What a report of such a study has to tell, by the topics of the TARGET statement (2025).
 
 YOURS = "for you to tell"
+RUN, ANNOUNCED, AUTHORS = "this run", "the protocol", "the authors"
+BOTH = f"{RUN}, in part"
+"""Who tells a topic."""
 
 
 def filled(
@@ -286,36 +289,57 @@ def checklist(
     words, log, how = held["words"], held["population"], held["estimator"]
     aim, outcome = held["estimand"], held["outcome"]
     rows = f"{log['rows']:,} rows, all used" if "rows" in log else None
-    made = [name for name, was in tried.items() if was]
-    better = "higher" if "maximize" in outcome else "lower"
+    made = " and ".join(name for name, was in tried.items() if was)
+    rules = _listed(aim["policy"]) if "policy" in aim else "a rule that is learned"
     told = {
-        "Question": words.get("question"),
-        "Data source and setting": f"fingerprint of the rows: {log['fingerprint']}",
-        "Eligibility": words.get("eligible"),
-        "Treatment strategies": f"{_listed(held['treatment']['treatment'])} by "
-        + (_listed(aim["policy"]) if "policy" in aim else "a rule that is learned"),
-        "Assignment": "not randomized; adjusted for "
-        + _listed(held["contexts"].get("context", [])),
-        "Start and end of follow-up": None,
-        "Outcome": f"{outcome['outcome']}, {better} is better",
-        "Causal contrast": f"{aim.get('functional', 'mean')} outcome had all followed each policy, "
-        f"and their differences, at level {aim['level']:g}",
-        "Identifying assumptions": "no other common cause of treatment and outcome than the "
-        "contexts; overlap, which the checks judge; whether the outcome of a dose is well defined "
-        "is for you to tell",
-        "Analysis plan": ", ".join(f"{key} {value}" for key, value in how.items())
-        + f"; titrant {held['trust']['version']}, announced as {held['hash']}",
-        "Participants": rows if flow is None else flow.rows.rstrip("."),
-        "Missing data": f"treatment: {log.get('missing_treatment', 'refuse')}, outcome: "
-        f"{outcome.get('missing_outcome', 'refuse')}; contexts filled and marked",
-        "Estimates and their precision": "values, differences and intervals of this run",
-        "Further analyses": " and ".join(made) or "none asked for: `--sensitivity`, `--stress`",
-        "Interpretation, limitations, generalizability": None,
-        "Ethics, funding, interests, registration, sharing of data": None,
+        "Question": (words.get("question"), ANNOUNCED),
+        "Data source and setting": (f"rows with fingerprint {log['fingerprint']}", BOTH),
+        "Eligibility": (words.get("eligible"), ANNOUNCED),
+        "Treatment strategies": (f"{_listed(held['treatment']['treatment'])} by {rules}", RUN),
+        "Assignment": (
+            f"not randomized; adjusted for {_listed(held['contexts'].get('context', []))}",
+            BOTH,
+        ),
+        "Start and end of follow-up": (None, AUTHORS),
+        "Outcome": (
+            f"{outcome['outcome']}, {'higher' if outcome['maximize'] else 'lower'} is better",
+            BOTH,
+        ),
+        "Causal contrast": (
+            (
+                f"{aim.get('functional', 'mean')} outcome had all followed each policy, and their "
+                f"differences, at level {aim['level']:g}"
+            ),
+            RUN,
+        ),
+        "Identifying assumptions": (
+            (
+                "no common cause of treatment and outcome besides the contexts, and overlap, which "
+                "the checks judge; whether the outcome of a dose is well defined is for you to tell"
+            ),
+            BOTH,
+        ),
+        "Analysis plan": (
+            ", ".join(f"{key} {value}" for key, value in how.items())
+            + f"; titrant {held['trust']['version']}",
+            RUN,
+        ),
+        "Participants": (rows if flow is None else flow.rows.rstrip("."), RUN),
+        "Missing data": (
+            (
+                f"treatment: {log['missing_treatment']}, outcome: {outcome['missing_outcome']}; "
+                "contexts filled and marked"
+            ),
+            RUN,
+        ),
+        "Estimates and their precision": ("values, differences and intervals of this run", RUN),
+        "Further analyses": (made or "none of `--sensitivity` and `--stress`", RUN),
+        "Interpretation, limitations, generalizability": (None, AUTHORS),
+        "Ethics, funding, interests, registration, sharing of data": (None, AUTHORS),
     }
     return [
-        {"topic": topic, "told": text or YOURS, "by": "this run" if text else "the authors"}
-        for topic, text in told.items()
+        {"topic": topic, "told": text or YOURS, "by": by if text else AUTHORS}
+        for topic, (text, by) in told.items()
     ]
 
 
