@@ -47,7 +47,7 @@ SECTIONS = {
     "estimand": (
         *("policy", "against", "functional", "margin", "level", "policy_class", "safe"),
         *("safe_level", "steps", "at_least", "at_most", "current", "largest_change"),
-        *("increasing", "decreasing", "mean_dose", "equal_across", "cap"),
+        *("increasing", "decreasing", "mean_dose", "equal_across", "alike_across", "cap"),
     ),
     "estimator": (
         *("estimator", "propensity_model", "outcome_model", "kernel", "bandwidth", "clip"),
