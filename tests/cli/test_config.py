@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import click
 import pytest
 
 from titrant.cli.app import COMMANDS, titrant
-from titrant.cli.options import _NOT_OF_THE_RUN, config_text, toml, vocabulary
+from titrant.cli.options import (
+    _NOT_OF_THE_RUN,
+    LogOptions,
+    config_text,
+    toml,
+    typed,
+    vocabulary,
+)
 
 
 @pytest.fixture
@@ -187,3 +194,11 @@ def test_one_file_may_serve_all_commands(call, csv_log, plain):
     assert said.code == 0
     assert "`policy-class` in `run.toml` is no option of this command" in said.err
     assert {p.name for name in COMMANDS for p in settable(name)} == vocabulary()
+
+
+def test_a_log_is_typed_again_as_it_was():
+    arguments = ["my log.csv", "--treatment", "dose", "--outcome", "loss", "--bounds", "0,"]
+    command = titrant.get_command(click.Context(titrant), "learn")
+    with command.make_context("learn", arguments) as ctx:
+        own = {f.name: ctx.params[f.name] for f in fields(LogOptions)}
+        assert typed(LogOptions(**own)) == arguments
