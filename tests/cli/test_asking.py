@@ -226,6 +226,7 @@ def test_points_that_the_log_cannot_answer_are_told(call, csv_log, plain):
         (("--at", "0:9:1e-9"), "of 1,000 points at most"),
         (("--over", "strength"), "takes one policy"),
         (("--policy", "35"), "the other curves take none"),
+        (("--over", "strength", "--policy", "shift:2"), "follows a rule of the contexts in part"),
         (("--out", "curve.pdf"), "must end in .svg, .png, .html"),
         (("--treatment", "weight"), "A curve is over one dose."),
     ],

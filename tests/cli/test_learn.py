@@ -533,6 +533,9 @@ def test_doses_are_rounded_within_the_limits_of_the_rule():
     assert told(tt.Rounded(tt.Constant(1.0), 0.125)) == [1.0]
     assert told(tt.Rounded(tt.Constant(0.37), 0.125)) == [0.375]
     assert told(tt.InLimits(tt.Constant(36.0), steps=[1.0, 35.125])) == [35.125]
+    inside = tt.Clipped(tt.Constant(80.0), 0.0, 200.0 / 3.0)
+    assert told(tt.InLimits(inside, at_least=1.0)) == [200.0 / 3.0]
+    assert told(tt.Clipped(tt.InLimits(tt.Constant(0.37), steps=0.125), 0.0, 9.0)) == [0.375]
 
 
 @pytest.mark.usefixtures("by_age")

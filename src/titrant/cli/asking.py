@@ -145,7 +145,7 @@ def curve(
         )
     names = [inputs.columns(log.treatment)[0] if options.over == "dose" else options.over]
     sentence = results.best_point(found, names[0], options.level, maximize=options.maximize)
-    if PIPE not in (options.json, options.out_csv, options.out):
+    if PIPE not in (options.json, options.out_csv):
         show(results.curve(found, names[0], options.level))
         show(sentence)
     if warned := results.warned_points(found):
@@ -204,6 +204,7 @@ def _points(text: str | None) -> list[float] | None:
 
 def _family(over: str, evaluation: Evaluation) -> Callable[[float], Policy]:
     """Return the policy at each point of a curve."""
+    from titrant.policies import Move  # noqa: PLC0415
     from titrant.report.estimates import partly  # noqa: PLC0415
 
     known: dict[str, Callable[[float], Policy]] = {
@@ -212,7 +213,13 @@ def _family(over: str, evaluation: Evaluation) -> Callable[[float], Policy]:
         "multiply": tt.Multiply,
         "tilt": tt.Tilt,
     }
-    return known[over] if over in known else partly(evaluation, evaluation.policies[0])
+    if over in known:
+        return known[over]
+    rule = evaluation.policies[0]
+    if isinstance(rule, (tt.StatusQuo, Move)):
+        sentence = "`--over strength` follows a rule of the contexts in part; this one changes the "
+        raise bad_value("--policy", f"{sentence}logged dose. Use `--over shift` or `multiply`.")
+    return partly(evaluation, rule)
 
 
 def _usual_points(over: str, evaluation: Evaluation) -> ArrayLike:

@@ -195,8 +195,12 @@ def population(path: str | None) -> object:
     if path is None:
         return None
     from titrant.data.files import read_table  # noqa: PLC0415
+    from titrant.data.frames import notes_of  # noqa: PLC0415
 
-    return read_table(path)
+    table = read_table(path)
+    for told in notes_of(table):
+        note(told.text)
+    return table
 
 
 def functional(text: str | None) -> Any:  # noqa: ANN401  (a functional, None for the mean)

@@ -394,17 +394,23 @@ def rounded(policy: Policy, doses: Array, x: Array, wide: float | None) -> Array
     """
     import numpy as np  # noqa: PLC0415
 
-    steps = isinstance(policy, tt.Rounded) or getattr(policy, "steps", None) is not None
-    if wide is None or wide <= 0.0 or steps:
-        flat = [float(f"{dose:.{MOST_DIGITS}g}") for dose in doses.ravel().tolist()]
-        found = np.array(flat).reshape(doses.shape)
-    else:
+    layers = [policy]
+    while isinstance(layers[-1], (tt.Clipped, tt.InLimits, tt.Rounded)):
+        layers.append(layers[-1].policy)
+    steps = any(isinstance(p, tt.Rounded) or getattr(p, "steps", None) is not None for p in layers)
+    flat = [float(f"{dose:.{MOST_DIGITS}g}") for dose in doses.ravel().tolist()]
+    found = np.array(flat).reshape(doses.shape)
+    if steps:
+        return found
+    if wide is not None and wide > 0.0:
         found = np.round(doses, -int(np.floor(np.log10(wide / 1000.0))))
-    if isinstance(policy, tt.Clipped):
-        ends: Any = policy.lower, policy.upper
-    else:
-        ends = policy.limits(x) if isinstance(policy, tt.InLimits) else (-np.inf, np.inf)
-    return np.asarray(np.clip(found, *ends))
+    for one in reversed(layers):
+        if isinstance(one, tt.Clipped):
+            found = np.clip(found, one.lower, one.upper)
+        elif isinstance(one, tt.InLimits):
+            own = x if one.features is None else x[:, : len(one.features)]
+            found = np.clip(found, *one.limits(own))
+    return found
 
 
 def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
