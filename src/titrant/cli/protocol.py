@@ -28,7 +28,7 @@ from titrant.cli.options import (
     toml,
 )
 from titrant.cli.terminal import bad_value, note
-from titrant.cli.writing import check_outputs, write_text
+from titrant.cli.writing import PIPE, check_outputs, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,6 +136,10 @@ def announcement(name: str, params: Mapping[str, Any]) -> dict[str, dict[str, An
     if params["in_parts"] or params["workers"] or params["dask"]:
         found["population"]["fingerprint"] = IN_PARTS
         return found
+    if log.log == PIPE:
+        raise bad_value(
+            "LOG", "A pipe can be read only once. Save the log in a file to announce it."
+        )
     capped = str(params.get("cap") or "").rpartition(":")[0]
     table, contexts = _without_outcome(log, [capped] if capped else [])
     found["contexts"]["context"] = contexts
@@ -146,13 +150,15 @@ def announcement(name: str, params: Mapping[str, Any]) -> dict[str, dict[str, An
 def _plain(option: str, value: object) -> object:
     """Return the value of an option as TOML holds it; policies in files by their content, too."""
     if option in POLICIES:
-        return [_policy(text) for text in value]  # type: ignore[attr-defined]
+        texts: Any = value
+        return [_with_content(text, [path for _, path in inputs.files([text])]) for text in texts]
+    if option == "population":
+        return _with_content(str(value), [str(value)])
     return list(value) if isinstance(value, tuple) else value
 
 
-def _policy(text: str) -> str:
-    files = inputs.files([text])
-    digests = [hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] for _, path in files]
+def _with_content(text: str, files: list[str]) -> str:
+    digests = [hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] for path in files]
     return " ".join([text, *(f"(content {digest})" for digest in digests)])
 
 
