@@ -397,15 +397,15 @@ def draw_curve(path: str, found: Curve, words: tuple[str, str, str], level: floa
 
     over, outcome, _ = words
     kind = Path(path).suffix.lower().removeprefix(".")
-    drawn = io.BytesIO()
+    out = io.BytesIO()
     with rc_context({"svg.hashsalt": "titrant", "svg.fonttype": "none"}):
         figure = Figure(figsize=(7.0, 4.2), layout="constrained")
         axes = found.plot(figure.subplots(), level=level)
         axes.set_xlabel(escaped(over))
         axes.set_ylabel(escaped(f"mean {outcome}"))
         form, metadata = ("png", None) if kind == "png" else ("svg", {"Date": None})
-        figure.savefig(drawn, format=form, metadata=metadata, dpi=160)
-    content = drawn.getvalue()
+        figure.savefig(out, format=form, metadata=metadata, dpi=160)
+    content = out.getvalue()
     if kind == "html":
         content = _curve_page(content.decode(), found, words, level).encode()
     with _writing.draft(path) as stream:
