@@ -199,6 +199,6 @@ def test_one_file_may_serve_all_commands(call, csv_log, plain):
 def test_a_log_is_typed_again_as_it_was():
     arguments = ["my log.csv", "--treatment", "dose", "--outcome", "loss", "--bounds", "0,"]
     command = titrant.get_command(click.Context(titrant), "learn")
-    with command.make_context("learn", arguments) as ctx:
+    with command.make_context("learn", [*arguments]) as ctx:
         own = {f.name: ctx.params[f.name] for f in fields(LogOptions)}
         assert typed(LogOptions(**own)) == arguments

@@ -52,7 +52,7 @@ from titrant.cli.writing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -130,7 +130,8 @@ def curve(
     how, points = inputs.method(method, log), _points(options.at)
     with bar(READING, FITTING, ESTIMATING) as steps, ExitStack() as stack:
         opened = stack.enter_context(inputs.opened(log, cluster))
-        base = inputs.policies([*options.policy] or [f"{STATUS_QUO}=status-quo"], opened.log)
+        base = inputs.policies(options.policy, opened.log) or {STATUS_QUO: tt.StatusQuo()}
+        _check_rule(options.over, base)
         save_config(run.save_config)
         steps.begin(FITTING)
         models = how["estimator"], how["propensity"], opened.executor
@@ -178,6 +179,15 @@ def _check_curve(log: LogOptions, options: CurveOptions) -> None:
         raise bad_value("--out", f"`{options.out}` must end in {', '.join(PICTURES)}.")
 
 
+def _check_rule(over: str, base: Mapping[str, Policy]) -> None:
+    """Refuse to follow in part what is no rule of the contexts."""
+    from titrant.policies import Move  # noqa: PLC0415
+
+    if over == "strength" and any(isinstance(p, (tt.StatusQuo, Move)) for p in base.values()):
+        sentence = "`--over strength` follows a rule of the contexts in part; this one changes the "
+        raise bad_value("--policy", f"{sentence}logged dose. Use `--over shift` or `multiply`.")
+
+
 def _points(text: str | None) -> list[float] | None:
     """Return the points that are typed, one by one or as from:to:step.
 
@@ -204,7 +214,6 @@ def _points(text: str | None) -> list[float] | None:
 
 def _family(over: str, evaluation: Evaluation) -> Callable[[float], Policy]:
     """Return the policy at each point of a curve."""
-    from titrant.policies import Move  # noqa: PLC0415
     from titrant.report.estimates import partly  # noqa: PLC0415
 
     known: dict[str, Callable[[float], Policy]] = {
@@ -213,13 +222,7 @@ def _family(over: str, evaluation: Evaluation) -> Callable[[float], Policy]:
         "multiply": tt.Multiply,
         "tilt": tt.Tilt,
     }
-    if over in known:
-        return known[over]
-    rule = evaluation.policies[0]
-    if isinstance(rule, (tt.StatusQuo, Move)):
-        sentence = "`--over strength` follows a rule of the contexts in part; this one changes the "
-        raise bad_value("--policy", f"{sentence}logged dose. Use `--over shift` or `multiply`.")
-    return partly(evaluation, rule)
+    return known[over] if over in known else partly(evaluation, evaluation.policies[0])
 
 
 def _usual_points(over: str, evaluation: Evaluation) -> ArrayLike:
