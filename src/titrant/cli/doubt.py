@@ -16,6 +16,7 @@ from titrant.cli.options import (
     MethodOptions,
     RunOptions,
     column_names,
+    csv_file,
     flag,
     json_file,
     option,
@@ -34,7 +35,7 @@ from titrant.cli.terminal import (
     bar,
     show,
 )
-from titrant.cli.writing import PIPE, check_outputs, write_json
+from titrant.cli.writing import PIPE, check_outputs, write_json, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,6 +67,7 @@ class AskedPolicies:
         help="Of the confidence intervals.",
     )
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,13 @@ def sensitivity(  # noqa: PLR0917  (groups of options)
         found = sensitivity_of(evaluation, comparison, left_out, given=given, level=asked.level)
         rows = found.table(gammas)
     results.cautions(comparison.estimates)
-    if asked.json != PIPE:
+    if PIPE not in (asked.json, asked.out_csv):
         show(results.bounds(rows, asked.level))
         if found.benchmarks:
             show(results.benchmarks(found.benchmarks))
         show(found.sentence)
     write_json(asked.json, found.to_dict())
+    write_rows(asked.out_csv, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +212,11 @@ def stress(  # noqa: PLR0917  (groups of options)
             executor=opened.executor,
             progress=steps.advance,
         )
-    if asked.json != PIPE:
+    if PIPE not in (asked.json, asked.out_csv):
         show(results.trials(found, asked.level))
         show(found.sentence)
     write_json(asked.json, found.to_dict(asked.level))
+    write_rows(asked.out_csv, found.to_dict(asked.level)["trials"])
 
 
 def doubts_of(
@@ -254,7 +258,7 @@ def _checked(
         *inputs.files(asked.policy),
         *inputs.files(others, "--against"),
     ]
-    check_outputs(run, [("--json", asked.json)], read)
+    check_outputs(run, [("--json", asked.json), ("--out-csv", asked.out_csv)], read)
     return inputs.method(method, log)
 
 

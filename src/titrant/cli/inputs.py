@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions, PageOptions
+    from titrant.cli.recommend import RecommendOptions
     from titrant.data.columns import ColumnNote, Roles
+    from titrant.data.files import Written
     from titrant.data.source import Source
     from titrant.policies import Policy
 
@@ -87,12 +89,25 @@ def _table(options: LogOptions, roles: Roles, found: bool) -> pa.Table:  # noqa:
     """Return the table, as a whole where contexts are to be ``found`` in it, or ids may be."""
     from titrant.data.files import STDIN, read_table  # noqa: PLC0415
 
+    how = written(options)
     if not found and options.groups is None and options.log != STDIN:
         try:
-            return read_table(options.log, roles)
+            return read_table(options.log, roles, how=how)
         except tt.DataError:  # nothing that is not asked for keeps the rest from being read
             pass
-    return read_table(options.log, roles, others=found)
+    return read_table(options.log, roles, others=found, how=how)
+
+
+def written(options: LogOptions | RecommendOptions) -> Written:
+    """Return what the options say of how a table is written."""
+    from titrant.data.files import Written  # noqa: PLC0415
+
+    sep = {"tab": "\t", "\\t": "\t"}.get(options.sep or "", options.sep)
+    if sep is not None and len(sep) != 1:
+        raise bad_value("--sep", f"It must be one character, or `tab`; got {options.sep!r}.")
+    return Written(
+        separator=sep, decimal=options.decimal, encoding=options.encoding, sheet=options.sheet
+    )
 
 
 def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
@@ -180,8 +195,12 @@ def population(path: str | None) -> object:
     if path is None:
         return None
     from titrant.data.files import read_table  # noqa: PLC0415
+    from titrant.data.frames import notes_of  # noqa: PLC0415
 
-    return read_table(path)
+    table = read_table(path)
+    for told in notes_of(table):
+        note(told.text)
+    return table
 
 
 def functional(text: str | None) -> Any:  # noqa: ANN401  (a functional, None for the mean)
@@ -336,9 +355,9 @@ def _check_used(options: MethodOptions) -> None:
 
 _refused = partial(bad_value, "--policy")
 FORMS = (
-    "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, status-quo, "
-    "clipped:LO,HI:POLICY, rounded:STEP:POLICY, or a change of the logged dose: shift:BY, "
-    "multiply:BY, limited:LO,HI, tilt:STRENGTH, randomized:SD:POLICY"
+    "a dose such as 35, a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, "
+    "status-quo, clipped:LO,HI:POLICY, rounded:STEP:POLICY, or a change of the logged dose: "
+    "shift:BY, multiply:BY, limited:LO,HI, tilt:STRENGTH, randomized:SD:POLICY"
 )
 
 
@@ -389,6 +408,8 @@ def policy(spec: str, log: Source) -> Policy:
         return _WORDS[spec](log)
     if colon and kind in _KINDS:
         return _KINDS[kind](rest, log)
+    if _is_dose(spec):
+        return _constant(spec, log)
     if _is_file(spec):
         return tt.load_policy(spec)
     raise _refused(f"{spec!r} is no policy: give {FORMS}.")
@@ -408,10 +429,22 @@ def _check_columns(who: str, used: Iterable[str], available: Sequence[str]) -> N
 
 def _is_file(spec: str) -> bool:
     """Return whether a policy is meant to be read from a file."""
-    if spec in _WORDS or spec.partition(":")[0] in _KINDS:
+    if spec in _WORDS or spec.partition(":")[0] in _KINDS or _is_dose(spec):
         return False
     # Not by `Path`, which fails at a text that is too long for a name.
     return spec.endswith(".json") or os.path.isfile(spec)  # noqa: PTH113
+
+
+def _is_dose(spec: str) -> bool:
+    """Return whether a policy is a plain number, or one for each treatment with commas between.
+
+    >>> _is_dose("35"), _is_dose("35,0.5"), _is_dose("35.json")
+    (True, True, False)
+    """
+    try:
+        return all(math.isfinite(float(part)) for part in spec.split(","))
+    except ValueError:
+        return False
 
 
 def _peeled(spec: str) -> tuple[int, str]:
@@ -605,6 +638,12 @@ def _scanned(log: LogOptions, outcomes: Sequence[str]) -> dict[str, Source]:
             "--context",
             "Name the context columns: a log that is read part by part is not searched for them.",
         )
+    for name in ("sep", "decimal", "encoding", "sheet"):
+        if getattr(log, name) is not None:
+            sentence = (
+                "A log that is read part by part is in Parquet, which has none. Leave it out."
+            )
+            raise bad_value(f"--{name}", sentence)
     for name in ("missing_treatment", "missing_outcome"):
         if getattr(log, name) != "refuse":
             raise bad_value(

@@ -6,6 +6,7 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from titrant.data.source import Source
     from titrant.doubt.stress import Stress
+    from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
     from titrant.evaluation.questions.outcomes import Outcomes
@@ -244,6 +246,53 @@ def trials(found: Stress, level: float) -> Table:
     return table
 
 
+def curve(found: Curve, over: str, level: float) -> Table:
+    """Return the points of a curve with both bands; those that the log cannot answer have none."""
+    headings = [over, "value", f"{percent(level)} CI", "all at once", "ESS", "verdict"]
+    table = _table(headings)
+    estimates = found.comparison.estimates.values()
+    told = {
+        parameter: (
+            *value_and_interval(e.value, e.interval(level)),
+            value_and_interval(e.value, (low, high))[1],
+            f"{e.ess:,.0f}",
+            e.diagnostics.verdict.value,
+        )
+        for parameter, e, (low, high) in zip(
+            found.parameters.tolist(), estimates, found.band(level).tolist(), strict=True
+        )
+    }
+    refused = (*["–"] * 4, Verdict.REFUSE.value)
+    for parameter in sorted([*told, *found.refused]):
+        _add(table, f"{parameter:g}", *told.get(parameter, refused))
+    return table
+
+
+def best_point(found: Curve, over: str, level: float, *, maximize: bool) -> str:
+    """Return where a curve is best, and what that is worth saying of a point among many."""
+    best = int((np.argmax if maximize else np.argmin)(found.values))
+    ends = found.band(level)[best]
+    value, interval = value_and_interval(float(found.values[best]), (ends[0], ends[1]))
+    return (
+        f"{reading(maximize=maximize)} Best at {over} {found.parameters[best]:g}: {value} "
+        f"({percent(level)} of all points at once: {interval})."
+    )
+
+
+def warned_points(found: Curve) -> str:
+    """Return the points at which the trust checks warn."""
+    each = zip(found.parameters, found.comparison.estimates.values(), strict=True)
+    return ", ".join(f"{p:g}" for p, e in each if e.diagnostics.verdict is Verdict.WARN)
+
+
+def refused_points(found: Curve) -> dict[str, str]:
+    """Return each reason for which points are refused, with the points."""
+    points: dict[str, list[str]] = {}
+    for parameter, reason in sorted(found.refused.items()):
+        points.setdefault(as_typed(reason), []).append(f"{parameter:g}")
+    return {reason: ", ".join(known) for reason, known in points.items()}
+
+
 def description(
     found: Description, treatments: Sequence[str], outcome: str
 ) -> Iterator[Table | str]:
@@ -429,6 +478,7 @@ def learned_page(
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
+    protocol: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report: honest values, and what the policy does to the rows of the log.
 
@@ -457,6 +507,7 @@ def learned_page(
             title=title,
             labels=labels,
             units=units,
+            protocol=protocol,
             seed=learner.seed,
             progress=steps.advance,
         )

@@ -286,6 +286,7 @@ class Recipe:
 # ── What was done to a table on its way to a log ──────────────────────────────────────────────────
 
 ENCODED, FILLED, LEFT_OUT, WEIGHTED = "encoded", "filled", "left out", "weighted"
+READ = "read"
 """What may have been done to a column."""
 
 

@@ -180,8 +180,7 @@ def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedAr
 
     If it may not, "NA" is a text like others: so it was in tables without gaps.
     """
-    found = as_text(column)
-    missing = gaps(column) if may_miss or not is_text(column.type) else _blank(found)
+    found, missing = as_text(column), without_text(column, may_miss=may_miss)
     if not missing.any():
         return found
     if not may_miss:
@@ -191,6 +190,11 @@ def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedAr
             "of their own."
         )
     return pc.if_else(pa.array(missing), MISSING, found)
+
+
+def without_text(column: pa.ChunkedArray, *, may_miss: bool) -> NDArray[np.bool_]:
+    """Return where a column names no category (n,), by what `texts` takes for none."""
+    return gaps(column) if may_miss or not is_text(column.type) else _blank(as_text(column))
 
 
 def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:

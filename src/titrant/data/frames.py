@@ -7,8 +7,9 @@ stream, a sparse or mixed column) comes column by column through numpy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import narwhals as nw
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from titrant.data import features, validate
-from titrant.data.columns import check_present, check_roles, context_roles
+from titrant.data.columns import ColumnNote, check_present, check_roles, context_roles
 from titrant.data.keys import group_keys
 from titrant.data.validate import Labels, Parts, first_non_number, not_numeric
 from titrant.errors import DataError
@@ -436,3 +437,26 @@ def stacked(columns: Sequence[Array], n: int) -> Array:
     for j, column in enumerate(columns):
         out[:, j] = column
     return out
+
+
+# Notes on how a table was read from its file, which go with it.
+
+_NOTES = b"titrant.notes"
+
+
+def noted(table: pa.Table, notes: Iterable[ColumnNote]) -> pa.Table:
+    """Return the table with these notes behind those that it has."""
+    every = [asdict(note) for note in (*notes_of(table), *notes)]
+    if not every:
+        return table
+    metadata = table.schema.metadata or {}
+    return table.replace_schema_metadata({**metadata, _NOTES: json.dumps(every)})
+
+
+def notes_of(frame: object) -> tuple[ColumnNote, ...]:
+    """Return the notes on how a table was read, but for columns that it has not any more."""
+    if not isinstance(frame, pa.Table):
+        return ()
+    content = (frame.schema.metadata or {}).get(_NOTES, b"[]")
+    notes = (ColumnNote(**entry) for entry in json.loads(content))
+    return tuple(note for note in notes if note.column in {"", *frame.column_names})

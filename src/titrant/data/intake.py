@@ -353,7 +353,8 @@ def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
         raise DataError(
             f"The column `{name}` holds numbers with separators or signs, such as "
             f"{str(values[row])!r} in row {row}, counting from 0. Write them with digits and a "
-            "decimal point alone, or leave the column out of the context."
+            "decimal point alone, name the decimal mark of a file (`--decimal`), or leave the "
+            "column out of the context."
         )
 
 
@@ -451,6 +452,7 @@ def taken_in(
     """
     roles = (*columns.roles, *(("outcome", name) for name in beside))
     taken = [name for role, name in roles if role != "context"]
+    noted = frames.notes_of(frame)
     if all_others:
         frame, names = frames.with_names(frame)
         check_present(context_roles(columns.after), names)
@@ -492,7 +494,8 @@ def taken_in(
         for name, what in zip(encoded.names, labels.context, strict=True)
     }
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
-    notes = (*settled.notes, *encoded.notes)
+    read = (one for one in noted if one.column in {"", *(name for _, name in roles)})
+    notes = (*read, *settled.notes, *encoded.notes)
     flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
     # Rows of one store may be alike in more than what models follow.
     keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}

@@ -57,13 +57,13 @@ class Curve:
             return np.array(list(self.comparison.simultaneous(level, seed=seed).values()))
         return np.array([e.interval(level) for e in self.comparison.estimates.values()])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the curve as plain lists."""
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the curve as plain lists; the names of the bands tell their level in percent."""
         return {
             "parameters": self.parameters.tolist(),
             "values": self.values.tolist(),
-            "pointwise_95": self.band(simultaneous=False).tolist(),
-            "simultaneous_95": self.band().tolist(),
+            f"pointwise_{100 * level:g}": self.band(level, simultaneous=False).tolist(),
+            f"simultaneous_{100 * level:g}": self.band(level).tolist(),
             "refused": {str(parameter): why for parameter, why in self.refused.items()},
         }
 
@@ -100,16 +100,19 @@ def curve(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     executor: Executor | Engine | None = None,
+    allow_untrusted: bool = False,
+    ignore_doubts: bool = False,
 ) -> Curve:
     """Return the value of ``family(p)`` at each parameter p, e.g. `Constant` over doses.
 
-    The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
-    point is left out and its reason kept in ``refused``.
+    The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, or not
+    to be trusted, the point is left out and its reason kept in ``refused``.
     """
     grid = _grid(parameters)
     policies = {str(p): family(p) for p in grid}
-    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
-    return _curve(evaluation, grid, bandwidth)
+    models = estimator, propensity, executor
+    evaluation = Evaluation.of(log, policies, *models, ignore_doubts=ignore_doubts)
+    return _curve(evaluation, grid, bandwidth, allow_untrusted=allow_untrusted)
 
 
 def curve_on(
@@ -118,13 +121,15 @@ def curve_on(
     parameters: ArrayLike,
     *,
     bandwidth: BandwidthSelector | ArrayLike | None = None,
+    allow_untrusted: bool = False,
 ) -> Curve:
     """Return the curve by the log, estimator and nuisances of an evaluation that was made before.
 
     The other parameters are those of `curve`.
     """
     grid = _grid(parameters)
-    return _curve(evaluation.with_policies({str(p): family(p) for p in grid}), grid, bandwidth)
+    whole = evaluation.with_policies({str(p): family(p) for p in grid})
+    return _curve(whole, grid, bandwidth, allow_untrusted=allow_untrusted)
 
 
 def _grid(parameters: ArrayLike) -> list[float]:
@@ -134,16 +139,21 @@ def _grid(parameters: ArrayLike) -> list[float]:
 
 
 def _curve(
-    evaluation: Evaluation, grid: list[float], bandwidth: BandwidthSelector | ArrayLike | None
+    evaluation: Evaluation,
+    grid: list[float],
+    bandwidth: BandwidthSelector | ArrayLike | None,
+    *,
+    allow_untrusted: bool,
 ) -> Curve:
     choices = evaluation.choices(bandwidth)
     bandwidths, refusals = choices.bandwidths, choices.refused
     refused = {grid[i]: str(refusal) for i, refusal in refusals.items()}
     if bandwidths:
         comparison = evaluation.comparison(bandwidths, None, choices.point)
-        trusted = [name for name, e in comparison.estimates.items() if e.trusted]
-        for name, estimate in comparison.estimates.items():
-            if not estimate.trusted:
+        shown = comparison.estimates.items()
+        trusted = [name for name, e in shown if e.trusted or allow_untrusted]
+        for name, estimate in shown:
+            if name not in trusted:
                 refused[float(name)] = " ".join(estimate.diagnostics.messages(Verdict.REFUSE))
         if trusted:
             return Curve(np.array([float(p) for p in trusted]), comparison.only(trusted), refused)

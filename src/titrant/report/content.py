@@ -250,6 +250,8 @@ class Report:
     """What if we are wrong: sensitivity and stress as `gather` describes them, where asked for."""
     trade_offs: Mapping[str, Any] | None = None
     """The policies by several outcomes at once, where there are several."""
+    protocol: Mapping[str, Any] | None = None
+    """The hash of the study's protocol and its checklist, where it was announced."""
     person: Mapping[str, Any] | None = None
     """What gives one person's dose by the focus, as `whom.person` describes it."""
     title: str | None = None
@@ -325,6 +327,7 @@ class Report:
             "learned": plain(self.learned),
             "doubts": plain(self.doubts),
             "trade_offs": plain(self.trade_offs),
+            "protocol": plain(self.protocol),
             "person": plain(self.person),
             "title": self.title,
             "labels": plain(self.labels),

@@ -134,16 +134,16 @@ def strengths(
         return None
     if not np.ptp(doses_of(rule, log), axis=0).any():
         return None
-    part_of = partial(Partly, rule, whole.survey.mean_dose, whole.survey.possible)
     try:
-        return curve_on(
-            whole,
-            lambda b: Function(part_of(b), features=rule.features or None),
-            STRENGTHS,
-            bandwidth=bandwidth,
-        )
+        return curve_on(whole, partly(whole, rule), STRENGTHS, bandwidth=bandwidth)
     except UntrustedEstimate:
         return None
+
+
+def partly(whole: Evaluation, rule: Policy) -> Callable[[float], Policy]:
+    """Return t̄ + β·(τ(x) − t̄) as a policy for each β."""
+    part_of = partial(Partly, rule, whole.survey.mean_dose, whole.survey.possible)
+    return lambda b: Function(part_of(b), features=rule.features or None)
 
 
 def shifts(whole: Evaluation, bandwidth: BandwidthSelector | ArrayLike | None) -> Curve | None:

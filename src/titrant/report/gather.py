@@ -83,6 +83,7 @@ def gather(
     units: Mapping[str, str] | None = None,
     doubts: Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None = None,
     trade_offs: Mapping[str, Any] | None = None,
+    protocol: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
@@ -116,6 +117,8 @@ def gather(
         ``to_dict()`` says or None
     trade_offs : of several outcomes, of which this comparison is about the first:
         ``Outcomes.trade_offs()``
+    protocol : of a study that was announced: ``hash``, and ``checklist`` with ``topic``, ``told``
+        and ``by`` (whom) for each of its entries
     seed : draws the folds of the calibration, and rows for it where there are many
     progress : called with what is at work, the share of the time that is over, and 100
     """
@@ -173,6 +176,7 @@ def gather(
         learned=learned,
         doubts=doubted,
         trade_offs=trade_offs,
+        protocol=protocol,
         person=_person(whole, both, first, rules or {}),
         title=title,
         labels=known,

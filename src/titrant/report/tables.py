@@ -526,6 +526,12 @@ def method(report: Report) -> Table:
     return mapping("Method", {**how, "interval": first.confidence.method})
 
 
+def checklist(protocol: Mapping[str, Any]) -> Table:
+    """Return what a report has to tell, what this page tells of it, and what is left to authors."""
+    rows = tuple((one["topic"], one["told"], one["by"]) for one in protocol["checklist"])
+    return Table("By the topics of the TARGET statement", ("topic", "told", "by"), rows, (0, 1, 2))
+
+
 def mapping(caption: str, values: Mapping[str, object]) -> Table:
     """Return names and values that say something."""
     rows = tuple((str(k), _text(v)) for k, v in values.items() if v not in (None, (), []))
