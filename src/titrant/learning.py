@@ -77,7 +77,7 @@ class PolicyLearner(BaseEstimator):
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
     limits : the `Limits` that the rule must keep to: steps, limits of each row, a budget, …; the
         rule is learned and graded within them
-    maximize : whether the outcome is a reward
+    maximize : whether the outcome is a reward; unless given, as the log says, else it is a loss
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
     safe_level : how good: "ok", or "warn" to deploy in spite of warnings; never when it is refused
@@ -114,7 +114,7 @@ class PolicyLearner(BaseEstimator):
         procedure: Procedure | None = None,
         propensity: PropensityModel | None = None,
         limits: Limits | None = None,
-        maximize: bool = False,
+        maximize: bool | None = None,
         safe: bool = False,
         safe_level: str = Verdict.OK.value,
         against: Mapping[str, AnyPolicy] | None = None,
@@ -153,7 +153,7 @@ class PolicyLearner(BaseEstimator):
         whole = TrainingLog.of(
             log,
             propensity=self.propensity,
-            maximize=self.maximize,
+            maximize=log.about.direction(self.maximize, "PolicyLearner"),
             executor=self.executor,
             checkpoint=self.checkpoint,
         )
@@ -239,16 +239,16 @@ class PolicyLearner(BaseEstimator):
         check_is_fitted(self, "policy_")
         log, policy = self.survey_.sample.log, self.learned_.policy
         learned = doses(policy, log.context, log.dimension, log.names)[:, dose]
-        drawn = _drawing.new_axes(ax)
+        drawn, label = _drawing.new_axes(ax), self.source_.about.dose(dose)
         if context is None and not log.names:
             row = np.arange(0.0, len(log))
-            return _drawing.doses(drawn, row, log.doses[:, dose], learned, "row")
+            return _drawing.doses(drawn, row, log.doses[:, dose], learned, "row", label=label)
         name = _main_context(log, learned) if context is None else context
         if name not in log.names:
             rule = f"one of the log's contexts, {', '.join(log.names) or 'of which it has none'}"
             raise _check.invalid("context", "PolicyLearner.plot", rule, name)
         x = log.context[:, log.names.index(name)]
-        return _drawing.doses(drawn, x, log.doses[:, dose], learned, name)
+        return _drawing.doses(drawn, x, log.doses[:, dose], learned, name, label=label)
 
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
@@ -325,7 +325,7 @@ class PolicyLearner(BaseEstimator):
         first, second = whole.halves(self.seed)
         by_second, of_first = self._graded(first, second, whole, FIRST)
         by_first, of_second = self._graded(second, first, whole, SECOND)
-        return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
+        return HonestValue((by_second, by_first), whole.maximize, (of_first, of_second))
 
     def _graded(
         self, learned_on: TrainingLog, graded_on: TrainingLog, whole: TrainingLog, where: str

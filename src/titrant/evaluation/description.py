@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from titrant import _drawing, _text
+from titrant import _drawing
+from titrant._tables import Tabular
 from titrant._text import brief
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
@@ -110,7 +111,7 @@ class ContextSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Description:
+class Description(Tabular):
     """What is in a log. Means, sds and ends are of all rows, all else of those looked at."""
 
     rows: int
@@ -226,16 +227,36 @@ class Description:
         drawn = _drawing.new_axes(ax)
         return _drawing.histogram(drawn, found.edges, found.counts, found.column.name)
 
-    def _repr_html_(self) -> str:
+    def _texts(self, level: float) -> list[tuple[str, ...]]:  # noqa: ARG002
+        return [HEADINGS, *self.table()]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        told = (*(t.column for t in self.treatments), self.outcome)
+        columns = (*told, *(context.column for context in self.contexts))
+        return [_numbers(column) for column in columns]
+
+    def _caption(self) -> str:
         doubts = [c.message for c in self.doubts] + list(self.doubts.notes)
-        caption = " ".join([f"{self.size}.", *self.common_values(), *doubts])
-        return _text.table(HEADINGS, self.table(), caption)
+        return " ".join([f"{self.size}.", *self.common_values(), *doubts])
 
 
 HEADINGS = (
     *("column", "kind", "values", "mean", "sd", "least", "median", "greatest"),
     *("r with dose", "R² of dose", "R² of outcome"),
 )
+
+
+def _numbers(column: ColumnSummary) -> dict[str, Any]:
+    lower, median, upper = column.quartiles
+    middle = {"lower_quartile": lower, "median": median, "upper_quartile": upper}
+    ends = {"low": column.low, **middle, "high": column.high, "distinct": column.distinct}
+    return {
+        "column": column.name,
+        "kind": column.kind,
+        "mean": column.mean,
+        "sd": column.sd,
+        **ends,
+    }
 
 
 def describe(log: Source, *, executor: Executor | Engine | None = None) -> Description:

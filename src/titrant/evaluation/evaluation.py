@@ -164,7 +164,7 @@ def compare(
     if functional is not None:
         from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415
 
-        return functional.compare(
+        found = functional.compare(
             Setting(
                 log=log,
                 policies=policies,
@@ -178,6 +178,7 @@ def compare(
                 executor=executor,
             )
         )
+        return found.said_of(log.about.by(repr(functional)))
     impossible = caps_without_cdf(policies, estimator, propensity)
     if impossible:
         policies = {name: rule for name, rule in policies.items() if name not in impossible}
@@ -503,6 +504,7 @@ class Evaluation:
                 confidence=inference.interval(k),
                 diagnostics=reports[k] + Diagnostics.of(models[k]),
                 flow=self.log.flow,
+                about=self.source.about,
             )
             for k, (i, h) in enumerate(bandwidths.items())
         ]
@@ -510,6 +512,7 @@ class Evaluation:
             estimates={e.policy: e for e in estimates},
             covariance=point.covariance,
             inference=inference,
+            about=self.source.about,
         )
 
     def facts(self, floor_share: float) -> LogFacts:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
@@ -435,10 +435,7 @@ def _labeled(report: Report, named: str) -> str:
 
 def better(contrast: Contrast, level: float, *, maximize: bool) -> str:
     """Return the better policy of a pair, or that the interval leaves it open."""
-    low, high = contrast.interval(level)
-    if low <= 0 <= high:
-        return UNCLEAR
-    return contrast.a if (low > 0) is maximize else contrast.b
+    return replace(contrast, maximize=maximize).better(level) or UNCLEAR
 
 
 def done_to_the_data(report: Report) -> Iterator[str]:
