@@ -101,6 +101,7 @@ from titrant.policies import Randomized as Randomized
 from titrant.policies import Rounded as Rounded
 from titrant.policies import Shift as Shift
 from titrant.policies import StatusQuo as StatusQuo
+from titrant.policies import TablePolicy as TablePolicy
 from titrant.policies import Tilt as Tilt
 from titrant.policies import Tree as Tree
 from titrant.policies import load_policy as load_policy

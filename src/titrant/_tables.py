@@ -56,15 +56,20 @@ def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], library: str) -> Any:  # noqa: ANN401
-    """Return rows under the same names as a table of a library, or say how to get it."""
-    import pyarrow as pa  # noqa: PLC0415  (only for who asks for tables)
-
+    """Return rows under the same names as a table of a library."""
     if library not in LIBRARIES:
         raise InvalidArgument(
             f"The `library` of `to_frame` must be one of {', '.join(map(repr, LIBRARIES))}; got "
             f"{library!r}."
         )
-    table = pa.Table.from_pylist([dict(row) for row in rows])
+    return table_of({name: [row[name] for row in rows] for name in rows[0]}, library)
+
+
+def table_of(columns: Mapping[str, Any], library: str) -> Any:  # noqa: ANN401
+    """Return columns as a table of a library, or say how to get it."""
+    import pyarrow as pa  # noqa: PLC0415  (only for who asks for tables)
+
+    table = pa.table(dict(columns))
     try:
         if library == "pandas":
             return table.to_pandas()
@@ -74,8 +79,8 @@ def frame_of(rows: Sequence[Mapping[str, Any]], library: str) -> Any:  # noqa: A
             return pl.from_arrow(table)
     except ImportError:
         raise InvalidArgument(
-            f"`to_frame` makes a table of {library}, which is not installed. Install it "
-            f"(`pip install {library}`), or ask for `to_frame('pyarrow')`, which is there."
+            f"A table of {library} is asked for, which is not installed. Install it "
+            f"(`pip install {library}`), or ask for library='pyarrow', which is there."
         ) from None
     return table
 

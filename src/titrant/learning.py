@@ -26,9 +26,10 @@ from titrant.learn.limits import LimitedClass, Limits
 from titrant.learn.setting import Procedure, TrainingLog, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.learn.vector import VectorDR
-from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
+from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
 from titrant.policies.advice import advice
 from titrant.policies.calling import called, check_features, contexts_for, recommended
+from titrant.policies.given import bound_to
 
 if TYPE_CHECKING:
     import os
@@ -149,6 +150,8 @@ class PolicyLearner(BaseEstimator):
         procedure learns from a sample of the rows, whose size its report states, and so does `CPO`
         where rows have weights. The honest value is over all rows.
         """
+        check_log(log)
+        log, self.against_ = bound_to(log, self.against or {})
         self._check(log)
         whole = TrainingLog.of(
             log,
@@ -238,7 +241,7 @@ class PolicyLearner(BaseEstimator):
         """
         check_is_fitted(self, "policy_")
         log, policy = self.survey_.sample.log, self.learned_.policy
-        learned = doses(policy, log.context, log.dimension, log.names)[:, dose]
+        learned = policy.of_rows(log)[:, dose]
         drawn, label = _drawing.new_axes(ax), self.source_.about.dose(dose)
         if context is None and not log.names:
             row = np.arange(0.0, len(log))
@@ -272,7 +275,6 @@ class PolicyLearner(BaseEstimator):
 
     def _check(self, log: Source) -> None:
         """Refuse what cannot work, or not in minutes, before any work is done."""
-        check_log(log)
         if self.safe_level not in SAFE_LEVELS:
             rule = f"one of {', '.join(map(repr, SAFE_LEVELS))}"
             raise _check.invalid("safe_level", "PolicyLearner", rule, self.safe_level)
@@ -290,8 +292,8 @@ class PolicyLearner(BaseEstimator):
         if taken:
             rule = f"policies under names of their own, not {' or '.join(map(repr, taken))}"
             raise _check.invalid("against", "PolicyLearner", rule, sorted(self.against or {}))
-        for name, policy in (self.against or {}).items():
-            check_features(as_policy(policy), log.names, f"policy `{name}`")
+        for name, policy in self.against_.items():
+            check_features(policy, log.names, f"policy `{name}`")
 
     def _check_work(self, log: Source) -> None:
         """Refuse more contexts than the default models of learning and grading can take."""
@@ -337,7 +339,7 @@ class PolicyLearner(BaseEstimator):
             LEARNED: policy,
             STATUS_QUO: StatusQuo(),
             MEAN_DOSE: Constant(mean),
-            **(self.against or {}),
+            **self.against_,
         }
         report = self._reporter(where)
         report("grading", 0, 1)

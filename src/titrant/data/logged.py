@@ -101,6 +101,7 @@ class LoggedData:
     weights: Array | None
     groups: NDArray[np.int64] | None
     observed: Array | None
+    planned: Array | None
     names: tuple[str, ...]
     bounded: bool
     first_row: int
@@ -415,6 +416,11 @@ class LoggedData:
             validate.check_finite({"weights": w})
             validate.check_weights(w, "weights")
         return self._with(parts=replace(self._parts, weights=w))
+
+    def with_plans(self, planned: Array) -> LoggedData:
+        """Return the same rows with doses (n, k) planned for them, after those there are."""
+        every = planned if self.planned is None else np.hstack([self.planned, planned])
+        return self._with(parts=replace(self._parts, planned=every))
 
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""

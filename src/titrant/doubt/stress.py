@@ -19,6 +19,7 @@ from titrant.errors import InvalidArgument
 from titrant.estimators import DoublyRobust
 from titrant.evaluation.survey import check_log, survey_of
 from titrant.execute import as_engine
+from titrant.policies.given import bound_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -262,6 +263,7 @@ def stressed(
     """Return the same of two policies by name; ``given`` says that their difference is asked."""
     say = _silent if progress is None else progress
     check_log(log)
+    log, policies = bound_to(log, policies)
     _check.count(draws, "draws", "stress", at_least=0)
     _check.count(rows, "rows", "stress", at_least=1)
     _check.count(seed, "seed", "stress", at_least=0)

@@ -41,9 +41,11 @@ from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.support import Support
 from titrant.kernels import Scale
-from titrant.policies import StatusQuo, as_policy, doses
+from titrant.policies import Policy, StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
+from titrant.policies.constant import is_number
+from titrant.policies.given import TablePolicy, bound_to
 from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
@@ -62,10 +64,9 @@ if TYPE_CHECKING:
     from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
-    from titrant.policies import Policy
     from titrant.propensity import CrossPropensity, PropensityModel
 
-    AnyPolicy = Policy | Callable[[Array], ArrayLike]
+    AnyPolicy = Policy | Callable[[Array], ArrayLike] | ArrayLike
 
 
 S = TypeVar("S")
@@ -97,9 +98,10 @@ def evaluate(
     Parameters
     ----------
     log : the logged rows, in memory or by `scan_parquet`
-    policy : a policy of `titrant.policies`, or any function from contexts (n, p) to doses. A policy
-        that knows its ``features`` finds them among the names of the log, in any order; a function
-        gets the contexts in the order of the log
+    policy : a policy of titrant; a number, the same dose for all; one dose for each row of a log in
+        memory; or a function from contexts (n, p) to doses, in the order of the log, which
+        `TablePolicy` hands a data frame instead. A policy that knows its ``features`` finds them
+        among the names of the log, in any order
     estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
     bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
@@ -240,6 +242,7 @@ class Evaluation:
         if not policies:
             raise InvalidArgument("There is no policy to evaluate; give at least one.")
         check_log(log)
+        log, policies = bound_to(log, policies)
         rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
         refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
@@ -564,7 +567,7 @@ class Evaluation:
         if isinstance(policy, Move) or is_exactly(policy, StatusQuo) or log.dimension > 1:
             return
         if self._estimator(i).uses_propensity and not self.nuisances.known:
-            yield from level_findings(log, doses(policy, log.context, 1, log.names)[:, 0])
+            yield from level_findings(log, policy.of_rows(log)[:, 0])
 
     def _unseen_notes(self, i: int) -> Iterator[str]:
         """Return what the estimate of policy i takes for granted about columns left out."""
@@ -814,4 +817,11 @@ def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Pol
 
 def name_of(policy: object) -> str:
     """Return what a policy is called that nobody named."""
-    return policy.__name__ if isinstance(policy, FunctionType) else type(policy).__name__
+    if isinstance(policy, TablePolicy):
+        return name_of(policy.function)
+    if is_number(policy):
+        return f"constant {policy:g}"
+    if isinstance(policy, FunctionType):
+        return policy.__name__
+    rule = isinstance(policy, Policy) or callable(policy)
+    return type(policy).__name__ if rule else "doses given"

@@ -393,7 +393,7 @@ class Comparison(Tabular):
         refused = [f"{name} refused" for name in self.refused]
         apart = [
             f"{c.a} − {c.b} {brief(c.difference)} ({between(*c.interval())})"
-            for c in self._shown_differences()
+            for c in (self._shown_differences() if len(self) <= MOST_PAIRED else ())
         ]
         between_them = f"; {', '.join(apart)}" if apart else ""
         return f"Comparison({', '.join(values + refused)}{between_them})"

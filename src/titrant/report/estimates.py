@@ -181,11 +181,7 @@ class Partly:
 
 def doses_of(policy: Policy, log: LoggedData) -> Array:
     """Return the doses of a policy (n, d); those of the status quo are in the log."""
-    if is_exactly(policy, StatusQuo):
-        return log.doses
-    if isinstance(policy, Move):
-        return doses_under(policy, log)
-    return doses(policy, log.context, log.dimension, log.names)
+    return doses_under(policy, log) if isinstance(policy, Move) else policy.of_rows(log)
 
 
 def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:
