@@ -165,7 +165,7 @@ def outcomes(
     """
     from titrant.cli import results  # noqa: PLC0415
     from titrant.evaluation.questions.outcomes import evaluations_of, outcomes_on  # noqa: PLC0415
-    from titrant.report import gather, render  # noqa: PLC0415
+    from titrant.reporting import gather, render  # noqa: PLC0415
 
     named, rewards = inputs.columns([log.outcome]), inputs.columns(options.rewards)
     _check_names(named, rewards)

@@ -14,6 +14,7 @@ from titrant.data.columns import Columns, Flow, named_columns
 from titrant.data.gaps import REFUSE, MissingRule, differences
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
+from titrant.data.notes import warn_of
 from titrant.data.validate import Intake, Parts, frozen
 from titrant.errors import DataError
 
@@ -226,7 +227,8 @@ class LoggedData:
         """Return the log held in named columns of a table, as people have it.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
-        dict of columns; only the named columns are read. What was done to it is said in `flow`.
+        dict of columns; only the named columns are read. What was done to it is said in `flow`, and
+        in a `TableWarning` with the sentences that the command line prints.
         `bounds` and `atoms` are those of the class. Contexts that `after` names were measured after
         the treatment: they are left out, and every trust report says so.
 
@@ -282,6 +284,7 @@ class LoggedData:
             intake = taken_in(frame, own, missing, all_others=context is None, beside=beside)
             logs[name] = object.__new__(cls)
             _fill_checked(logs[name], intake, bounds, atoms, own.about, after=tuple(own.after))
+        warn_of(logs[columns.outcome], chosen=context is None)
         return logs[outcome] if isinstance(outcome, str) else logs
 
     def __len__(self) -> int:

@@ -50,6 +50,11 @@ class Policy(ABC):
         return None
 
     @property
+    def is_rule(self) -> bool:
+        """Whether it gives a dose for any contexts; else it is about the rows of a log."""
+        return True
+
+    @property
     def parametric(self) -> bool:
         """Whether `params`, `with_params` and `vjp` may be used."""
         return False

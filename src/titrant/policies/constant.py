@@ -88,6 +88,11 @@ class StatusQuo(Policy):
             "Use it in `compare`, beside the policies that would replace it."
         )
 
+    @property
+    def is_rule(self) -> bool:
+        """Not a rule: it is about the rows of a log."""
+        return False
+
     def of_rows(self, log: LoggedData) -> Array:
         """Return the doses (n, d) as they were given."""
         return log.doses

@@ -123,6 +123,11 @@ class Planned(Policy):
             "contexts. Give a rule, such as `Linear`, `Tree` or a function."
         )
 
+    @property
+    def is_rule(self) -> bool:
+        """Not a rule: it is about the rows of a log."""
+        return False
+
     def of_rows(self, log: LoggedData) -> Array:
         """Return the doses (n, d) of some rows of the log that they were planned for."""
         if log.planned is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report.content import called
-from titrant.report.numbers import number, percent, span
+from titrant.reporting.content import called
+from titrant.reporting.numbers import number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.inference import Check
-    from titrant.report.content import Report
+    from titrant.reporting.content import Report
 
 UNCLEAR = "not clear"
 SMALL = 0.05

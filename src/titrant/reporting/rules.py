@@ -26,8 +26,8 @@ from titrant.policies import (
 )
 from titrant.policies.base import ParametricPolicy, is_exactly
 from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
-from titrant.report.content import Coefficient, Rule
-from titrant.report.numbers import number
+from titrant.reporting.content import Coefficient, Rule
+from titrant.reporting.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
