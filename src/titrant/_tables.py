@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,8 @@ _LATEX = {
     "∞": r"$\infty$",
 }
 """Signs that LaTeX would act on, or that its fonts lack."""
+_NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
+"""The sign of a negative number, which a hyphen would be too short for."""
 
 
 def latex(rows: Sequence[Sequence[str]], caption: str | None = None) -> str:
@@ -135,4 +138,5 @@ def latex(rows: Sequence[Sequence[str]], caption: str | None = None) -> str:
 
 def _latex_text(text: object) -> str:
     shown = _text.written_out(str(text)).replace("\n", " ")
+    shown = _NEGATIVE.sub("−", shown)
     return "".join(_LATEX.get(sign, sign) for sign in shown)

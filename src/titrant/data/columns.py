@@ -98,17 +98,23 @@ class Columns:
         )
 
     def by_outcome(
-        self, names: Iterable[str], *, maximize: bool | Collection[str] | None = None
+        self,
+        names: Iterable[str],
+        *,
+        maximize: bool | Collection[str] | None = None,
+        units: Mapping[str, str] | None = None,
     ) -> dict[str, Columns]:
         """Return the columns of logs of the same rows, one for each outcome; none is a context.
 
-        ``maximize`` says of all of them whether they are rewards, or names those that are.
+        ``maximize`` says of all of them whether they are rewards, or names those that are; it and
+        ``units`` are as they were unless given.
         """
         every = _several(_kept(names, "outcome"))
         aside = tuple(role for role in self.roles if role[0] != "outcome")
         check_roles((*aside, *(("outcome", name) for name in every)))
         after = tuple(name for name in self.after if name not in every)
         own = _rewards(every, maximize=self.maximize if maximize is None else maximize)
+        measured = self.units if units is None else units
         found = {}
         for name in every:
             apart = (*after, *(other for other in every if other != name))
@@ -118,7 +124,7 @@ class Columns:
                 context=(*self.features, *apart),
                 after=apart,
                 maximize=own[name],
-                units={n: u for n, u in self.units.items() if n == name or n not in every},
+                units={n: u for n, u in measured.items() if n == name or n not in every},
             )
         return found
 

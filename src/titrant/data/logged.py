@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -269,15 +269,13 @@ class LoggedData:
             weights=weights,
             groups=groups,
             after=after,
-            units=units or {},
         )
         missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
-        # Names are for several outcomes: `Columns` refuses them for one.
-        each = {columns.outcome: replace(columns, maximize=cast("bool | None", maximize))}
+        each = columns.by_outcome(named, maximize=maximize, units=units)
         if not isinstance(outcome, str):
             from titrant.data.frames import read_once  # noqa: PLC0415 - loads pyarrow
 
-            frame, each = read_once(frame), columns.by_outcome(named, maximize=maximize)
+            frame = read_once(frame)
         logs = {}
         for name, own in each.items():
             beside = [other for other in each if other != name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from titrant import _drawing
 from titrant._tables import Tabular
 from titrant._text import brief
+from titrant.data.about import About
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
@@ -128,6 +129,8 @@ class Description(Tabular):
     contexts: tuple[ContextSummary, ...]
     doubts: Diagnostics
     """The doubtful columns."""
+    about: About = field(default_factory=About)
+    """What the log calls its doses."""
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
@@ -225,7 +228,8 @@ class Description(Tabular):
         """Draw how often each dose was given; return the matplotlib axes."""
         found = self.treatments[dose]
         drawn = _drawing.new_axes(ax)
-        return _drawing.histogram(drawn, found.edges, found.counts, found.column.name)
+        name = self.about.dose(dose) if self.about.treatments else found.column.name
+        return _drawing.histogram(drawn, found.edges, found.counts, name)
 
     def _texts(self, level: float) -> list[tuple[str, ...]]:  # noqa: ARG002
         return [HEADINGS, *self.table()]
@@ -265,7 +269,8 @@ def describe(log: Source, *, executor: Executor | Engine | None = None) -> Descr
     Nothing is fitted. Of more than 100,000 rows, and of files, all but means, sds and ends is of a
     sample, whose size the result states. ``executor`` is that of `evaluate`.
     """
-    return Description.of(survey_of(log, as_engine(executor, log)))
+    found = Description.of(survey_of(log, as_engine(executor, log)))
+    return replace(found, about=log.about)
 
 
 def _summaries(survey: Survey) -> list[ColumnSummary]:
