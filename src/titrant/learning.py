@@ -106,6 +106,23 @@ class PolicyLearner(BaseEstimator):
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
         the improvement excludes zero
     decision_ : why, in a sentence
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> from titrant.outcome import ridge_pair
+    >>> quick = {"procedure": tt.StackedDR(models=ridge_pair()), "grade": tt.SelfNormalized()}
+    >>> learner = tt.PolicyLearner(policy=tt.Linear(), propensity=tt.LinearGaussian(), **quick)
+    >>> learner.fit(log).decision_
+    'The improvement over the status quo is 0.9097; the one-sided 95% bound is 0.6843, which ...'
+    >>> learner.predict({"age": [40.0, 60.0]}).round(1)
+    array([27.9, 42.2])
+    >>> learner.estimate_  # on rows that it was not learned from
+    HonestValue(honest value 0.02066  95% CI -0.2389 … 0.2802  against the status quo -0.9097 ...)
     """
 
     def __init__(

@@ -274,6 +274,11 @@ def sensitivity(
         propensity, on 2,000 rows at most
     progress : called with a stage, the steps done and the steps in all
 
+    Returns
+    -------
+    Sensitivity : ``bounds(gamma)`` and ``interval(gamma)`` at any strength Γ; ``tipping``, the
+        strength that undoes the conclusion; ``benchmarks``; ``verdict`` and ``sentence``
+
     >>> from titrant import Constant, SelfNormalized
     >>> from titrant.data.simulate import DESIGNS
     >>> log = DESIGNS["dosing"].draw(300, 0)

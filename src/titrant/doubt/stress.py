@@ -215,6 +215,11 @@ def stress(
     seed : of permutations and draws
     progress : called with a stage, the steps done and the steps in all
 
+    Returns
+    -------
+    Stress : the ``original`` estimate and its ``trials``, each with what was changed, what came of
+        it and a verdict; ``sentence`` sums them up
+
     >>> from titrant import Constant, LinearGaussian, SelfNormalized
     >>> from titrant.data.simulate import DESIGNS
     >>> quick = {"estimator": SelfNormalized(), "propensity": LinearGaussian(), "bandwidth": 8}

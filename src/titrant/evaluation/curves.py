@@ -132,6 +132,25 @@ def curve(
 
     The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
     point is left out and its reason kept in ``refused``.
+
+    Returns
+    -------
+    Curve : ``parameters`` and ``values``, ``band(level)`` of the whole curve at once or pointwise,
+        ``refused``, and the ``comparison`` behind it; ``plot()`` draws it
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    >>> found = tt.curve(log, tt.Constant, [30, 35, 40, 90], **quick)
+    >>> found
+    Curve(3 parameters from 30 to 40; 1 refused)
+    >>> found.values.round(1).tolist(), list(found.refused)
+    ([2.1, 1.5, 2.3], [90.0])
     """
     grid = _grid(parameters)
     policies = {str(p): family(p) for p in grid}

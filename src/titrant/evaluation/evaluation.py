@@ -116,9 +116,31 @@ def evaluate(
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
         `Engine`; unless given, threads for files and this thread for a log in memory
 
+    Returns
+    -------
+    Estimate : ``value``, the mean outcome under the policy, with ``se`` and ``interval(level)``;
+        ``diagnostics``, the trust report; ``bandwidth``, ``ess`` and ``method``, how it was made.
+        ``to_frame()``, ``to_latex()``, ``to_dict()`` and ``plot()`` take it elsewhere
+
     Raises
     ------
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    >>> found = tt.evaluate(log, 35, **quick)  # without `quick`: better models, more time
+    >>> found
+    Estimate(constant 35: value 1.453  95% CI 0.9459 … 1.959  h 3.489  ESS 181 of 500  warn)
+    >>> [round(end, 2) for end in found.interval(0.9)]
+    [1.03, 1.88]
+    >>> found.diagnostics.verdict.value, found.trusted
+    ('warn', True)
     """
     name = name_of(policy)
     return compare(
@@ -159,9 +181,31 @@ def compare(
     other policies are compared all the same. With ``allow_untrusted`` only a policy that no row
     is near is refused.
 
+    Returns
+    -------
+    Comparison : an `Estimate` of each policy by its name, ``contrast(a, b)`` and ``differences()``,
+        ``simultaneous()`` intervals, ``refused``. Differences are a less b: negative means that a
+        loses less. Unless the log says ``maximize=True``, lower is better
+
     Raises
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    >>> by_age = tt.Linear([0.5], intercept=10, features=["age"])
+    >>> found = tt.compare(log, {"by age": by_age, "flat": 35}, **quick)
+    >>> print(found)
+    by age  value 0.2171  95% CI -0.02568 … 0.4599  h 2.467  ESS 160 of 500  ok
+    flat    value 1.453  95% CI 0.9459 … 1.959  h 3.489  ESS 181 of 500  warn
+    >>> found.contrast("by age", "flat")
+    Contrast(by age − flat: -1.236  95% CI -1.795 … -0.6757)
     """
     if functional is not None:
         from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415

@@ -385,8 +385,7 @@ class Comparison(Tabular):
         refused = {name: f"refused: {reason}" for name, reason in self.refused.items()}
         said = {**self.estimates, **refused}
         width = max(map(len, said))
-        lines = [f"{name:<{width}}  {what}" for name, what in said.items()]
-        return "\n".join([*lines, *map(str, self._shown_differences())])
+        return "\n".join(f"{name:<{width}}  {what}" for name, what in said.items())
 
     def __repr__(self) -> str:
         values = [f"{name} {brief(e.value)}" for name, e in self.estimates.items()]

@@ -340,6 +340,12 @@ def subgroups(
     against : what the policy is compared with; the status quo unless given
     interval : `RobustBiasCorrected()` unless given, `Narrow()` or `Normal()`
 
+    Returns
+    -------
+    Subgroups : a `Subgroup` of each part, with its ``difference`` and ``interval(level)``;
+        ``equality``, a test of each column; ``simultaneous()`` intervals; ``refused``; ``whole``,
+        the `Comparison` on all rows
+
     >>> import numpy as np, titrant as tt
     >>> rng = np.random.default_rng(0)
     >>> x, t = rng.integers(0, 2, 2000), rng.normal(size=2000)
