@@ -208,3 +208,47 @@ def test_a_policy_without_a_name_is_called_what_it_is():
     assert tt.evaluate(LOG, 30, **ROUGH).policy == "constant 30"
     assert tt.evaluate(LOG, DOSES, **ROUGH).policy == "doses given"
     assert tt.evaluate(LOG, tt.TablePolicy(rule), **ROUGH).policy == "rule"
+
+
+HIDDEN = RNG.normal(size=N)
+BY_HIDDEN = 20.0 + 0.2 * AGE + 3.0 * HIDDEN + 2.0 * RNG.normal(size=N)
+
+
+@pytest.mark.parametrize(
+    ("logged", "doses", "verdict"),
+    [
+        # What is a rule of the contexts, however bent, or drawn at random is none of the log's.
+        (DOSE, DOSES, "ok"),
+        (DOSE, 30.0 + 5.0 * np.sin(AGE), "ok"),
+        (DOSE, 30.0 + RNG.normal(size=N), "ok"),
+        (DOSE, 20.0 + 0.2 * AGE, None),
+        # What changes the logged dose, or follows what the log does not have, is no such rule.
+        (DOSE, DOSE + 1.0, "refuse"),
+        (DOSE, DOSE.round(), "refuse"),
+        (BY_HIDDEN, 20.0 + 0.2 * AGE + 2.0 * HIDDEN, "refuse"),
+    ],
+    ids=["rule", "bent", "random", "line", "shift", "rounded", "hidden"],
+)
+@pytest.mark.parametrize("modeled", [True, False])
+def test_doses_that_follow_the_logged_ones_are_no_rule(logged, doses, verdict, modeled):
+    log = LOG.with_treatment(logged)
+    if not modeled:  # a column of propensities says nothing of ranks
+        log = log.with_propensity(np.full(N, 0.1))
+    settings = {**ROUGH, "propensity": tt.LinearGaussian() if modeled else None}
+    found = tt.evaluate(log, doses, **settings).diagnostics
+    if verdict is None:
+        assert "planned_doses" not in found.names
+        return
+    # Polynomials of the contexts know less: only what is nearly the logged dose is refused.
+    rough = "warn" if verdict == "refuse" and logged is BY_HIDDEN and not modeled else verdict
+    assert found["planned_doses"].verdict.value == rough
+
+
+def test_the_check_of_planned_doses_by_hand():
+    # Two of three: no contexts, so that what is left are the distances from the mean:
+    # (−1, 0, 1) and (−1, 1, 0) have the correlation 1/2.
+    log = tt.LoggedData(np.empty((3, 0)), [1.0, 2.0, 3.0], [0.0, 1.0, 2.0], [0.5, 0.5, 0.5])
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 5.0, "allow_untrusted": True}
+    found = tt.evaluate(log, [1.0, 3.0, 2.0], **settings).diagnostics["planned_doses"]
+    assert found.value == pytest.approx(0.5)
+    assert found.verdict.value == "ok"  # of three rows that is chance

@@ -27,7 +27,12 @@ from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
 from titrant.evaluation.masses import asked_of_masses, mass_findings
-from titrant.evaluation.model_checks import SecondOpinions, rank_findings, unseen_notes
+from titrant.evaluation.model_checks import (
+    SecondOpinions,
+    plan_findings,
+    rank_findings,
+    unseen_notes,
+)
 from titrant.evaluation.moves import caps_without_cdf, move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import level_findings, repeated_findings
@@ -45,7 +50,7 @@ from titrant.policies import Policy, StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
 from titrant.policies.constant import is_number
-from titrant.policies.given import TablePolicy, bound_to
+from titrant.policies.given import Planned, TablePolicy, bound_to
 from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
@@ -533,6 +538,7 @@ class Evaluation:
             one.extend(self.nuisances.weight_notes)
             one.extend(self._unseen_notes(i))
             one.extend(self._level_findings(i))
+            one.extend(self._plan_findings(i))
             one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
@@ -612,6 +618,12 @@ class Evaluation:
             return
         if self._estimator(i).uses_propensity and not self.nuisances.known:
             yield from level_findings(log, policy.of_rows(log)[:, 0])
+
+    def _plan_findings(self, i: int) -> Iterator[Check]:
+        """Yield what is found about doses that policy i plans for these very rows."""
+        policy = self.policies[i]
+        if isinstance(policy, Planned) and self._estimator(i).uses_propensity:
+            yield from plan_findings(self.nuisances, self.survey.sample, policy)
 
     def _unseen_notes(self, i: int) -> Iterator[str]:
         """Return what the estimate of policy i takes for granted about columns left out."""

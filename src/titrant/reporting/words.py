@@ -365,6 +365,7 @@ CLAUSES = {
     "leftover_bias": "the models miss how some contexts go with dose and outcome",
     "carry_over": "earlier doses tell about later outcomes",
     "level_support": "{it} gives doses far from those of a context's own level",
+    "planned_doses": "{it} goes with the logged doses beyond what the contexts say",
     "off_levels": "some rows keep a dose that {it} would change",
     "rows_at_dose": "few rows got the very dose of {it}",
     "seldom_dose": "many rows seldom got the dose of {it}",
