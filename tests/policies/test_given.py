@@ -221,7 +221,7 @@ BY_HIDDEN = 20.0 + 0.2 * AGE + 3.0 * HIDDEN + 2.0 * RNG.normal(size=N)
         (DOSE, DOSES, "ok"),
         (DOSE, 30.0 + 5.0 * np.sin(AGE), "ok"),
         (DOSE, 30.0 + RNG.normal(size=N), "ok"),
-        (DOSE, 20.0 + 0.2 * AGE, None),
+        (DOSE, 20.0 + 0.2 * LOG.context[:, LOG.names.index("age")], None),
         # What changes the logged dose, or follows what the log does not have, is no such rule.
         (DOSE, DOSE + 1.0, "refuse"),
         (DOSE, DOSE.round(), "refuse"),
