@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,10 +150,11 @@ def _bound(policy: Policy, log: Source) -> Policy:
     """Return a policy whose functions of tables, within others too, know the log."""
     if isinstance(policy, TablePolicy):
         return policy.on(log)
-    inner = {f.name: getattr(policy, f.name) for f in fields(policy)}  # type: ignore[arg-type]
+    own: Any = policy  # a user's own need not be a dataclass
+    inner = {f.name: getattr(own, f.name) for f in fields(own)} if is_dataclass(own) else {}
     known = {name: _bound(one, log) for name, one in inner.items() if isinstance(one, Policy)}
     changed = {name: one for name, one in known.items() if one is not inner[name]}
-    return replace(policy, **changed) if changed else policy  # type: ignore[type-var]
+    return replace(own, **changed) if changed else policy
 
 
 def _is_plan(policy: object) -> bool:
