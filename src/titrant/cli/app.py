@@ -198,6 +198,7 @@ _TYPED = {
     '`missing_treatment="drop"`': "`--missing-treatment drop`",
     '`missing_outcome="weight"`': "`--missing-outcome weight`",
     '`missing_outcome="drop"`': "`--missing-outcome drop`",
+    "Choose others with `context=[…]`": "Choose others with `--context`",
     '`missing_outcome="refuse"`': "`--missing-outcome refuse`",
     "Give `propensity=Known(function)` with the density as a function of contexts and dose, or a "
     "model to fit such as `LinearGaussian()`": (

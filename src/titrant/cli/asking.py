@@ -214,7 +214,7 @@ def _points(text: str | None) -> list[float] | None:
 
 def _family(over: str, evaluation: Evaluation) -> Callable[[float], Policy]:
     """Return the policy at each point of a curve."""
-    from titrant.report.estimates import partly  # noqa: PLC0415
+    from titrant.reporting.estimates import partly  # noqa: PLC0415
 
     known: dict[str, Callable[[float], Policy]] = {
         "dose": tt.Constant,
@@ -227,7 +227,7 @@ def _family(over: str, evaluation: Evaluation) -> Callable[[float], Policy]:
 
 def _usual_points(over: str, evaluation: Evaluation) -> ArrayLike:
     """Return points over what was logged: of doses those of a report page, else round steps."""
-    from titrant.report import estimates as page  # noqa: PLC0415
+    from titrant.reporting import estimates as page  # noqa: PLC0415
 
     doses = evaluation.log.doses[:, 0]
     sd = float(doses.std())
@@ -366,7 +366,7 @@ def outcomes(
     """
     from titrant.cli import results  # noqa: PLC0415
     from titrant.evaluation.questions.outcomes import evaluations_of, outcomes_on  # noqa: PLC0415
-    from titrant.report import gather, render  # noqa: PLC0415
+    from titrant.reporting import gather, render  # noqa: PLC0415
 
     named, rewards = inputs.columns([log.outcome]), inputs.columns(options.rewards)
     _check_names(named, rewards)

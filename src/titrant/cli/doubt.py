@@ -38,11 +38,7 @@ from titrant.cli.terminal import (
 from titrant.cli.writing import PIPE, check_outputs, write_json, write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from titrant.cli.inputs import Opened
-    from titrant.cli.options import DoubtOptions
-    from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.policies import Policy
 
 MOST_DRAWS = 10_000
@@ -217,30 +213,6 @@ def stress(  # noqa: PLR0917  (groups of options)
         show(found.sentence)
     write_json(asked.json, found.to_dict(asked.level))
     write_rows(asked.out_csv, found.to_dict(asked.level)["trials"])
-
-
-def doubts_of(
-    wanted: DoubtOptions, how: Mapping[str, Any], seed: int, level: float
-) -> Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None:
-    """Return what finds the doubts of a page; None if none are wanted."""
-    if not (wanted.sensitivity or wanted.stress):
-        return None
-    from titrant.doubt.sensitivity import left_out_of, sensitivity_of  # noqa: PLC0415
-    from titrant.doubt.stress import stressed  # noqa: PLC0415
-
-    def found(evaluation: Evaluation, comparison: Comparison, name: str) -> Mapping[str, Any]:
-        bounds, trials = None, None
-        if wanted.sensitivity:
-            left_out = left_out_of(evaluation, how["propensity"], None, lambda *_: None)
-            known = sensitivity_of(evaluation, comparison, left_out, given=False, level=level)
-            bounds = known.to_dict()
-        if wanted.stress:
-            pair = dict(zip(evaluation.names, evaluation.policies, strict=True))
-            tried = stressed(evaluation.source, pair, given=False, **how, seed=seed)
-            trials = tried.to_dict(level)
-        return {"policy": name, "sensitivity": bounds, "stress": trials}
-
-    return found
 
 
 def _checked(

@@ -229,8 +229,8 @@ def _page(  # noqa: PLR0917
     told: dict[str, Any] | None,
 ) -> str:
     """Return the report page."""
-    from titrant.cli.doubt import doubts_of  # noqa: PLC0415
-    from titrant.report import gather, render  # noqa: PLC0415
+    from titrant.reporting import gather, render  # noqa: PLC0415
+    from titrant.reporting.doubts import doubts_of  # noqa: PLC0415
 
     with bar(REPORTING) as steps:
         report = gather(
@@ -246,7 +246,13 @@ def _page(  # noqa: PLR0917
             outcome=asked.log.outcome,
             **inputs.page(asked.page, asked.log, evaluation.source),
             protocol=told,
-            doubts=doubts_of(asked.doubt, how, asked.method.seed, asked.output.level),
+            doubts=doubts_of(
+                how,
+                sensitivity=asked.doubt.sensitivity,
+                stress=asked.doubt.stress,
+                seed=asked.method.seed,
+                level=asked.output.level,
+            ),
             progress=steps.advance,
         )
         return render(report)

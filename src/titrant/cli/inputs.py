@@ -16,6 +16,7 @@ import click
 
 import titrant as tt
 from titrant.cli import names
+from titrant.cli.app import as_typed
 from titrant.cli.terminal import bad_value, note
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions, PageOptions
     from titrant.cli.recommend import RecommendOptions
     from titrant.data.columns import ColumnNote, Roles
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     from titrant.policies import Policy
 
     Bound = float | list[float | None] | None
-
-
-FEW_DOSES = 10
-"""Different doses in a long log up to which they look like steps."""
-_SAMPLE = 10_000
 
 
 def _in_memory(options: LogOptions) -> Opened:
@@ -77,12 +72,10 @@ def _table_and_columns(
 
 def _say_of(log: tt.LoggedData, options: LogOptions) -> None:
     """Say what was done to the table of a log."""
-    if log.flow is not None:
-        if log.flow.steps:
-            note(log.flow.rows)
-        announce(log.flow.notes, log.names, chosen=not options.context)
-    for name, column in zip(columns(options.treatment), log.doses.T, strict=True):
-        _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
+    from titrant.data.notes import notes_on  # noqa: PLC0415
+
+    for sentence in notes_on(log, chosen=not options.context):
+        note(as_typed(sentence))
 
 
 def _table(options: LogOptions, roles: Roles, found: bool) -> pa.Table:  # noqa: FBT001
@@ -123,14 +116,13 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
     )
 
 
-def announce(done: Iterable[ColumnNote], contexts: Iterable[str], *, chosen: bool) -> None:
-    """Say what was done to columns, and which the contexts are when they were chosen."""
-    from titrant.data.validate import listed  # noqa: PLC0415
+def announce(done: Iterable[ColumnNote], contexts: Iterable[str]) -> None:
+    """Say what was done to columns, and which the contexts are that were chosen."""
+    from titrant.data.notes import context_note  # noqa: PLC0415
 
     for one in done:
         note(one.text)
-    if chosen:
-        note(f"Context: {listed(contexts) or 'none'}. Choose others with `--context`.")
+    note(as_typed(context_note(contexts)))
 
 
 def atoms(text: str | None) -> tuple[float, ...] | None:
@@ -148,25 +140,6 @@ def atoms(text: str | None) -> tuple[float, ...] | None:
     except ValueError:
         sentence = f"It must be doses separated by commas, or `none`; got {text!r}."
         raise bad_value("--atoms", sentence) from None
-
-
-def _note_steps(name: str, doses: Array, *, apart: bool) -> None:
-    """Say so if doses (n,) were given in a few steps; ``apart`` if each is valued by its rows."""
-    import numpy as np  # noqa: PLC0415
-
-    # A sample that holds more of them than are few settles the matter.
-    if len(np.unique(doses[:_SAMPLE])) <= FEW_DOSES < len(doses) / FEW_DOSES:
-        steps = len(np.unique(doses))
-        if steps <= FEW_DOSES:
-            what = (
-                "Rows with exactly one of them answer for it; ask about these rather than others."
-                if apart
-                else "A density of the dose describes doses that vary freely: mind the trust "
-                "checks, and rather ask about one of these values with a bandwidth that reaches "
-                "the next."
-            )
-            given = f"Column `{name}` takes only {steps} different values in {len(doses):,} rows."
-            note(f"{given} {what}")
 
 
 def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:

@@ -351,15 +351,16 @@ def _tell(  # noqa: PLR0917  (groups of options)
 ) -> bool:
     """Print and write what was learned; return whether its honest value can be trusted."""
     from titrant.cli import results  # noqa: PLC0415
+    from titrant.reporting.learned import described, honest_value  # noqa: PLC0415
 
-    honest, maximize = results.honest_value(learner), output.maximize
+    honest, maximize = honest_value(learner), output.maximize
     treatments = inputs.columns(columns.treatment)
     results.cautions({names.LEARNED: honest.comparison[names.LEARNED]})
     if PIPE not in (output.json, output.html, output.out_csv):
         show(results.formulas(learner, treatments))
         show(results.values(honest.comparison.estimates, output.level))
         show(results.honest_differences(honest, output.level, maximize=maximize))
-        if found := results.described(learner)["candidates"]:
+        if found := described(learner)["candidates"]:
             show(results.candidates(found, maximize=maximize))
         if (choice := learner.choice_) is not None:
             if len(choice.classes) > 1:

@@ -467,7 +467,7 @@ def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) 
                 f"give it others: values are missing in {listed(encoded.filled)}. Name the columns "
                 "by `--context`, or fill them."
             )
-        announce(encoded.notes, encoded.names, chosen=True)
+        announce(encoded.notes, encoded.names)
         table, wanted = encoded.table, list(encoded.names)
     return contexts_for(wanted, table, "policy", recipe=recipe)
 

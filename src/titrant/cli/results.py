@@ -13,18 +13,17 @@ from rich.text import Text
 
 from titrant._text import between, brief, digits
 from titrant.cli.app import as_typed
-from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
+from titrant.cli.names import LEARNED
 from titrant.cli.options import config_text, settings
 from titrant.cli.terminal import REPORTING, bar, note, visible
-from titrant.errors import InvalidArgument
 from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
-from titrant.policies import Constant, StatusQuo
-from titrant.report import gather, render
-from titrant.report.numbers import percent
-from titrant.report.rules import linear_part, rule
-from titrant.report.words import better
+from titrant.reporting import gather, render
+from titrant.reporting.learned import described, honest_value, policies
+from titrant.reporting.numbers import percent
+from titrant.reporting.rules import linear_part, rule
+from titrant.reporting.words import better
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from titrant.doubt.stress import Stress
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import Description
-    from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
+    from titrant.evaluation.evaluation import Comparison, Estimate
     from titrant.evaluation.questions.outcomes import Outcomes
     from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
@@ -371,13 +370,6 @@ def _table(headings: list[str]) -> Table:
 # What is said of a learned policy.
 
 
-def honest_value(learner: PolicyLearner) -> HonestValue:
-    """Return the honest value of a learner that was asked for it."""
-    if learner.estimate_ is None:
-        raise InvalidArgument("There is no honest value to show; learn with `honest=True`.")
-    return learner.estimate_
-
-
 def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
     """Return the result for programs."""
     return {
@@ -389,17 +381,6 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "choice": None if learner.choice_ is None else learner.choice_.to_dict(),
         "limits": None if learner.limits_ is None else learner.limits_.to_dict(),
         "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
-    }
-
-
-def policies(learner: PolicyLearner) -> dict[str, AnyPolicy]:
-    """Return the learned policy and all that it is compared with, as they are on all rows."""
-    mean = learner.survey_.mean_dose
-    return {
-        LEARNED: learner.learned_.policy,
-        STATUS_QUO: StatusQuo(),
-        MEAN_DOSE: Constant(float(mean[0]) if len(mean) == 1 else mean),
-        **(learner.against or {}),
     }
 
 
@@ -416,54 +397,6 @@ def honest_differences(honest: HonestValue, level: float, *, maximize: bool = Fa
     """Return the learned policy's honest differences to all others."""
     pairs = [(LEARNED, name) for name in honest.names]
     return differences(honest.comparison, level, maximize=maximize, pairs=pairs)
-
-
-def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
-    """Return how the policy was learned, as the report describes it."""
-    honest, report = honest_value(learner), learner.learned_.report
-    chosen = report.get("candidates", {})
-    return {
-        "name": LEARNED,
-        "deployed": learner.deployed_,
-        "decision": learner.decision_,
-        # What speaks against a policy that looks better but was not deployed.
-        "objection": honest.objection(Verdict(learner.safe_level)) if learner.stopped_by_ else None,
-        "honest": {
-            "value": honest.value,
-            "interval": honest.interval(level),
-            "verdict": honest.verdict.value,
-            "against": {
-                name: {
-                    "difference": honest.comparison.contrast(LEARNED, name).difference,
-                    "interval": honest.contrast(name).at(level),
-                }
-                for name in honest.names
-            },
-        },
-        "chosen": chosen.get("chosen"),
-        "because": chosen.get("because"),
-        "candidates": [
-            {
-                "name": name,
-                "loss": c["held_out_loss"],
-                "behind": c["behind_the_best"],
-                "behind_se": c["behind_the_best_se"],
-                "weight": c["weight"],
-            }
-            for name, c in chosen.get("scores", {}).items()
-        ],
-        "outcome_models": report.get("outcome_models", {}),
-        "choice": None
-        if (choice := learner.choice_) is None
-        else {"finding": choice.finding, "table": choice.table()},
-        "limits": None
-        if (kept := learner.limits_) is None
-        else {
-            "finding": kept.finding,
-            "table": kept.table(),
-            "traded": None if kept.cap is None else kept.cap.table(),
-        },
-    }
 
 
 def learned_page(

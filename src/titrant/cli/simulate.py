@@ -241,8 +241,9 @@ def _learned(log: tt.LoggedData, seed: int) -> tt.PolicyLearner:
 def _show_learned(learner: tt.PolicyLearner, known: dict[str, float]) -> None:
     """Print what was learned beside the truth."""
     from titrant.cli import results  # noqa: PLC0415
+    from titrant.reporting.learned import honest_value  # noqa: PLC0415
 
-    honest = results.honest_value(learner)
+    honest = honest_value(learner)
     show(results.coefficients(learner.learned_.policy, best_rule()))
     show("Its value, from rows it was not learned from:")
     show(results.values(honest.comparison.estimates, LEVEL, known))

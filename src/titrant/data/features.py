@@ -14,7 +14,7 @@ All but codes and fills need no recipe: a policy saved with such names can be ap
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,6 +97,42 @@ def _filled(column: pa.ChunkedArray, fill: float | None) -> pa.ChunkedArray:
 
 def _floats(mask: NDArray[np.bool_]) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(mask.astype(np.float64))])
+
+
+def decoded(
+    x: NDArray[np.float64], names: Sequence[str], recipe: Recipe | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns that contexts (n, p) called ``names`` were made of, as far as they tell.
+
+    The way back: indicators and codes are texts again, and what was filled is missing, as NaN or
+    None. Dates stay the parts that were made of them.
+    """
+    known = Recipe() if recipe is None else recipe
+    place = {name: j for j, name in enumerate(names)}
+    found: dict[str, NDArray[Any]] = {}
+    for name, j in place.items():
+        column = column_of(name)
+        missing = place.get(f"{column}{IS_MISSING}")
+        if name in known.codes:
+            found[name] = _level_at(known.levels[name], x[:, j].astype(np.intp))
+        elif column in known.levels and name != column:
+            if column not in found:
+                levels, which = known.levels[column], np.zeros(len(x), dtype=np.intp)
+                for k, level in enumerate(levels):
+                    own = place.get(f"{column}={level}")
+                    which = which if own is None else np.where(x[:, own] > 0.0, k, which)
+                found[column] = _level_at(levels, which)
+        elif missing is None:
+            found[name] = x[:, j]
+        elif missing != j:
+            found[name] = np.where(x[:, missing] > 0.0, np.nan, x[:, j])
+    return found
+
+
+def _level_at(levels: Sequence[str], place: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the text at each place (n,), None where it was missing."""
+    there = [None if level == MISSING else level for level in levels]
+    return np.array([*there, None], dtype=object)[np.minimum(place, len(there))]
 
 
 def source_of(feature: str, available: Collection[str]) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import ndtri
 
 from titrant.errors import TitrantError
 from titrant.estimators import DoublyRobust
@@ -45,10 +46,13 @@ if TYPE_CHECKING:
     from titrant.evaluation.nuisance import Nuisances, Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
+    from titrant.policies.given import Planned
     from titrant.propensity.masses import ScalarLaws
     from titrant.scaling import Held
 
 
+NEGLIGIBLE, LEAST_RANK = 1e-6, 1e-6
+"""What is left of planned doses, in sd of the logged ones; ranks that no finite score has."""
 ROWS = 2_500
 """Rows of the sample: they show a distance of .039, and the limit of the ranks is .05."""
 
@@ -94,6 +98,41 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     given = "logged doses" if isinstance(model, Known) else "the doses that the model was fitted to"
     of = "held-out doses" if crossed else given
     yield rules.propensity_pit(*evenness(ranks), of)
+
+
+def plan_findings(nuisances: Nuisances, sample: Sample, plan: Planned) -> Iterator[Check]:
+    """Yield the check whether doses planned for the rows follow the logged ones.
+
+    A rule of the contexts has nothing to do with what they leave of the logged dose: the normal
+    scores of its ranks where its law is modeled, else what polynomials leave.
+    """
+    few = sample.thinned(ROWS).seen
+    log = few.log
+    planned = plan.of_rows(log)
+    own = _beyond(log.context, planned)
+    # Rounding is all that is left of a rule that a polynomial describes.
+    if not (own.std(axis=0) > NEGLIGIBLE * log.doses.std(axis=0)).any():
+        return
+    surprise, modeled = _beyond(log.context, log.doses), False
+    if log.dimension == 1 and nuisances.propensity is not None:
+        try:
+            ranks = ranks_of(nuisances.law(log, few.numbers_if_some), log.treatment)
+            surprise, modeled = ndtri(np.clip(ranks, LEAST_RANK, 1.0 - LEAST_RANK))[:, None], True
+        except BROKEN:  # a law without a cdf
+            pass
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = [np.corrcoef(a, b)[0, 1] for a, b in zip(own.T, surprise.T, strict=True)]
+    yield rules.planned_doses(max(np.nan_to_num(found), key=abs).item(), len(log), modeled=modeled)
+
+
+def _beyond(x: Array, columns: Array) -> Array:
+    """Return what cubic polynomials of each context (n, p) leave of columns (n, d)."""
+    sd = x.std(axis=0)
+    z = (x[:, sd > 0.0] - x[:, sd > 0.0].mean(axis=0)) / sd[sd > 0.0]
+    powers = 3 if 3 * z.shape[1] < len(x) / 10 else 1 if z.shape[1] < len(x) / 10 else 0
+    design = np.column_stack([np.ones(len(x)), *(z**k for k in range(1, powers + 1))])
+    left: Array = columns - design @ np.linalg.lstsq(design, columns, rcond=None)[0]
+    return left
 
 
 def ranks_of(law: ScalarLaws, t: Array) -> Array:

@@ -34,7 +34,7 @@ from titrant.evaluation.masses import check_known_masses, with_masses
 from titrant.evaluation.moves import DoseLaw, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
-from titrant.policies import StatusQuo, doses
+from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
 from titrant.policies.moves import Move
 
@@ -252,7 +252,7 @@ class Nuisances:
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
         if is_exactly(policy, StatusQuo) or isinstance(policy, Move):
             return log.doses
-        tau = doses(policy, log.context, log.dimension, log.names)
+        tau = policy.of_rows(log)
         check_within_bounds(tau, log)
         return tau
 

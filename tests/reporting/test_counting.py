@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from titrant.report import counting
-from titrant.report.content import LOGGED
+from titrant.reporting import counting
+from titrant.reporting.content import LOGGED
 
 # Means of at most a few thousand numbers of size 1, summed in another order.
 ROUNDING = 1e-12

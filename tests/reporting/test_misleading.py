@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from report.examples import BEST, LEARNED, LOG, POLICIES, made, usual, usual_learned
-from report.test_words import REFUSE, WARN, check, judged
+from reporting.examples import BEST, LEARNED, LOG, POLICIES, made, usual, usual_learned
+from reporting.test_words import REFUSE, WARN, check, judged
 from titrant.evaluation.evaluation import Evaluation
-from titrant.report import gather, render
+from titrant.reporting import gather, render
 
 FLAT = {"flat": tt.Constant(35.0)}
 

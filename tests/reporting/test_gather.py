@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 import titrant as tt
 from equivalence.test_sources import Chunks
-from report.examples import BANDWIDTH, BEST, LOG, POLICIES, comparison, made, report, usual
+from reporting.examples import BANDWIDTH, BEST, LOG, POLICIES, comparison, made, report, usual
 from titrant.data.simulate import DESIGNS
 from titrant.errors import InvalidArgument
 from titrant.evaluation.curves import bandwidth_path, curve
@@ -23,8 +23,8 @@ from titrant.evaluation.trust import calibrated
 from titrant.execute import Engine
 from titrant.inference.evidence import tail_index
 from titrant.policies import StatusQuo
-from titrant.report import estimates, gather, render
-from titrant.report.content import LOGGED
+from titrant.reporting import estimates, gather, render
+from titrant.reporting.content import LOGGED
 
 # The same sums over the same rows, in blocks or at once.
 ROUNDING = 1e-10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.evaluation.questions.cells import cuts_of
-from titrant.report.content import (
+from titrant.reporting.content import (
     LOGGED,
     DoseCounts,
     DoseSummary,

@@ -10,9 +10,9 @@ from html import escape
 import pytest
 
 import titrant as tt
-from report.examples import BEST, LOG, POLICIES, report, usual
+from reporting.examples import BEST, LOG, POLICIES, report, usual
 from titrant.doubt.sensitivity import SHOWN
-from titrant.report import render
+from titrant.reporting import render
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import chromium
 import numpy as np
 import pytest
 
-from report.examples import LOG, made, usual_learned
-from report.test_page import hostile
-from report.test_whom import PEOPLE, RULES, row_of
+from reporting.examples import LOG, made, usual_learned
+from reporting.test_page import hostile
+from reporting.test_whom import PEOPLE, RULES, row_of
 from titrant.propensity import LinearGaussian
-from titrant.report import render
-from titrant.report.whom import person
+from titrant.reporting import render
+from titrant.reporting.whom import person
 
 pytestmark = pytest.mark.long
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from titrant import __version__
 from titrant.errors import InvalidArgument
 from titrant.evaluation.description import Description
-from titrant.policies import Move, StatusQuo
+from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
-from titrant.report import counting
-from titrant.report.content import (
+from titrant.reporting import counting
+from titrant.reporting.content import (
     CONTEXTS,
     DOSES,
     LOGGED,
@@ -28,7 +28,7 @@ from titrant.report.content import (
     Report,
     called,
 )
-from titrant.report.estimates import (
+from titrant.reporting.estimates import (
     balance,
     calibration,
     curves,
@@ -38,8 +38,8 @@ from titrant.report.estimates import (
     strengths,
     weights,
 )
-from titrant.report.rules import rule
-from titrant.report.whom import person, subgroups
+from titrant.reporting.rules import rule
+from titrant.reporting.whom import person, subgroups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.inference import IntervalMethod
     from titrant.policies import Policy
-    from titrant.report.content import Rule
+    from titrant.reporting.content import Rule
 
 
 __all__ = ["gather"]
@@ -68,7 +68,7 @@ def gather(
     evaluation: Evaluation,
     *,
     level: float = 0.95,
-    maximize: bool = False,
+    maximize: bool | None = None,
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     interval: IntervalMethod | None = None,
     settings: Mapping[str, object] | None = None,
@@ -96,7 +96,7 @@ def gather(
     ----------
     comparison, evaluation : ``evaluation.compare(bandwidth, interval)`` and the evaluation itself;
         its nuisances serve the report, too, and nothing is fitted twice but the calibration
-    level, maximize : of all intervals; whether the outcome is a reward
+    level, maximize : of all intervals; whether the outcome is a reward, unless the log says it
     bandwidth, interval : as the comparison was made
     settings, config : how to repeat the run: by name, and as a file
     truth : the true values of the policies, where they are known
@@ -109,9 +109,9 @@ def gather(
         (name → weight); ``choice`` with ``finding``, a line, and ``table``, the classes of rules
         that were compared, headings first. Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
-    treatments, outcome : what the doses and the outcome are called in the log
+    treatments, outcome : what the doses and the outcome are called, unless the log knows it
     title, labels, units : of the page; what columns are called on it; the units of doses and of the
-        outcome, by their names in the log
+        outcome, by their names in the log, besides those that it knows
     doubts : called with the evaluation and comparison of the policy that the page looks at most and
         the status quo, and the policy's name; returns ``sensitivity`` and ``stress``, each as its
         ``to_dict()`` says or None
@@ -125,11 +125,13 @@ def gather(
     say = _silent if progress is None else progress
     both, whole = _with_status_quo(comparison, evaluation, interval)
     log, base = whole.log, _reference(whole)
-    known = labels or {}
-    columns = _treatment_names(treatments, log.dimension)
+    known, about = labels or {}, whole.source.about
+    reward = about.direction(maximize, "report")
+    measured = {**about.units, **(units or {})}
+    columns = _treatment_names(treatments or about.treatments or None, log.dimension)
     named = [known.get(name, name) for name in columns]
-    first = _focus(both, base, learned, maximize=maximize)
-    chosen = _drawn(both, base, first, maximize=maximize)
+    first = _focus(both, base, learned, maximize=reward)
+    chosen = _drawn(both, base, first, maximize=reward)
     tau = {n: doses_of(p, log) for n, p in zip(whole.names, whole.policies, strict=True)}
     seen = {name: tau[name] for name in chosen}
     say("value over dose", *CURVES_BEGIN)
@@ -150,10 +152,10 @@ def gather(
         status_quo=base,
         focus=first,
         drawn=chosen,
-        log=_summary(whole, columns, outcome, known, units or {}, maximize=maximize),
+        log=_summary(whole, columns, outcome or about.outcome, known, measured, maximize=reward),
         description=_description(whole),
         level=level,
-        maximize=maximize,
+        maximize=reward,
         doses=_dose_counts(log, seen),
         dose_summaries=_dose_summaries(log, tau, named, base),
         curves=found_curves,
@@ -180,7 +182,7 @@ def gather(
         person=_person(whole, both, first, rules or {}),
         title=title,
         labels=known,
-        units=units or {},
+        units=measured,
     )
 
 
@@ -208,7 +210,7 @@ def _person(
 ) -> dict[str, Any] | None:
     """Return what doses one person by the focus."""
     policy = as_written.get(focus, whole.policies[whole.names.index(focus)])
-    if is_exactly(policy, StatusQuo) or isinstance(policy, Move):
+    if not policy.is_rule:
         return None
     reach = _bandwidth_of(comparison, focus, 0) or 0.5 * float(whole.log.doses[:, 0].std())
     return person(policy, whole.log, reach)

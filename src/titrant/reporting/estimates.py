@@ -18,9 +18,8 @@ from titrant.inference import Diagnostics
 from titrant.inference.balance import balance_sums, imbalance
 from titrant.inference.evidence import tail_index
 from titrant.inference.rules import covariate_balance
-from titrant.policies import Constant, Function, Move, Shift, StatusQuo, doses
-from titrant.policies.base import is_exactly
-from titrant.report.content import DOSES, Balance, Weights
+from titrant.policies import Constant, Function, Move, Shift, doses
+from titrant.reporting.content import DOSES, Balance, Weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,9 +129,7 @@ def strengths(
     None for other rules, and where the log does not answer.
     """
     log, rule = whole.log, whole.policies[whole.names.index(focus)]
-    if is_exactly(rule, StatusQuo) or isinstance(rule, Move):
-        return None
-    if not np.ptp(doses_of(rule, log), axis=0).any():
+    if not rule.is_rule or not np.ptp(doses_of(rule, log), axis=0).any():
         return None
     try:
         return curve_on(whole, partly(whole, rule), STRENGTHS, bandwidth=bandwidth)
@@ -181,11 +178,7 @@ class Partly:
 
 def doses_of(policy: Policy, log: LoggedData) -> Array:
     """Return the doses of a policy (n, d); those of the status quo are in the log."""
-    if is_exactly(policy, StatusQuo):
-        return log.doses
-    if isinstance(policy, Move):
-        return doses_under(policy, log)
-    return doses(policy, log.context, log.dimension, log.names)
+    return doses_under(policy, log) if isinstance(policy, Move) else policy.of_rows(log)
 
 
 def paths(whole: Evaluation, drawn: Sequence[str]) -> dict[str, BandwidthPath]:

@@ -12,10 +12,10 @@ from titrant.evaluation.questions.cells import FEW_VALUES, Cut, cuts_of
 from titrant.evaluation.questions.subgroups import parts_on
 from titrant.policies.exporting import Rule, context_formula
 from titrant.policies.formulas import Number, Product, as_lists
-from titrant.report import counting
-from titrant.report.content import CONTEXTS, Subgroup
-from titrant.report.numbers import number
-from titrant.report.rules import MOVED, decimals_of, limits, linear_part, readable
+from titrant.reporting import counting
+from titrant.reporting.content import CONTEXTS, Subgroup
+from titrant.reporting.numbers import number
+from titrant.reporting.rules import MOVED, decimals_of, limits, linear_part, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from titrant.inference import Verdict
-from titrant.report.content import called
-from titrant.report.numbers import number, percent, span
+from titrant.reporting.content import called
+from titrant.reporting.numbers import number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.inference import Check
-    from titrant.report.content import Report
+    from titrant.reporting.content import Report
 
 UNCLEAR = "not clear"
 SMALL = 0.05
@@ -365,6 +365,7 @@ CLAUSES = {
     "leftover_bias": "the models miss how some contexts go with dose and outcome",
     "carry_over": "earlier doses tell about later outcomes",
     "level_support": "{it} gives doses far from those of a context's own level",
+    "planned_doses": "{it} goes with the logged doses beyond what the contexts say",
     "off_levels": "some rows keep a dose that {it} would change",
     "rows_at_dose": "few rows got the very dose of {it}",
     "seldom_dose": "many rows seldom got the dose of {it}",
@@ -435,10 +436,7 @@ def _labeled(report: Report, named: str) -> str:
 
 def better(contrast: Contrast, level: float, *, maximize: bool) -> str:
     """Return the better policy of a pair, or that the interval leaves it open."""
-    low, high = contrast.interval(level)
-    if low <= 0 <= high:
-        return UNCLEAR
-    return contrast.a if (low > 0) is maximize else contrast.b
+    return replace(contrast, maximize=maximize).better(level) or UNCLEAR
 
 
 def done_to_the_data(report: Report) -> Iterator[str]:

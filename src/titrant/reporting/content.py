@@ -1,7 +1,7 @@
 """What a report says: the results, and counts of rows in place of the rows themselves.
 
 A `Report` is all that a page is made of. It is small whatever the number of rows, and `gather`
-(in `titrant.report.gather`) is the only way from a log to it.
+(in `titrant.reporting.gather`) is the only way from a log to it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
-from titrant.report.numbers import plain
+from titrant.reporting.numbers import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from report.examples import (
+from reporting.examples import (
     BANDWIDTH,
     BEST,
     LEARNED,
@@ -31,9 +31,9 @@ from titrant.data.simulate import DESIGNS
 from titrant.evaluation import trust
 from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.report import estimates, gather, numbers, render, tables, words
-from titrant.report.numbers import plain
-from titrant.report.page import prose
+from titrant.reporting import estimates, gather, numbers, render, tables, words
+from titrant.reporting.numbers import plain
+from titrant.reporting.page import prose
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log. Each
 # policy brings the sentences of its checks, about 700 bytes for two.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from report.examples import (
+from reporting.examples import (
     BEST,
     LEARNED,
     LOG,
@@ -22,9 +22,9 @@ from report.examples import (
     usual_learned,
 )
 from titrant.inference import Check, Verdict, doubts, rules
-from titrant.report import words
-from titrant.report.numbers import number, span
-from titrant.report.words import CLAUSES, decide, drawn_note, spoken
+from titrant.reporting import words
+from titrant.reporting.numbers import number, span
+from titrant.reporting.words import CLAUSES, decide, drawn_note, spoken
 
 
 def answer(found) -> str:

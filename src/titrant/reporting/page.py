@@ -14,16 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from titrant._text import CONTROL, written_out
-from titrant.report import figures, tables, words
-from titrant.report.numbers import count, number, percent, plain
+from titrant.reporting import figures, tables, words
+from titrant.reporting.numbers import count, number, percent, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from markupsafe import Markup
 
-    from titrant.report.content import Report
-    from titrant.report.words import Decision
+    from titrant.reporting.content import Report
+    from titrant.reporting.words import Decision
 
 SOME = 4
 """Of so many doses of a curve one is shown at once; all are one click away."""
@@ -44,7 +44,7 @@ def render(report: Report) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
     environment = Environment(
-        loader=PackageLoader("titrant.report", "templates"),
+        loader=PackageLoader("titrant.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

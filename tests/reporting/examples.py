@@ -8,7 +8,7 @@ from functools import cache
 import titrant as tt
 from titrant.data.simulate import DESIGNS
 from titrant.evaluation.evaluation import Evaluation
-from titrant.report import Report, gather
+from titrant.reporting import Report, gather
 
 LOG = DESIGNS["dosing"].draw(600, 3)
 BEST = "b<i>st & $x$"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import titrant as tt
-from titrant.report.whom import person
+from titrant.reporting.whom import person
 
 
 def table(n=210, seed=0) -> pd.DataFrame:

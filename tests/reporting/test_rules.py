@@ -7,7 +7,7 @@ import pytest
 
 import titrant as tt
 from titrant.policies import StatusQuo, doses, policy_from_dict
-from titrant.report.rules import LISTED, MOVED, readable, rule
+from titrant.reporting.rules import LISTED, MOVED, readable, rule
 
 NAMES = ("weight", "age")
 SD = np.array([15.0, 20.0])

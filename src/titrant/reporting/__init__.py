@@ -4,8 +4,9 @@
 into the page. Nothing is read or written, and the page is a function of the report.
 """
 
-from titrant.report.content import Report
-from titrant.report.gather import gather
-from titrant.report.page import render
+from titrant.reporting.content import Report
+from titrant.reporting.gather import gather
+from titrant.reporting.page import render
+from titrant.reporting.written import report
 
-__all__ = ["Report", "gather", "render"]
+__all__ = ["Report", "gather", "render", "report"]

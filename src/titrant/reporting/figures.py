@@ -9,9 +9,9 @@ import numpy as np
 from titrant import _drawing
 from titrant.inference.base import quantile
 from titrant.inference.rules import IMBALANCE_SD, balance_limit, is_unbalanced
-from titrant.report.content import LOGGED
-from titrant.report.numbers import number, percent, share, span
-from titrant.report.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright
+from titrant.reporting.content import LOGGED
+from titrant.reporting.numbers import number, percent, share, span
+from titrant.reporting.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.evaluation.curves import Curve
     from titrant.propensity import Calibration
-    from titrant.report.content import Balance, DoseCounts, OverlapMap, Profile, Report
+    from titrant.reporting.content import Balance, DoseCounts, OverlapMap, Profile, Report
 
 
 # Figures of doses: who got what, and who would get what.

@@ -23,12 +23,11 @@ from titrant.policies import (
     Rounded,
     StatusQuo,
     Tree,
-    doses,
 )
 from titrant.policies.base import ParametricPolicy, is_exactly
 from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
-from titrant.report.content import Coefficient, Rule
-from titrant.report.numbers import number
+from titrant.reporting.content import Coefficient, Rule
+from titrant.reporting.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -259,15 +258,15 @@ def readable(policy: Policy, log: LoggedData) -> Policy:
 
     Numbers that are short stay as they are, and so does a policy of a class that is not listed.
     """
-    x, spread = log.context, log.doses.std(axis=0)
+    spread = log.doses.std(axis=0)
     inside = unwrapped(policy)
     template = isinstance(inside, Linear) and inside.coef is None
     if not len(log) or template or type(inside) not in ROUNDED:
         return policy
-    exact = doses(policy, x, log.dimension, log.names)
+    exact = policy.of_rows(log)
     for power in range(_FINEST):
         candidate = _shortened(policy, MOVED * float(spread.min()) * 10.0**-power, log)
-        moved = np.abs(doses(candidate, x, log.dimension, log.names) - exact).max(axis=0)
+        moved = np.abs(candidate.of_rows(log) - exact).max(axis=0)
         if (moved <= MOVED * spread).all():
             return candidate
     return policy

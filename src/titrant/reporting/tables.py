@@ -11,10 +11,10 @@ from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
 from titrant.inference.rules import balance_limit, is_unbalanced
-from titrant.report.content import LOGGED, MOST_COLUMNS
-from titrant.report.numbers import count, fixed, number, percent, places, share, span
-from titrant.report.rules import MOVED, decimals_of
-from titrant.report.words import UNCLEAR, at_once_level, better, why
+from titrant.reporting.content import LOGGED, MOST_COLUMNS
+from titrant.reporting.numbers import count, fixed, number, percent, places, share, span
+from titrant.reporting.rules import MOVED, decimals_of
+from titrant.reporting.words import UNCLEAR, at_once_level, better, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.description import ColumnSummary
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.propensity import Calibration
-    from titrant.report.content import (
+    from titrant.reporting.content import (
         Balance,
         OverlapMap,
         Profile,
