@@ -270,6 +270,8 @@ class Nuisances:
     @property
     def crossed(self) -> bool:
         """Whether the propensity is the default one, which has not seen the rows that it judges."""
+        if self.propensity is None:
+            return False
         from titrant.propensity import CrossPropensity  # noqa: PLC0415
 
         return isinstance(self.propensity, CrossPropensity)
