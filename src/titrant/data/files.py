@@ -15,7 +15,7 @@ import warnings
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from fnmatch import fnmatch, fnmatchcase
 from functools import partial
 from hashlib import blake2b, file_digest
 from pathlib import Path
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from titrant.data.columns import check_present
 from titrant.data.frames import without_views
 from titrant.data.logged import LoggedData
+from titrant.data.stores import StorePath, in_store, name_of, opened, source_of
 from titrant.data.validate import counted, did_you_mean, first_line, listed, reading_as
 from titrant.errors import DataError
 
@@ -66,7 +67,8 @@ class FilesWarning(UserWarning):
 def paths_of(path: str, only: str | None = None) -> list[str]:
     """Return the files meant by ``path``, in order of their names.
 
-    A folder means the tables directly in it; with ``only``, they must be of this format.
+    A folder means the tables directly in it; with ``only``, they must be of this format. A path
+    may be one of an object store (`titrant.data.stores`).
     """
     if not path.strip():
         raise DataError(
@@ -74,7 +76,12 @@ def paths_of(path: str, only: str | None = None) -> list[str]:
             "or a pattern such as `logs/*.parquet`."
         )
     here = Path(path)
-    if here.is_dir():
+    if in_store(path):
+        store = StorePath.of(path)
+        if not glob.has_magic(store.key) and store.size() is not None:
+            return [str(store)]
+        found = _in_store(store, only)
+    elif here.is_dir():
         found = _in_folder(here, only)
     elif here.exists() or not glob.has_magic(path):
         return [_alone(path, here)]  # also when its name contains a bracket
@@ -94,7 +101,7 @@ def no_match(pattern: str) -> DataError:
 
 def format_of(path: str) -> str | None:
     """Return the name of the format that the name of a file says; None if it says none."""
-    name = path.lower()
+    name = name_of(path).lower()
     return next((form for form, ends in ENDINGS.items() if name.endswith(ends)), None)
 
 
@@ -142,18 +149,19 @@ def _alike(files: Sequence[str], key: Callable[[str], object]) -> list[list[str]
 
 
 def _size(path: str) -> int:
-    return Path(path).stat().st_size
+    with opened(path) as file:
+        return int(file.size())
 
 
 def _ends(path: str) -> tuple[bytes, bytes]:
-    with Path(path).open("rb") as file:
+    with opened(path) as file:
         first = file.read(_ENDS)
-        file.seek(max(_size(path) - _ENDS, 0))
+        file.seek(max(file.size() - _ENDS, 0))
         return blake2b(first).digest(), blake2b(file.read()).digest()
 
 
 def _content(path: str) -> bytes:
-    with Path(path).open("rb") as file:
+    with opened(path) as file:
         return file_digest(file, blake2b).digest()
 
 
@@ -176,19 +184,30 @@ def _alone(path: str, here: Path) -> str:
 
 
 def _in_folder(folder: Path, only: str | None) -> list[str]:
-    """Return the tables directly in a folder; refuse one whose tables lie deeper."""
-    found = sorted(str(one) for one in folder.iterdir() if _is_table(one))
-    deeper = sorted(str(one) for one in folder.iterdir() if _is_visible_folder(one)
-                    and any(_tables_in(one, _DEEP)))  # fmt: skip
-    split = [one for one in deeper if _key(Path(one).name)]
+    """Return the tables directly in a folder on this machine."""
+    inside = sorted(folder.iterdir())
+    return _tables_of(
+        str(folder),
+        [str(one) for one in inside if _is_table(one)],
+        [str(one) for one in inside if _is_visible_folder(one) and any(_tables_in(one, _DEEP))],
+        [str(one) for one in inside if _is_unreadable_table(one)],
+        only,
+    )
+
+
+def _tables_of(
+    folder: str, found: list[str], deeper: list[str], compressed: list[str], only: str | None
+) -> list[str]:
+    """Return the tables directly in a folder; refuse one whose tables lie in folders of it."""
+    split = [one for one in deeper if _key(Path(name_of(one)).name)]
     if split:
         raise DataError(
             f"`{folder}` is split into folders such as `{split[0]}`, and their files need not have "
-            f"the column `{_key(Path(split[0]).name)}`. Give a pattern such as "
+            f"the column `{_key(Path(name_of(split[0])).name)}`. Give a pattern such as "
             f"`{folder}/**/*.parquet` to read them all, with the columns that are in the files."
         )
     if not found and not deeper:
-        raise no_match(str(folder))
+        raise no_match(folder)
     if not found:
         raise DataError(
             f"No table lies directly in `{folder}`, but {counted(len(deeper), 'folder')} in it "
@@ -201,7 +220,6 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
             f"{counted(len(deeper), 'folder')} of it, first `{deeper[0]}`. Give a pattern such as "
             f"`{folder}/**/*.parquet` to read all, or `{folder}/*.parquet` to read these alone."
         )
-    compressed = sorted(str(one) for one in folder.iterdir() if _is_unreadable_table(one))
     if compressed:
         _warn(
             f"{counted(len(compressed), 'table')} in `{folder}`, first `{compressed[0]}`, "
@@ -218,7 +236,11 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
 
 def _is_table(one: Path) -> bool:
     # A link to nowhere counts, so that it is refused by its name rather than passed over.
-    return not one.name.startswith(_OWN) and format_of(one.name) is not None and not one.is_dir()
+    return _names_table(one.name) and not one.is_dir()
+
+
+def _names_table(name: str) -> bool:
+    return not name.startswith(_OWN) and format_of(name) is not None
 
 
 def _is_unreadable_table(one: Path) -> bool:
@@ -248,13 +270,7 @@ def _tables_in(folder: Path, levels: int) -> Iterator[Path]:
 
 def _matching(pattern: str) -> list[str]:
     """Return the files that match a pattern; ``**`` stands for folders at any depth."""
-    for part in Path(pattern).parts:
-        if "**" in part and part != "**":
-            raise DataError(
-                "`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got "
-                f"`{part}` in `{pattern}`. Write `**/{part.replace('**', '*')}` to read files at "
-                "any depth, or a single `*`."
-            )
+    _check_stars(pattern)
     # A pattern may be absolute, which Path.glob refuses.
     every = glob.glob(pattern, recursive=True)  # noqa: PTH207
     meant = sorted(one for one in every if _is_spelled_out(one, pattern))
@@ -279,11 +295,66 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
+def _check_stars(pattern: str) -> None:
+    for part in Path(pattern).parts:
+        if "**" in part and part != "**":
+            raise DataError(
+                "`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got "
+                f"`{part}` in `{pattern}`. Write `**/{part.replace('**', '*')}` to read files at "
+                "any depth, or a single `*`."
+            )
+
+
 def _is_spelled_out(match: str, pattern: str) -> bool:
     """Return whether every name in a match that programs keep for themselves is in the pattern."""
     wanted = [part for part in Path(pattern).parts if part.startswith(_OWN)]
     own = [part for part in Path(match).parts if part.startswith(_OWN)]
     return all(any(fnmatch(part, want) for want in wanted) for part in own)
+
+
+# A folder or a pattern in an object store, which knows keys and no folders
+
+
+def _in_store(store: StorePath, only: str | None) -> list[str]:
+    """Return the tables in a folder of a store, or those that match a pattern."""
+    if glob.has_magic(store.key):
+        _check_stars(store.key)
+        pattern = store.key.split("/")
+        fixed = next(i for i, part in enumerate(pattern) if glob.has_magic(part))
+        keys = store.at("/".join(pattern[:fixed])).files()
+        meant = [key for key in keys if _fits(key.split("/"), pattern)]
+        found = [key for key in meant if _is_spelled_out(key, store.key)]
+        if not found:
+            raise no_match(str(store))
+        return [str(store.at(key)) for key in found]
+    inside = [Path(key).relative_to(store.key or ".") for key in store.files()]
+    beside = [one.parts for one in inside if not any(map(_is_own, one.parts[:-1]))]
+    tables = [parts for parts in beside if _names_table(parts[-1])]
+    direct = [parts[0] for parts in beside if len(parts) == 1]
+
+    def typed(name: str) -> str:
+        return str(store.at(f"{store.key}/{name}".strip("/")))
+
+    return _tables_of(
+        name_of(str(store)).rstrip("/"),
+        [typed(name) for name in direct if _names_table(name)],
+        [typed(name) for name in sorted({parts[0] for parts in tables if len(parts) > 1})],
+        [typed(name) for name in direct if _is_unreadable_table(Path(name))],
+        only,
+    )
+
+
+def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether the parts of a key are those of a pattern; ``**`` is any number of them."""
+    if not (names and pattern):
+        return not names and all(part == "**" for part in pattern)
+    if pattern[0] == "**":
+        return _fits(names, pattern[1:]) or _fits(names[1:], pattern)
+    return fnmatchcase(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(_OWN)
 
 
 # Files that go together
@@ -328,8 +399,8 @@ def _pairs(keys: Mapping[str, object]) -> list[tuple[str, str]]:
 def _without_ending(path: str) -> str:
     form = format_of(path)
     for ending in ENDINGS[form] if form else ():
-        if path.lower().endswith(ending):
-            return path[: -len(ending)]
+        if name_of(path).lower().endswith(ending):
+            return name_of(path)[: -len(ending)]
     return path
 
 
@@ -343,7 +414,7 @@ def _say_partition_keys(found: Sequence[str]) -> None:
     """Warn if the folders of the files stand for columns that differ and are in no file."""
     values: dict[str, set[str]] = defaultdict(set)
     for one in found:
-        for folder in Path(one).parent.parts:
+        for folder in Path(name_of(one)).parent.parts:
             if _key(folder):
                 values[_key(folder)].add(folder)
     for key, folders in values.items():
@@ -362,7 +433,9 @@ def _say_partition_keys(found: Sequence[str]) -> None:
 
 
 def conversion(
-    source: str | BinaryIO, parse: pa_csv.ParseOptions, typed: Collection[str] | None
+    source: str | BinaryIO | pa.NativeFile,
+    parse: pa_csv.ParseOptions,
+    typed: Collection[str] | None,
 ) -> pa_csv.ConvertOptions:
     """Return how to read the columns of a CSV: all but the `typed` ones as text.
 
@@ -392,9 +465,14 @@ def stream_of(
     None for a smaller file, and for anything that can only be read as a whole. With `typed`, all
     other columns of a CSV stay text, as they are written.
     """
-    if not Path(path).is_file() or Path(path).stat().st_size <= above:
+    if in_store(path):
+        store = StorePath.of(path)
+        size = None if glob.has_magic(store.key) else store.size()
+    else:
+        size = Path(path).stat().st_size if Path(path).is_file() else None
+    if size is None or size <= above:
         return None
-    lowered = path.lower()
+    lowered = name_of(path).lower()
     for endings, read in _READERS.items():
         if lowered.endswith(endings):
             return lambda: _guarded(path, read, typed)
@@ -412,19 +490,20 @@ def _guarded(
 
 def _csv_stream(path: str, typed: Typed) -> Iterator[pa.Table]:
     read, parse = pa_csv.ReadOptions(block_size=BLOCK), pa_csv.ParseOptions()
-    with pa_csv.open_csv(path, read, parse, conversion(path, parse, typed)) as reader:
+    convert = conversion(source_of(path), parse, typed)
+    with pa_csv.open_csv(source_of(path), read, parse, convert) as reader:
         for batch in reader:
             yield pa.Table.from_batches([batch])
 
 
 def _parquet(path: str, _: Typed) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(source_of(path)) as file:
         for batch in file.iter_batches(ROWS):
             yield without_views(pa.Table.from_batches([batch]))
 
 
 def _arrow(path: str, _: Typed) -> Iterator[pa.Table]:
-    with pa.memory_map(path) as source:
+    with opened(path) if in_store(path) else pa.memory_map(path) as source:
         reader = pa.ipc.open_file(source)
         for i in range(reader.num_record_batches):
             yield without_views(pa.Table.from_batches([reader.get_batch(i)]))
@@ -586,8 +665,8 @@ def _format(path: str) -> Format:
 
 
 def _open_csv(delimiter: str, path: str, typed: Typed) -> OpenedFile:
-    compression = _COMPRESSIONS.get(Path(path).suffix.lower())
-    with pa.input_stream(path, compression=compression) as stream:
+    compression = _COMPRESSIONS.get(Path(name_of(path)).suffix.lower())
+    with pa.input_stream(source_of(path), compression=compression) as stream:
         return _csv(path, stream.read(), delimiter, typed)
 
 
@@ -645,12 +724,12 @@ def _not_utf8(path: str, where: str) -> DataError:
 
 
 def _open_parquet(path: str, _: Typed) -> OpenedFile:
-    file = pq.ParquetFile(path)
+    file = pq.ParquetFile(source_of(path))
     return OpenedFile(file.schema_arrow.names, lambda names: without_views(file.read(names)))
 
 
 def _open_arrow(path: str, _: Typed) -> OpenedFile:
-    with pa.OSFile(path) as source:
+    with opened(path) as source:
         try:
             table = without_views(pa.ipc.open_file(source).read_all())
         except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe
