@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pytest
 
 import titrant as tt
@@ -19,7 +21,7 @@ code = run(sys.argv[1:])
 loaded = {{name.partition(".")[0] for name in sys.modules}}
 print(code, *sorted(loaded.intersection({HEAVY!r})), file=sys.stderr)
 """
-LOG = ["log.csv", "--treatment", "dose", "--outcome", "loss", "--context", "age,severity"]
+LOG = ["log.csv", "--treatment", "dose", "--outcome", "loss", "--context", "age,weight"]
 KNOWN = [*LOG, "--propensity", "propensity"]
 RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
 
@@ -36,8 +38,6 @@ RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_command_loads_what_it_needs(tmp_path, command, loads):
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
 
     log = DESIGNS["dosing"].draw(300, 1)
     pa_csv.write_csv(
