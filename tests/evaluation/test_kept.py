@@ -77,10 +77,10 @@ def test_numbers_come_back_as_they_were_and_only_for_as_many_rows():
 
 def test_few_evaluations_are_remembered_and_an_ended_one_is_forgotten():
     names = [f"of this test {k}" for k in range(kept.EVALUATIONS + 1)]
-    first = kept.kept_of(names[0])
+    first = kept.memory().of(names[0])
     for name in names[1:]:
-        kept.kept_of(name)
+        kept.memory().of(name)
     assert first.file.closed
     for name in names:
         kept.forget(name)
-    assert not set(names) & set(kept._of_evaluations)
+    assert not set(names) & set(kept.memory().kept)

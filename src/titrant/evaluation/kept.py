@@ -7,9 +7,11 @@ does everyone where the file would be too large, or cannot be written.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO, TYPE_CHECKING
@@ -51,7 +53,7 @@ class Kept:
     def put(self, key: Key, numbers: Array) -> None:
         """Keep what is known of a block, where there is room."""
         with self.guard, suppress(OSError):
-            if not self.file.closed and _held() + numbers.nbytes <= MOST:
+            if not self.file.closed and memory().size + numbers.nbytes <= MOST:
                 self.file.seek(self.end)
                 self.file.write(np.ascontiguousarray(numbers).tobytes())
                 self.places[key] = self.end, numbers.shape
@@ -64,30 +66,48 @@ class Kept:
             self.file.close()
 
 
-_of_evaluations: OrderedDict[str, Kept] = OrderedDict()
-_guard = Lock()
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a process keeps of the evaluations that it last worked on, each by its name."""
+
+    kept: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
+    guard: Lock = field(default_factory=Lock)
+
+    def of(self, evaluation: str) -> Kept | None:
+        """Return what is kept of an evaluation; None where there is no place to do so."""
+        with self.guard:
+            if evaluation not in self.kept:
+                try:
+                    self.kept[evaluation] = Kept()
+                except OSError:
+                    return None
+            self.kept.move_to_end(evaluation)
+            if len(self.kept) > EVALUATIONS:
+                self.kept.popitem(last=False)[1].close()
+            return self.kept[evaluation]
+
+    def forget(self, evaluation: str) -> None:
+        """Give back the room of an evaluation that has ended."""
+        with self.guard:
+            if evaluation in self.kept:
+                self.kept.pop(evaluation).close()
+
+    @property
+    def size(self) -> int:
+        """Bytes in all files."""
+        return sum(kept.end for kept in tuple(self.kept.values()))
 
 
-def kept_of(evaluation: str) -> Kept | None:
-    """Return what this process keeps of an evaluation; None where it has no place to do so."""
-    with _guard:
-        if evaluation not in _of_evaluations:
-            try:
-                _of_evaluations[evaluation] = Kept()
-            except OSError:
-                return None
-        _of_evaluations.move_to_end(evaluation)
-        if len(_of_evaluations) > EVALUATIONS:
-            _of_evaluations.popitem(last=False)[1].close()
-        return _of_evaluations[evaluation]
+def memory() -> Memory:
+    """Return the memory of this process; a forked one does not write into its parent's files."""
+    return _memory_of(os.getpid())
+
+
+@cache
+def _memory_of(_: int) -> Memory:
+    return Memory()
 
 
 def forget(evaluation: str) -> None:
     """Give back the room of an evaluation that has ended."""
-    with _guard:
-        if evaluation in _of_evaluations:
-            _of_evaluations.pop(evaluation).close()
-
-
-def _held() -> int:
-    return sum(kept.end for kept in tuple(_of_evaluations.values()))
+    memory().forget(evaluation)

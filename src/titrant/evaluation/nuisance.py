@@ -30,7 +30,7 @@ from titrant.evaluation.fitting import (
     takes_default_outcome,
     takes_default_propensity,
 )
-from titrant.evaluation.kept import kept_of
+from titrant.evaluation.kept import memory
 from titrant.evaluation.masses import check_known_masses, with_masses
 from titrant.evaluation.moves import DoseLaw, with_move
 from titrant.evaluation.survey import survey_of
@@ -417,7 +417,7 @@ class PolicyRows:
 
     def blocks(self, partition: Partition) -> Iterator[list[Rows]]:
         """Yield the blocks of a partition, the rows of each under every policy."""
-        kept = kept_of(self.evaluation) if self._keeps else None
+        kept = memory().of(self.evaluation) if self._keeps else None
         for k, block in enumerate(partition.batches(self.size)):
             if kept is None:
                 yield self.block(self.nuisances.prepare(block))
