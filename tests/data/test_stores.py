@@ -100,6 +100,11 @@ def test_an_estimate_has_the_bits_of_that_from_disk(options, folder):
     assert sum(map(len, sent.batches(64))) == 200
 
 
+def test_a_policy_that_cannot_be_read_is_refused_in_the_words_of_the_store(options):
+    with pytest.raises(tt.PolicyFileError, match=r"^The store does not let you read"):
+        tt.load_policy(f"s3://{LOCKED}/policy.json{options}")
+
+
 def test_commands_take_such_paths(options, monkeypatch, capsys):
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{options.partition('=')[2].partition('&')[0]}")
     monkeypatch.setenv("AWS_REGION", "us-east-1")

@@ -127,6 +127,8 @@ def read(path: str | os.PathLike[str]) -> object:
         raise PolicyFileError(
             f"The policy file {path} cannot be opened: {error.strerror}."
         ) from error
+    except DataError as error:  # of a store, in a sentence
+        raise PolicyFileError(str(error)) from None
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise PolicyFileError(
