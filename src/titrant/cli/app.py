@@ -41,6 +41,7 @@ COMMANDS = {
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
     "simulate": "Write a log of a built-in design, with its truth beside it.",
     "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
+    "warm-up": "Compile ahead what the first use of long logs and of learning would.",
 }
 """Each command with its line in the list."""
 _HOME = {
@@ -72,8 +73,9 @@ class LazyGroup(click.Group):
             close = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {cmd_name!r}.{hint}")
-        module = import_module(f"titrant.cli.{_HOME.get(cmd_name, cmd_name)}")
-        return cast("click.Command", getattr(module, cmd_name))
+        name = cmd_name.replace("-", "_")
+        module = import_module(f"titrant.cli.{_HOME.get(name, name)}")
+        return cast("click.Command", getattr(module, name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands from the table, without importing them."""

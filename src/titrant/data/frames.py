@@ -401,19 +401,15 @@ def from_arrow(column: pa.ChunkedArray, label: str) -> Array:
     if column.null_count == len(column):  # nothing there, whatever its type
         return np.full(len(column), np.nan)
     if is_a.is_floating(kind) or is_a.is_integer(kind) or is_a.is_boolean(kind):
-        return _numpy(pc.cast(column, pa.float64(), safe=False))
+        return features.numbers(pc.cast(column, pa.float64(), safe=False))
     if is_a.is_decimal(kind):
-        return _numpy(pc.cast(column, pa.float64()))
+        return features.numbers(pc.cast(column, pa.float64()))
     raise _refusal(column, label)
-
-
-def _numpy(column: pa.ChunkedArray) -> Array:
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def _refusal(column: pa.ChunkedArray, label: str) -> DataError:
     kind, is_a = column.type, pa.types
-    valid = pc.is_valid(column).to_numpy()
+    valid = features.flags(pc.is_valid(column))
     row = int(np.argmax(valid))
     if is_a.is_dictionary(kind):
         return not_numeric(label, "category", _value(column, row), row, validate.CATEGORIES)

@@ -31,10 +31,12 @@ from titrant.data.features import (
     as_text,
     date_part,
     date_parts,
+    flags,
     gaps,
     is_date,
     is_number,
     is_text,
+    numbers,
     read_dates,
     texts,
     with_features,
@@ -231,10 +233,8 @@ def _varying(column: pa.ChunkedArray, name: str) -> list[tuple[str, pa.ChunkedAr
 
 def _median(column: pa.ChunkedArray) -> float:
     """Return the median of the numbers that are there; of whole numbers one of them."""
-    numbers: Array = np.asarray(
-        pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64
-    )
-    there = numbers[~np.isnan(numbers)]
+    every = numbers(pc.cast(column, pa.float64(), safe=False))
+    there = every[~np.isnan(every)]
     whole = bool(np.all(there == np.round(there)))
     return float(np.quantile(there, 0.5, method="lower") if whole else np.median(there))
 
@@ -283,7 +283,7 @@ def _called_key(name: str) -> bool:
 def _are_codes(column: pa.ChunkedArray) -> bool:
     """Return whether numbers are whole, as those of a list are."""
     if pa.types.is_floating(column.type):
-        there = np.asarray(column.drop_null().to_numpy(), dtype=np.float64)
+        there = numbers(pc.cast(column, pa.float64()))
         there = there[~np.isnan(there)]
         return bool(np.all(there == np.round(there)))
     return bool(pa.types.is_integer(column.type))
@@ -418,7 +418,7 @@ def _format(column: pa.ChunkedArray, name: str) -> str | None:
 def _matches(values: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     """Return which texts (n,) look like a pattern."""
     like = pc.fill_null(pc.match_substring_regex(values, pattern), fill_value=False)
-    return np.asarray(like.to_numpy())
+    return flags(like)
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
@@ -524,5 +524,5 @@ def _compared(table: pa.Table, taken: Sequence[str]) -> dict[str, Array]:
             for level in (one["values"] for one in counts[:MOST_COMPARED]):
                 if level is not None:
                     same = pc.fill_null(pc.equal(values, level), fill_value=False)
-                    found[f"{name}={level}"] = np.asarray(same.to_numpy(), dtype=np.float64)
+                    found[f"{name}={level}"] = flags(same).astype(np.float64)
     return found

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import uuid4
+from weakref import finalize
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from titrant.estimators.discretized import few_levels
 from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
+from titrant.evaluation.kept import forget
 from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import (
     SecondOpinions,
@@ -356,10 +359,13 @@ class Evaluation:
         """Whether all rows are in memory."""
         return isinstance(self.source, LoggedData)
 
-    @property
+    @cached_property
     def policy_rows(self) -> PolicyRows:
-        """Makes the rows of any block under every policy."""
-        return PolicyRows(self.nuisances, self.names, self.policies, BLOCK)
+        """Makes the rows of any block under every policy; those in files are predicted once."""
+        own = "" if self.held else uuid4().hex
+        if own:
+            finalize(self, forget, own)
+        return PolicyRows(self.nuisances, self.names, self.policies, BLOCK, own)
 
     @cached_property
     def held_blocks(self) -> HeldBlocks:

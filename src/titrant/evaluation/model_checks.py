@@ -77,11 +77,11 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     Default models have not seen the rows that they judge. A model that was given was fitted to
     them, so that what is found is certain and may be too little: `titrant.check` fits it again.
     """
-    from titrant.propensity import Known  # noqa: PLC0415
-
     model, crossed = nuisances.propensity, nuisances.crossed
     if sample.log.dimension > 1 or not (crossed or isinstance(model, HasCdf)):
         return
+    from titrant.propensity import Known  # noqa: PLC0415
+
     few = sample.thinned(ROWS).seen
     try:
         law = nuisances.law(few.log, few.numbers_if_some)

@@ -107,6 +107,8 @@ def caps_without_cdf(
 
 
 def _has_no_cdf(propensity: object) -> bool:
+    if propensity is None:
+        return False
     from titrant.propensity import Known  # noqa: PLC0415
 
     return isinstance(propensity, Known) and not propensity.has_cdf

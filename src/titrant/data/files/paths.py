@@ -11,11 +11,12 @@ import glob
 import warnings
 from collections import defaultdict
 from contextlib import suppress
-from fnmatch import fnmatch
+from fnmatch import fnmatch, fnmatchcase
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from titrant.data.stores import StorePath, in_store, name_of, opened
 from titrant.data.validate import counted, did_you_mean, listed
 from titrant.errors import DataError
 
@@ -48,7 +49,8 @@ class FilesWarning(UserWarning):
 def paths_of(path: str, only: str | None = None) -> list[str]:
     """Return the files meant by ``path``, in order of their names.
 
-    A folder means the tables directly in it; with ``only``, they must be of this format.
+    A folder means the tables directly in it; with ``only``, they must be of this format. A path
+    may be one of an object store (`titrant.data.stores`).
     """
     if not path.strip():
         raise DataError(
@@ -56,7 +58,12 @@ def paths_of(path: str, only: str | None = None) -> list[str]:
             "or a pattern such as `logs/*.parquet`."
         )
     here = Path(path)
-    if here.is_dir():
+    if in_store(path):
+        store = StorePath.of(path)
+        if not glob.has_magic(store.key) and store.size() is not None:
+            return [str(store)]
+        found = _in_store(store, only)
+    elif here.is_dir():
         found = _in_folder(here, only)
     elif here.exists() or not glob.has_magic(path):
         return [_alone(path, here)]  # also when its name contains a bracket
@@ -76,7 +83,7 @@ def no_match(pattern: str) -> DataError:
 
 def format_of(path: str) -> str | None:
     """Return the name of the format that the name of a file says; None if it says none."""
-    name = path.lower()
+    name = name_of(path).lower()
     return next((form for form, ends in ENDINGS.items() if name.endswith(ends)), None)
 
 
@@ -124,18 +131,19 @@ def _alike(files: Sequence[str], key: Callable[[str], object]) -> list[list[str]
 
 
 def _size(path: str) -> int:
-    return Path(path).stat().st_size
+    with opened(path) as file:
+        return int(file.size())
 
 
 def _ends(path: str) -> tuple[bytes, bytes]:
-    with Path(path).open("rb") as file:
+    with opened(path) as file:
         first = file.read(_ENDS)
-        file.seek(max(_size(path) - _ENDS, 0))
+        file.seek(max(file.size() - _ENDS, 0))
         return blake2b(first).digest(), blake2b(file.read()).digest()
 
 
 def _content(path: str) -> bytes:
-    with Path(path).open("rb") as file:
+    with opened(path) as file:
         return file_digest(file, blake2b).digest()
 
 
@@ -158,19 +166,30 @@ def _alone(path: str, here: Path) -> str:
 
 
 def _in_folder(folder: Path, only: str | None) -> list[str]:
-    """Return the tables directly in a folder; refuse one whose tables lie deeper."""
-    found = sorted(str(one) for one in folder.iterdir() if _is_table(one))
-    deeper = sorted(str(one) for one in folder.iterdir() if _is_visible_folder(one)
-                    and any(_tables_in(one, _DEEP)))  # fmt: skip
-    split = [one for one in deeper if _key(Path(one).name)]
+    """Return the tables directly in a folder on this machine."""
+    inside = sorted(folder.iterdir())
+    return _tables_of(
+        str(folder),
+        [str(one) for one in inside if _is_table(one)],
+        [str(one) for one in inside if _is_visible_folder(one) and any(_tables_in(one, _DEEP))],
+        [str(one) for one in inside if _is_unreadable_table(one)],
+        only,
+    )
+
+
+def _tables_of(
+    folder: str, found: list[str], deeper: list[str], compressed: list[str], only: str | None
+) -> list[str]:
+    """Return the tables directly in a folder; refuse one whose tables lie in folders of it."""
+    split = [one for one in deeper if _key(Path(name_of(one)).name)]
     if split:
         raise DataError(
             f"`{folder}` is split into folders such as `{split[0]}`, and their files need not have "
-            f"the column `{_key(Path(split[0]).name)}`. Give a pattern such as "
+            f"the column `{_key(Path(name_of(split[0])).name)}`. Give a pattern such as "
             f"`{folder}/**/*.parquet` to read them all, with the columns that are in the files."
         )
     if not found and not deeper:
-        raise no_match(str(folder))
+        raise no_match(folder)
     if not found:
         raise DataError(
             f"No table lies directly in `{folder}`, but {counted(len(deeper), 'folder')} in it "
@@ -183,7 +202,6 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
             f"{counted(len(deeper), 'folder')} of it, first `{deeper[0]}`. Give a pattern such as "
             f"`{folder}/**/*.parquet` to read all, or `{folder}/*.parquet` to read these alone."
         )
-    compressed = sorted(str(one) for one in folder.iterdir() if _is_unreadable_table(one))
     if compressed:
         _warn(
             f"{counted(len(compressed), 'table')} in `{folder}`, first `{compressed[0]}`, "
@@ -200,7 +218,11 @@ def _in_folder(folder: Path, only: str | None) -> list[str]:
 
 def _is_table(one: Path) -> bool:
     # A link to nowhere counts, so that it is refused by its name rather than passed over.
-    return not one.name.startswith(_OWN) and format_of(one.name) is not None and not one.is_dir()
+    return _names_table(one.name) and not one.is_dir()
+
+
+def _names_table(name: str) -> bool:
+    return not name.startswith(_OWN) and format_of(name) is not None
 
 
 def _is_unreadable_table(one: Path) -> bool:
@@ -230,13 +252,7 @@ def _tables_in(folder: Path, levels: int) -> Iterator[Path]:
 
 def _matching(pattern: str) -> list[str]:
     """Return the files that match a pattern; ``**`` stands for folders at any depth."""
-    for part in Path(pattern).parts:
-        if "**" in part and part != "**":
-            raise DataError(
-                "`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got "
-                f"`{part}` in `{pattern}`. Write `**/{part.replace('**', '*')}` to read files at "
-                "any depth, or a single `*`."
-            )
+    _check_stars(pattern)
     # A pattern may be absolute, which Path.glob refuses.
     every = glob.glob(pattern, recursive=True)  # noqa: PTH207
     meant = sorted(one for one in every if _is_spelled_out(one, pattern))
@@ -261,11 +277,66 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
+def _check_stars(pattern: str) -> None:
+    for part in Path(pattern).parts:
+        if "**" in part and part != "**":
+            raise DataError(
+                "`**` must be a whole part of a path, such as in `logs/**/*.parquet`; got "
+                f"`{part}` in `{pattern}`. Write `**/{part.replace('**', '*')}` to read files at "
+                "any depth, or a single `*`."
+            )
+
+
 def _is_spelled_out(match: str, pattern: str) -> bool:
     """Return whether every name in a match that programs keep for themselves is in the pattern."""
     wanted = [part for part in Path(pattern).parts if part.startswith(_OWN)]
     own = [part for part in Path(match).parts if part.startswith(_OWN)]
     return all(any(fnmatch(part, want) for want in wanted) for part in own)
+
+
+# A folder or a pattern in an object store, which knows keys and no folders
+
+
+def _in_store(store: StorePath, only: str | None) -> list[str]:
+    """Return the tables in a folder of a store, or those that match a pattern."""
+    if glob.has_magic(store.key):
+        _check_stars(store.key)
+        pattern = store.key.split("/")
+        fixed = next(i for i, part in enumerate(pattern) if glob.has_magic(part))
+        keys = store.at("/".join(pattern[:fixed])).files()
+        meant = [key for key in keys if _fits(key.split("/"), pattern)]
+        found = [key for key in meant if _is_spelled_out(key, store.key)]
+        if not found:
+            raise no_match(str(store))
+        return [str(store.at(key)) for key in found]
+    inside = [Path(key).relative_to(store.key or ".") for key in store.files()]
+    beside = [one.parts for one in inside if not any(map(_is_own, one.parts[:-1]))]
+    tables = [parts for parts in beside if _names_table(parts[-1])]
+    direct = [parts[0] for parts in beside if len(parts) == 1]
+
+    def typed(name: str) -> str:
+        return str(store.at(f"{store.key}/{name}".strip("/")))
+
+    return _tables_of(
+        name_of(str(store)).rstrip("/"),
+        [typed(name) for name in direct if _names_table(name)],
+        [typed(name) for name in sorted({parts[0] for parts in tables if len(parts) > 1})],
+        [typed(name) for name in direct if _is_unreadable_table(Path(name))],
+        only,
+    )
+
+
+def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether the parts of a key are those of a pattern; ``**`` is any number of them."""
+    if not (names and pattern):
+        return not names and all(part == "**" for part in pattern)
+    if pattern[0] == "**":
+        return _fits(names, pattern[1:]) or _fits(names[1:], pattern)
+    return fnmatchcase(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(_OWN)
 
 
 # Files that go together
@@ -310,8 +381,8 @@ def _pairs(keys: Mapping[str, object]) -> list[tuple[str, str]]:
 def _without_ending(path: str) -> str:
     form = format_of(path)
     for ending in ENDINGS[form] if form else ():
-        if path.lower().endswith(ending):
-            return path[: -len(ending)]
+        if name_of(path).lower().endswith(ending):
+            return name_of(path)[: -len(ending)]
     return path
 
 
@@ -325,7 +396,7 @@ def _say_partition_keys(found: Sequence[str]) -> None:
     """Warn if the folders of the files stand for columns that differ and are in no file."""
     values: dict[str, set[str]] = defaultdict(set)
     for one in found:
-        for folder in Path(one).parent.parts:
+        for folder in Path(name_of(one)).parent.parts:
             if _key(folder):
                 values[_key(folder)].add(folder)
     for key, folders in values.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import sys
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from titrant.data.files.paths import (
 from titrant.data.files.written import AS_IT_SEEMS, Written
 from titrant.data.frames import noted, without_views
 from titrant.data.logged import LoggedData
+from titrant.data.stores import StorePath, in_store, name_of, opened, source_of
 from titrant.data.validate import first_line, listed, reading_as
 from titrant.errors import DataError
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def conversion(
-    source: str | BinaryIO,
+    source: str | BinaryIO | pa.NativeFile,
     parse: pa_csv.ParseOptions,
     typed: Collection[str] | None,
     mark: str = written.POINT,
@@ -80,9 +82,14 @@ def stream_of(
     None for a smaller file, and for anything that can only be read as a whole. With `typed`, all
     other columns of a CSV stay text, as they are written.
     """
-    if not Path(path).is_file() or Path(path).stat().st_size <= above:
+    if in_store(path):
+        store = StorePath.of(path)
+        size = None if glob.has_magic(store.key) else store.size()
+    else:
+        size = Path(path).stat().st_size if Path(path).is_file() else None
+    if size is None or size <= above:
         return None
-    lowered = path.lower()
+    lowered = name_of(path).lower()
     for endings, read in _READERS.items():
         if lowered.endswith(endings):
             return lambda: _guarded(path, read, typed)
@@ -100,19 +107,20 @@ def _guarded(
 
 def _csv_stream(path: str, typed: Typed) -> Iterator[pa.Table]:
     read, parse = pa_csv.ReadOptions(block_size=BLOCK), pa_csv.ParseOptions()
-    with pa_csv.open_csv(path, read, parse, conversion(path, parse, typed)) as reader:
+    convert = conversion(source_of(path), parse, typed)
+    with pa_csv.open_csv(source_of(path), read, parse, convert) as reader:
         for batch in reader:
             yield pa.Table.from_batches([batch])
 
 
 def _parquet(path: str, _: Typed) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(source_of(path)) as file:
         for batch in file.iter_batches(ROWS):
             yield without_views(pa.Table.from_batches([batch]))
 
 
 def _arrow(path: str, _: Typed) -> Iterator[pa.Table]:
-    with pa.memory_map(path) as source:
+    with opened(path) if in_store(path) else pa.memory_map(path) as source:
         reader = pa.ipc.open_file(source)
         for i in range(reader.num_record_batches):
             yield without_views(pa.Table.from_batches([reader.get_batch(i)]))
@@ -287,8 +295,8 @@ def _format(path: str) -> Format:
 
 
 def _open_csv(usual: str, path: str, typed: Typed, how: Written) -> OpenedFile:
-    compression = _COMPRESSIONS.get(Path(path).suffix.lower())
-    with pa.input_stream(path, compression=compression) as stream:
+    compression = _COMPRESSIONS.get(Path(name_of(path)).suffix.lower())
+    with pa.input_stream(source_of(path), compression=compression) as stream:
         return _csv(stream.read(), usual, path, typed, how)
 
 
@@ -332,12 +340,12 @@ def _open_excel(path: str, typed: Typed, how: Written) -> OpenedFile:
 
 
 def _open_parquet(path: str, *_: object) -> OpenedFile:
-    file = pq.ParquetFile(path)
+    file = pq.ParquetFile(source_of(path))
     return OpenedFile(file.schema_arrow.names, lambda names: without_views(file.read(names)))
 
 
 def _open_arrow(path: str, *_: object) -> OpenedFile:
-    with pa.OSFile(path) as source:
+    with opened(path) as source:
         try:
             table = without_views(pa.ipc.open_file(source).read_all())
         except pa.ArrowInvalid:  # the same format without a footer, as written to a pipe

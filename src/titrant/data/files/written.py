@@ -7,6 +7,7 @@ with the table. Where it leaves doubt, texts stay texts, and whoever needs numbe
 from __future__ import annotations
 
 import codecs
+import io
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from titrant.data.columns import READ, ColumnNote, check_present
 from titrant.data.features import as_text, gaps, is_text
 from titrant.data.frames import noted
+from titrant.data.stores import opened
 from titrant.data.validate import unreadable
 from titrant.errors import DataError
 
@@ -241,7 +243,9 @@ def sheet_of(path: str, named: str | None, unread: Collection[str] = ()) -> pa.T
             '"titrant[excel]"`, or save the sheet as CSV.'
         ) from None
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
+        with opened(path) as file:
+            content = io.BytesIO(file.read())
+        book = load_workbook(content, read_only=True, data_only=True)
     except (BadZipFile, KeyError, ValueError) as reason:  # no archive, or none of a workbook
         raise unreadable(path, "Excel", reason) from None
     try:
