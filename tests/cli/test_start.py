@@ -43,7 +43,8 @@ def test_a_command_loads_what_it_needs(tmp_path, command, loads):
     pa_csv.write_csv(
         pa.table(log.to_columns(treatment="dose", outcome="loss")), tmp_path / "log.csv"
     )
-    tt.Constant(0.5).save(tmp_path / "policy.json")
+    rule = tt.Linear(coef=[0.1], intercept=0.0, features=("age",))
+    rule.save(tmp_path / "policy.json")
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *command],
         cwd=tmp_path,
