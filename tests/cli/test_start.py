@@ -23,6 +23,7 @@ print(code, *sorted(loaded.intersection({HEAVY!r})), file=sys.stderr)
 """
 LOG = ["log.csv", "--treatment", "dose", "--outcome", "loss", "--context", "age,weight"]
 KNOWN = [*LOG, "--propensity", "propensity"]
+ADVICE = ["policy.json", "log.csv", "--treatment", "advised", "-o", "doses.csv"]
 RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
 
 
@@ -30,7 +31,7 @@ RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
     ("command", "loads"),
     [
         (["evaluate", "--help"], set()),
-        (["recommend", "policy.json", "log.csv", "-o", "doses.csv"], {"pyarrow"}),
+        (["recommend", *ADVICE], {"pyarrow"}),
         (["evaluate", *KNOWN, *RULE, "--estimator", "sn"], {"pyarrow", "rich", "scipy"}),
         # Propensities are held against a density that is fitted without contexts.
         *long((["check", *KNOWN], {"pyarrow", "rich", "scipy", "sklearn"})),
