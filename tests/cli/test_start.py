@@ -31,7 +31,7 @@ RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
     ("command", "loads"),
     [
         (["evaluate", "--help"], set()),
-        (["recommend", *ADVICE], {"pyarrow"}),
+        (["recommend", *ADVICE], {"pandas", "pyarrow"}),  # as pyarrow does with an array of doses
         (["evaluate", *KNOWN, *RULE, "--estimator", "sn"], {"pyarrow", "rich", "scipy"}),
         # Propensities are held against a density that is fitted without contexts.
         *long((["check", *KNOWN], {"pyarrow", "rich", "scipy", "sklearn"})),
