@@ -23,6 +23,7 @@ print(code, *sorted(loaded.intersection({HEAVY!r})), file=sys.stderr)
 """
 LOG = ["log.csv", "--treatment", "dose", "--outcome", "loss", "--context", "age,weight"]
 KNOWN = [*LOG, "--propensity", "propensity"]
+ADVICE = ["policy.json", "log.csv", "--treatment", "advised", "-o", "doses.csv"]
 RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
 
 
@@ -30,7 +31,7 @@ RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
     ("command", "loads"),
     [
         (["evaluate", "--help"], set()),
-        (["recommend", "policy.json", "log.csv", "-o", "doses.csv"], {"pyarrow"}),
+        (["recommend", *ADVICE], {"pandas", "pyarrow"}),  # as pyarrow does with an array of doses
         (["evaluate", *KNOWN, *RULE, "--estimator", "sn"], {"pyarrow", "rich", "scipy"}),
         # Propensities are held against a density that is fitted without contexts.
         *long((["check", *KNOWN], {"pyarrow", "rich", "scipy", "sklearn"})),
@@ -43,7 +44,8 @@ def test_a_command_loads_what_it_needs(tmp_path, command, loads):
     pa_csv.write_csv(
         pa.table(log.to_columns(treatment="dose", outcome="loss")), tmp_path / "log.csv"
     )
-    tt.Constant(0.5).save(tmp_path / "policy.json")
+    rule = tt.Linear(coef=[0.1], intercept=0.0, features=("age",))
+    rule.save(tmp_path / "policy.json")
     done = subprocess.run(
         [sys.executable, "-c", LOADED, *command],
         cwd=tmp_path,

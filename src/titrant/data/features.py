@@ -265,6 +265,15 @@ def numbers(column: pa.ChunkedArray) -> Array:
     return _values(pc.fill_null(column, np.nan) if column.null_count else column, np.float64)
 
 
+def as_array(column: pa.ChunkedArray) -> NDArray[np.generic]:
+    """Return a column of any type as pyarrow's `to_numpy` does."""
+    if column.type == pa.float64():
+        return numbers(column)
+    if column.type == pa.int64() and not column.null_count:
+        return _values(column, np.int64)
+    return np.asarray(column.to_numpy())
+
+
 def _values(column: pa.ChunkedArray, kind: type[Scalar]) -> NDArray[Scalar]:
     size = np.dtype(kind).itemsize
     parts: list[NDArray[Scalar]] = [

@@ -289,7 +289,7 @@ def unused(frame: object, taken: Collection[str]) -> dict[str, NDArray[Any]]:
         names = [name for name in frame if isinstance(name, str)]
         return {name: _ids(frame[name]) for name in names if name not in taken}
     if isinstance(frame, pa.Table):
-        return {n: frame[n].to_numpy() for n in frame.column_names if n not in taken}
+        return {n: features.as_array(frame[n]) for n in frame.column_names if n not in taken}
     if _names_itself(frame) and not all(isinstance(n, str) for n in cast("Any", frame).columns):
         return {}
     known = nw.from_native(frame, pass_through=True)

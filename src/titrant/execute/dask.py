@@ -167,9 +167,6 @@ class Watch(Protocol):
     def look(self) -> None:
         """Raise an `ExecutionError` if the executor is gone."""
 
-    def place(self, number: int) -> dict[str, Any]:
-        """Return where to work on a partition, as the executor's `submit` takes it."""
-
 
 class Trusting:
     """The watch of an executor that tells by itself when its workers are gone."""
@@ -181,10 +178,6 @@ class Trusting:
 
     def look(self) -> None:
         """Trust it."""
-
-    def place(self, number: int) -> dict[str, Any]:  # noqa: ARG002
-        """Let it choose."""
-        return {}
 
 
 _asked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
@@ -208,8 +201,6 @@ class DaskWatch:
     """When it was last known to have a worker."""
     heard: float = -ASK
     """When it was last asked."""
-    workers: tuple[str, ...] = ()
-    """Those it had then, in order."""
 
     @property
     def there(self) -> bool:
@@ -230,16 +221,6 @@ class DaskWatch:
         if self.there and monotonic() - self.heard >= ASK:
             self._ask()
 
-    def place(self, number: int) -> dict[str, Any]:
-        """Return the worker that has a partition in every pass, and keeps what it found of it.
-
-        Another one takes it where that one is gone or has more to do.
-        """
-        if not self.workers:
-            return {}
-        own = self.workers[number % len(self.workers)]
-        return {"workers": [own], "allow_other_workers": True}
-
     def _check_connection(self) -> None:
         if self.there:
             self.connected = monotonic()
@@ -256,7 +237,6 @@ class DaskWatch:
         except OSError:
             return  # the connection is being lost: the next look will tell
         self.heard = monotonic()
-        self.workers = tuple(sorted(workers))
         if workers:
             self.manned = self.heard
             self._greet(set(workers))
