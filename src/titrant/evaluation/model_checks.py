@@ -227,7 +227,7 @@ class SecondOpinions:
 
     def _add_leftovers(self, found: list[list[Check | str]]) -> None:
         """Add the check of a bias that rows alike in a few contexts show, to weighted values."""
-        names, units = self._few.log.names, self._few.log.groups
+        units = self._few.log.groups
         for i, (question, rows) in enumerate(zip(self.questions, self._rows, strict=True)):
             if not isinstance(question.estimator, WeightedEstimator) or rows.x is None:
                 continue
@@ -239,10 +239,13 @@ class SecondOpinions:
                 continue
             a, e = w[among] / mean - 1.0, question.estimator.baseline(rows)[1][among]
             unit = None if units is None else units[among]
-            for left in leftovers(rows.x[among], a[:, None], e, omega, unit):
+            x, names, texts = by_column(rows.x[among], self._few.log.names)
+            for left in leftovers(x, a[:, None], e, omega, unit, nominal=texts):
                 check = rules.leftover_bias(left, float(self.se[i]), names)
                 if check.verdict is not Verdict.OK:
                     found[i].append(check)
+                if min(left.among) < left.among[0]:
+                    found[i].append(looked_note(left.among))
 
     @property
     def _ranks(self) -> Array | None:
@@ -338,6 +341,38 @@ class SecondOpinions:
         """Return the rows under every policy."""
         made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log)).block(prepared)
         return [one.like(other) for one, other in zip_longest(made, familiar)]
+
+
+def by_column(x: Array, names: Sequence[str]) -> tuple[Array, list[str], list[int]]:
+    """Return contexts (n, k) with the level of a text in place of its indicators.
+
+    Then their names, and which are numbers of levels. A level that no indicator has is 0.
+    """
+    told = [j for j, name in enumerate(names) if "=" in name]
+    if not told:
+        return x, list(names), []
+    from titrant.data.features import column_of  # noqa: PLC0415 - loads pyarrow
+
+    of_text: dict[str, list[int]] = {}
+    for j in told:
+        of_text.setdefault(column_of(names[j]), []).append(j)
+    rest = [j for j in range(len(names)) if j not in told]
+    levels = [(x[:, at] != 0.0) @ np.arange(1.0, len(at) + 1.0) for at in of_text.values()]
+    made = np.column_stack([x[:, rest], *levels])
+    return made, [*(names[j] for j in rest), *of_text], list(range(len(rest), made.shape[1]))
+
+
+def looked_note(among: tuple[int, ...]) -> str:
+    """Return the note that not all pairs or triples of contexts were looked at."""
+    every, pairs, triples = among
+    which = (
+        f"pairs of {pairs} and triples of {triples}" if pairs < every else f"triples of {triples}"
+    )
+    return (
+        f"Confounding that is left was looked for in each of {every} contexts and in {which} of "
+        "them, those that show most alone. A pattern of others would not be seen: leave out "
+        "contexts that cannot matter."
+    )
 
 
 def plain_note(by: float, in_se: float) -> str:
