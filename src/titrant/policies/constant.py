@@ -10,7 +10,7 @@ import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.base import ParametricPolicy, Policy, is_exactly
 from titrant.policies.calling import checked_doses, contexts_for
 from titrant.policies.formulas import Number
 from titrant.policies.saving import feature_names, number_or_vector, parameters
@@ -90,12 +90,12 @@ class StatusQuo(Policy):
 
     @property
     def is_rule(self) -> bool:
-        """Not a rule: it is about the rows of a log."""
-        return False
+        """Not a rule: it is about the rows of a log. A subclass with a formula is one."""
+        return not is_exactly(self, StatusQuo)
 
     def of_rows(self, log: LoggedData) -> Array:
-        """Return the doses (n, d) as they were given."""
-        return log.doses
+        """Return the doses (n, d) as they were given, or as a subclass gives them."""
+        return log.doses if is_exactly(self, StatusQuo) else Policy.of_rows(self, log)
 
 
 # Any Python function of the context as a policy.
