@@ -14,7 +14,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MPLBACKEND := agg
 
 help:
-	@echo "make setup   create .venv with everything for development"
+	@echo "make setup   create .venv with everything for development, and compile its loops"
 	@echo "make demo    run titrant on built-in data; leaves report.html"
 	@echo "make test    run the tests of every kind, in a few minutes"
 	@echo "make test-all  run them with coverage, and the tests that take long"
@@ -48,7 +48,12 @@ PIP := $(PIP_INTO) $(BIN)/python install --quiet
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-setup: .venv/dev
+# What numba compiles is compiled here rather than in the first test that needs it.
+.venv/warm: .venv/dev $(shell find src -path '*/compiled/*.py')
+	$(BIN)/titrant warm-up
+	@touch $@
+
+setup: .venv/warm
 
 # ── what people run ──────────────────────────────────────────────────────────────────────────────
 # The runtime packages suffice for the demo; a development environment holds them too.

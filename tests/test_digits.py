@@ -7,7 +7,7 @@ import pytest
 
 import titrant as tt
 from titrant._text import between, brief, digits
-from titrant.report.numbers import number, span
+from titrant.reporting.numbers import number, span
 
 
 def plainly(text: str) -> str:

@@ -73,7 +73,8 @@ CLOSING = """\
 - **Seen**: doses that the fitted law does not describe (`propensity_pit`), contexts that the
   weights leave out of balance on average or in some of their range (`covariate_balance`,
   `binned_balance`), weights and outcomes that rows alike in up to three contexts share beyond what
-  models explain (`leftover_bias`), an outcome that jumps at the very dose (`dose_jump`), values
+  models explain (`leftover_bias`; pairs of at most 28 contexts and triples of 14, with a note where
+  there are more), an outcome that jumps at the very dose (`dose_jump`), values
   that rest on cut predictions, on few rows or on doses outside the support. Each is measured above;
   the [trust report](../how-to/read-the-trust-report.md) tells what to do.
 - **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
@@ -86,6 +87,9 @@ CLOSING = """\
   Smoothing rounds it off, and among 1,000 rows with ordinary noise the bandwidth path and lines
   from either side do not always tell it from a gentle one. Where they do, the interval is wider.
   See the first dose of the kinked designs. A smaller bandwidth helps somewhat.
+- **Half seen**: a few people who were never given doses like the one asked about. The fitted law
+  lends them doses of the others, and `support` counts only a part of them. What the dose would do
+  to them no log can say: `weights_to=` a population without them, or subgroups, ask about the rest.
 - **Half seen**: a code of many values, twenty rows each, that moves the effect of the dose as well
   as its size. What its values do is shrunk, and a part of it stays in the estimate.
 - **Seen late**: where the outcome is a rare event, few rows decide. With less than 10 % of events

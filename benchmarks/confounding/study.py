@@ -46,7 +46,6 @@ CLAIMED = [*LATEST, *NEWEST, *HELD_OUT]
 """Designs on which the claims about the default rest."""
 LOOKED_AT = [*TUNING, *FRESH, *ATTACKED, *SEEN_SINCE]
 """Designs that were in view when the default was changed."""
-BORROWED = [*KNOWN, *CALIBRATION]
 STAGES = (
     (CLAIMED, 1000, 100),
     (list(JUMPS), 1000, 60),
@@ -58,8 +57,8 @@ STAGES = (
     (CLAIMED[::3], 5000, 30),
     (list(JUMPS), 1000, 200),
     (list(JUMPS), 300, 100),
-    ([*BORROWED, *LOOKED_AT], 1000, 20),
-    ([*BORROWED, *LOOKED_AT], 1000, 60),
+    ([*CALIBRATION, *LOOKED_AT], 1000, 20),
+    ([*KNOWN, *CALIBRATION, *LOOKED_AT], 1000, 60),
 )
 """Designs, rows and logs of each, what matters most first; a later stage goes on with an earlier
 one."""

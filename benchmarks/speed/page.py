@@ -25,8 +25,8 @@ HOW = """\
   moments and the tally of weights. Rows near a bound are set aside and added when there are enough
   of them to be computed side by side. Sums are centered at the mean of the rows before, so an
   outcome of 10⁸ + noise loses no digits, and have one order, so that threads change no bit. Few
-  rows (below 32,768), vector doses, the Gaussian and kernels of your own go through numpy; loading
-  numba would take longer, or there is no loop.
+  rows (below 131,072), vector doses, the Gaussian and kernels of your own go through numpy:
+  compiling would take longer than they do, or there is no loop.
 - **All bandwidths at once.** Each row goes into the bin of the narrowest bandwidth that reaches it
   as powers of r = 1 − (a/h)^γ. To the next wider bandwidth these sums follow from
   r' = (1 − ρ) + ρr, whose coefficients are positive: nothing cancels. Products of the weights at

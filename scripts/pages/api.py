@@ -21,6 +21,7 @@ SECTIONS = (
     ("Evaluation", ("evaluation", "curves", "trust")),
     ("What if we are wrong", ("doubt",)),
     ("Learning", ("learning", "learn.")),
+    ("The page", ("reporting",)),
     ("Policies", ("policies",)),
     ("Estimators", ("estimators",)),
     ("Propensities and outcome models", ("propensity", "outcome")),
@@ -28,7 +29,7 @@ SECTIONS = (
     ("Intervals", ("inference",)),
     ("Kernels", ("kernels",)),
     ("Running elsewhere", ("execute",)),
-    ("Errors", ("errors",)),
+    ("Errors and warnings", ("errors",)),
 )
 """The headings of the page with the rooms under each; a room of no heading fails the build."""
 

@@ -24,7 +24,7 @@ ROOMS = {
     "evaluation": (10.4, 4.4, "meet", "evaluate, compare,\ncurves, trust"),
     "learning": (10.4, 1.6, "meet", "PolicyLearner,\nhonest halves"),
     "paper": (13.0, 1.6, "out", "the paper again"),
-    "report": (13.0, 3.2, "out", "one HTML page"),
+    "reporting": (13.0, 3.2, "out", "one HTML page"),
     "cli": (13.0, 4.4, "out", "parse, call, print"),
 }
 WAYS = {
@@ -39,8 +39,8 @@ WAYS = {
     "bandwidth": ("evaluation",),
     "inference": ("evaluation",),
     "optimize": ("learning",),
-    "evaluation": ("learning", "report", "cli"),
-    "learning": ("paper", "report"),
+    "evaluation": ("learning", "reporting", "cli"),
+    "learning": ("paper", "reporting"),
 }
 """Who hands over to whom."""
 WIDTH, HEIGHT = 2.1, 0.85

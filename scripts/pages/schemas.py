@@ -74,6 +74,8 @@ PAIRS = listed(PAIR)
 NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
 VERDICT = one_of(*(v.value for v in Verdict))
 DATA = nullable(ref("data"))
+PROTOCOL = closed(hash=TEXT, checklist=listed(closed(topic=TEXT, told=TEXT, by=TEXT)))
+"""Of a run with `--protocol`."""
 ESTIMATE: dict[str, Schema] = {
     "policy": TEXT,
     "value": NUMBER,
@@ -150,16 +152,19 @@ DEFINITIONS: dict[str, Schema] = {
         steps=listed(closed(reason=TEXT, rows=COUNT)),
         columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
     ),
-    "estimate": closed(**ESTIMATE, data=DATA),
+    "estimate": with_more(closed(**ESTIMATE, data=DATA), protocol=PROTOCOL),
     "contrast": with_more(
         closed(a=TEXT, b=TEXT, difference=NUMBER, se=NUMBER, interval=ref("interval")),
         margin=closed(margin=NUMBER, maximize=FLAG, level=NUMBER, bound=NUMBER, not_worse=FLAG),
     ),
-    "comparison": closed(
-        estimates=named(closed(**ESTIMATE)),
-        refused=named(TEXT),
-        contrasts=listed(ref("contrast")),
-        data=DATA,
+    "comparison": with_more(
+        closed(
+            estimates=named(closed(**ESTIMATE)),
+            refused=named(TEXT),
+            contrasts=listed(ref("contrast")),
+            data=DATA,
+        ),
+        protocol=PROTOCOL,
     ),
     "column": closed(**COLUMN),
     "description": closed(
@@ -182,13 +187,11 @@ DEFINITIONS: dict[str, Schema] = {
         ),
         doubts=ref("diagnostics"),
     ),
-    "curve": closed(
-        parameters=listed(NUMBER),
-        values=listed(NUMBER),
-        pointwise_95=PAIRS,
-        simultaneous_95=PAIRS,
-        refused=named(TEXT),
-    ),
+    "curve": {
+        **closed(parameters=listed(NUMBER), values=listed(NUMBER), refused=named(TEXT)),
+        # The level of the bands in percent, 95 unless another is asked for.
+        "patternProperties": {"^(pointwise|simultaneous)_[0-9.]+$": PAIRS},
+    },
     "subgroups": closed(
         policy=TEXT,
         against=TEXT,
@@ -313,15 +316,18 @@ DEFINITIONS: dict[str, Schema] = {
         price=nullable(listed(NUMBER)),
         cap=nullable(ref("cap")),
     ),
-    "learning": closed(
-        deployed=FLAG,
-        stopped_by=listed(TEXT),
-        decision=TEXT,
-        honest=ref("honest"),
-        learned=ref("learned"),
-        choice=nullable(ref("choice")),
-        limits=nullable(ref("limits")),
-        data=DATA,
+    "learning": with_more(
+        closed(
+            deployed=FLAG,
+            stopped_by=listed(TEXT),
+            decision=TEXT,
+            honest=ref("honest"),
+            learned=ref("learned"),
+            choice=nullable(ref("choice")),
+            limits=nullable(ref("limits")),
+            data=DATA,
+        ),
+        protocol=PROTOCOL,
     ),
 }
 
@@ -398,7 +404,7 @@ TITLES = {
     "description": "What `Description.to_dict()` and `titrant describe --json` give.",
     "sensitivity": "What `Sensitivity.to_dict()` and `titrant sensitivity --json` give.",
     "stress": "What `Stress.to_dict()` and `titrant stress --json` give.",
-    "curve": "What `Curve.to_dict()` gives.",
+    "curve": "What `Curve.to_dict()` and `titrant curve --json` give.",
     "subgroups": "What `Subgroups.to_dict()` and `titrant subgroups --json` give.",
     "outcomes": "What `Outcomes.to_dict()` and `titrant outcomes --json` give.",
     "honest": "What `HonestValue.to_dict()` gives: the grade of a learned policy.",

@@ -22,6 +22,7 @@ from titrant.errors import ExecutionError as ExecutionError
 from titrant.errors import InvalidArgument as InvalidArgument
 from titrant.errors import NoOverlap as NoOverlap
 from titrant.errors import PolicyFileError as PolicyFileError
+from titrant.errors import TableWarning as TableWarning
 from titrant.errors import TitrantError as TitrantError
 from titrant.errors import UntrustedEstimate as UntrustedEstimate
 from titrant.estimators import IPW as IPW
@@ -101,6 +102,7 @@ from titrant.policies import Randomized as Randomized
 from titrant.policies import Rounded as Rounded
 from titrant.policies import Shift as Shift
 from titrant.policies import StatusQuo as StatusQuo
+from titrant.policies import TablePolicy as TablePolicy
 from titrant.policies import Tilt as Tilt
 from titrant.policies import Tree as Tree
 from titrant.policies import load_policy as load_policy
@@ -115,5 +117,6 @@ from titrant.propensity import LocationScale as LocationScale
 from titrant.propensity import MultivariateGaussian as MultivariateGaussian
 from titrant.propensity import SmoothLocation as SmoothLocation
 from titrant.propensity import SmoothLocationScale as SmoothLocationScale
+from titrant.reporting import report as report
 
 __version__: str

@@ -165,13 +165,15 @@ def bounds(
     return ax
 
 
-def doses(ax: Axes, x: Array, logged: Array, learned: Array, context: str) -> Axes:
+def doses(
+    ax: Axes, x: Array, logged: Array, learned: Array, context: str, *, label: str = "dose"
+) -> Axes:
     """Draw logged and learned doses (n,) against a context x (n,); of many rows evenly some."""
     some = np.unique(np.linspace(0, len(x) - 1, MOST_DOTS).astype(np.intp))
     ax.plot(x[some], logged[some], "o", color=ink(ax), alpha=0.25, ms=3, mew=0, label="logged")
     ax.plot(x[some], learned[some], "o", color="C0", alpha=0.8, ms=3, mew=0, label="learned")
     ax.set_xlabel(shown(context))
-    ax.set_ylabel("dose")
+    ax.set_ylabel(escaped(label))
     ax.legend(markerscale=2)
     return ax
 

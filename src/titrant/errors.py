@@ -10,6 +10,8 @@
     └── UntrustedEstimate  the data cannot answer the question
         └── NoOverlap      no logged dose lies near the doses asked about
 
+What is no error but should be known is a warning: `TableWarning`.
+
 Each message is a sentence with the numbers that matter, followed by what to change.
 """
 
@@ -40,3 +42,7 @@ class UntrustedEstimate(TitrantError):
 
 class NoOverlap(UntrustedEstimate):
     """No logged dose lies near the doses asked about."""
+
+
+class TableWarning(UserWarning):
+    """What was done to a table on its way to a log without being asked for."""

@@ -26,9 +26,10 @@ from titrant.learn.limits import LimitedClass, Limits
 from titrant.learn.setting import Procedure, TrainingLog, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.learn.vector import VectorDR
-from titrant.policies import Constant, StatusQuo, TrainingRange, as_policy, doses, save_learned
+from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
 from titrant.policies.advice import advice
 from titrant.policies.calling import called, check_features, contexts_for, recommended
+from titrant.policies.given import bound_to
 
 if TYPE_CHECKING:
     import os
@@ -77,7 +78,7 @@ class PolicyLearner(BaseEstimator):
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
     limits : the `Limits` that the rule must keep to: steps, limits of each row, a budget, …; the
         rule is learned and graded within them
-    maximize : whether the outcome is a reward
+    maximize : whether the outcome is a reward; unless given, as the log says, else it is a loss
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
     safe_level : how good: "ok", or "warn" to deploy in spite of warnings; never when it is refused
@@ -105,6 +106,23 @@ class PolicyLearner(BaseEstimator):
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
         the improvement excludes zero
     decision_ : why, in a sentence
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> from titrant.outcome import ridge_pair
+    >>> quick = {"procedure": tt.StackedDR(models=ridge_pair()), "grade": tt.SelfNormalized()}
+    >>> learner = tt.PolicyLearner(policy=tt.Linear(), propensity=tt.LinearGaussian(), **quick)
+    >>> learner.fit(log).decision_
+    'The improvement over the status quo is 0.9097; the one-sided 95% bound is 0.6843, which ...'
+    >>> learner.predict({"age": [40.0, 60.0]}).round(1)
+    array([27.9, 42.2])
+    >>> learner.estimate_  # on rows that it was not learned from
+    HonestValue(honest value 0.02066  95% CI -0.2389 … 0.2802  against the status quo -0.9097 ...)
     """
 
     def __init__(
@@ -114,7 +132,7 @@ class PolicyLearner(BaseEstimator):
         procedure: Procedure | None = None,
         propensity: PropensityModel | None = None,
         limits: Limits | None = None,
-        maximize: bool = False,
+        maximize: bool | None = None,
         safe: bool = False,
         safe_level: str = Verdict.OK.value,
         against: Mapping[str, AnyPolicy] | None = None,
@@ -149,11 +167,13 @@ class PolicyLearner(BaseEstimator):
         procedure learns from a sample of the rows, whose size its report states, and so does `CPO`
         where rows have weights. The honest value is over all rows.
         """
+        check_log(log)
+        log, self.against_ = bound_to(log, self.against or {})
         self._check(log)
         whole = TrainingLog.of(
             log,
             propensity=self.propensity,
-            maximize=self.maximize,
+            maximize=log.about.direction(self.maximize, "PolicyLearner"),
             executor=self.executor,
             checkpoint=self.checkpoint,
         )
@@ -238,17 +258,17 @@ class PolicyLearner(BaseEstimator):
         """
         check_is_fitted(self, "policy_")
         log, policy = self.survey_.sample.log, self.learned_.policy
-        learned = doses(policy, log.context, log.dimension, log.names)[:, dose]
-        drawn = _drawing.new_axes(ax)
+        learned = policy.of_rows(log)[:, dose]
+        drawn, label = _drawing.new_axes(ax), self.source_.about.dose(dose)
         if context is None and not log.names:
             row = np.arange(0.0, len(log))
-            return _drawing.doses(drawn, row, log.doses[:, dose], learned, "row")
+            return _drawing.doses(drawn, row, log.doses[:, dose], learned, "row", label=label)
         name = _main_context(log, learned) if context is None else context
         if name not in log.names:
             rule = f"one of the log's contexts, {', '.join(log.names) or 'of which it has none'}"
             raise _check.invalid("context", "PolicyLearner.plot", rule, name)
         x = log.context[:, log.names.index(name)]
-        return _drawing.doses(drawn, x, log.doses[:, dose], learned, name)
+        return _drawing.doses(drawn, x, log.doses[:, dose], learned, name, label=label)
 
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
@@ -272,7 +292,6 @@ class PolicyLearner(BaseEstimator):
 
     def _check(self, log: Source) -> None:
         """Refuse what cannot work, or not in minutes, before any work is done."""
-        check_log(log)
         if self.safe_level not in SAFE_LEVELS:
             rule = f"one of {', '.join(map(repr, SAFE_LEVELS))}"
             raise _check.invalid("safe_level", "PolicyLearner", rule, self.safe_level)
@@ -290,8 +309,8 @@ class PolicyLearner(BaseEstimator):
         if taken:
             rule = f"policies under names of their own, not {' or '.join(map(repr, taken))}"
             raise _check.invalid("against", "PolicyLearner", rule, sorted(self.against or {}))
-        for name, policy in (self.against or {}).items():
-            check_features(as_policy(policy), log.names, f"policy `{name}`")
+        for name, policy in self.against_.items():
+            check_features(policy, log.names, f"policy `{name}`")
 
     def _check_work(self, log: Source) -> None:
         """Refuse more contexts than the default models of learning and grading can take."""
@@ -325,7 +344,7 @@ class PolicyLearner(BaseEstimator):
         first, second = whole.halves(self.seed)
         by_second, of_first = self._graded(first, second, whole, FIRST)
         by_first, of_second = self._graded(second, first, whole, SECOND)
-        return HonestValue((by_second, by_first), self.maximize, (of_first, of_second))
+        return HonestValue((by_second, by_first), whole.maximize, (of_first, of_second))
 
     def _graded(
         self, learned_on: TrainingLog, graded_on: TrainingLog, whole: TrainingLog, where: str
@@ -337,7 +356,7 @@ class PolicyLearner(BaseEstimator):
             LEARNED: policy,
             STATUS_QUO: StatusQuo(),
             MEAN_DOSE: Constant(mean),
-            **(self.against or {}),
+            **self.against_,
         }
         report = self._reporter(where)
         report("grading", 0, 1)

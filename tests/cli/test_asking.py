@@ -1,8 +1,10 @@
-"""`titrant subgroups` prints what the library says of parts of a log."""
+"""`titrant curve`, `subgroups` and `outcomes` print what the library says of a log."""
 
 from __future__ import annotations
 
+import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +134,134 @@ def test_a_page_is_of_means(call, csv_log, plain):
     said = call("evaluate", csv_log, *plain, *POLICY, *options)
     assert said.code == 2
     assert "mean outcomes" in said.err
+
+
+# ── curves ───────────────────────────────────────────────────────────────────────────────────────
+
+NARROW = ("--bandwidth", "8")
+
+
+def test_a_curve_is_that_of_the_library(call, csv_log, log, plain):
+    files = ("--json", "curve.json", "--out-csv", "curve.csv", "--out", "curve.html")
+    asked = ("--at", "25:45:10", "--level", "0.8")
+    said = call("curve", csv_log, *plain, *NARROW, *asked, *files)
+    assert said.code == 0, said.err
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 8.0}
+    same = tt.curve(log, tt.Constant, [25.0, 35.0, 45.0], **settings)
+    assert json.loads(Path("curve.json").read_text(encoding="utf-8")) == same.to_dict(0.8)
+    assert "80% CI" in said.out
+    best = same.parameters[same.values.argmin()]
+    assert f"Outcome: a loss, lower is better. Best at dose {best:g}: " in said.out
+    with Path("curve.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["dose"]) for row in rows] == [25.0, 35.0, 45.0]
+    assert [float(row["value"]) for row in rows] == same.values.tolist()
+    ends = same.band(0.8)[1].tolist()
+    assert [float(rows[1]["band_low"]), float(rows[1]["band_high"])] == ends
+    page = Path("curve.html").read_text(encoding="utf-8")
+    assert "<title>Mean loss over dose</title>" in page
+    assert page.count("<svg") == 1
+    assert "<script" not in page
+
+
+def test_the_usual_points_are_those_of_the_page(call, csv_log, plain):
+    said = call("curve", csv_log, *plain, *NARROW, "--json", "-")
+    points = json.loads(said.out)["parameters"]
+    assert len(points) > 8
+    assert all(point % 1 == 0 for point in points)
+
+
+@pytest.mark.parametrize(
+    ("family", "points"),
+    [(tt.Shift, [-2.0, 0.0, 2.0]), (tt.Multiply, [0.9, 1.0]), (tt.Tilt, [-0.01, 0.0])],
+)
+def test_curves_of_changes_of_the_logged_dose(  # noqa: PLR0917  (fixtures)
+    call, csv_log, log, plain, family, points
+):
+    over = family.__name__.lower()
+    model = ("--propensity-model", "linear-gaussian")
+    at = ("--at", ",".join(map(str, points)))
+    said = call("curve", csv_log, *plain, *model, "--over", over, *at, "--json", "-")
+    assert said.code == 0, said.err
+    settings = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    assert (
+        json.loads(said.out)["values"] == tt.curve(log, family, points, **settings).values.tolist()
+    )
+
+
+def test_a_rule_that_is_followed_in_part(call, csv_log, log, plain):
+    rule = ("--policy", "linear:intercept=15,weight=0.3")
+    at = ("--over", "strength", "--at", "0,1")
+    said = call("curve", csv_log, *plain, *NARROW, *rule, *at, "--json", "-")
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 8.0}
+    ends = (tt.Constant(float(log.treatment.mean())), tt.Linear([0.3, 0.0, 0.0], 15.0))
+    values = [tt.evaluate(log, policy, **settings).value for policy in ends]
+    assert json.loads(said.out)["values"] == pytest.approx(values, rel=1e-9)
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_curve_as_a_picture(call, csv_log, plain, ending):
+    drawn = ("--at", "30,35", "--out", f"curve.{ending}")
+    for _ in range(2):
+        assert call("curve", csv_log, *plain, *NARROW, *drawn).code == 0
+    begins = {"svg": b"<?xml", "png": b"\x89PNG"}[ending]
+    assert Path(f"curve.{ending}").read_bytes().startswith(begins)
+
+
+def test_points_that_the_log_cannot_answer_are_told(call, csv_log, plain):
+    said = call("curve", csv_log, *plain, "--bandwidth", "2", "--at", "35,75", "--out-csv", "-")
+    assert said.code == 0, said.err
+    assert said.out.splitlines()[-1].startswith("75.0,")
+    assert "Refused (75): " in said.err
+    alone = call("curve", csv_log, *plain, "--bandwidth", "2", "--at", "75")
+    assert alone.code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--at", "a"), "'a' is neither numbers such as 20,30,40 nor from:to:step"),
+        (("--at", "1:2"), "nor from:to:step"),
+        (("--at", "0:1:0"), "nor from:to:step"),
+        (("--at", "0:9:1e-9"), "of 1,000 points at most"),
+        (("--over", "strength"), "takes one policy"),
+        (("--policy", "35"), "the other curves take none"),
+        (("--over", "strength", "--policy", "shift:2"), "follows a rule of the contexts in part"),
+        (("--out", "curve.pdf"), "must end in .svg, .png, .html"),
+        (("--treatment", "weight"), "A curve is over one dose."),
+    ],
+)
+def test_curves_that_cannot_be_drawn(call, csv_log, plain, options, words):
+    said = call("curve", csv_log, *plain, *options)
+    assert said.code == 2
+    assert words in said.err
+
+
+# ── tables for spreadsheets ──────────────────────────────────────────────────────────────────────
+
+
+def table(call, *arguments):
+    said = call(*arguments, "--out-csv", "-")
+    assert said.code == 0, said.err
+    return list(csv.DictReader(said.out.splitlines()))
+
+
+def test_values_and_differences_with_all_digits(call, csv_log, log, plain):
+    rows = table(call, "compare", csv_log, *plain, *NARROW, "--policy", "30", "--policy", "35")
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 8.0}
+    same = tt.compare(log, {"30": tt.Constant(30.0), "35": tt.Constant(35.0)}, **settings)
+    assert [(row["policy"], row["minus"]) for row in rows] == [("30", ""), ("35", ""), ("30", "35")]
+    numbers = [same["30"].value, same["35"].value, same.contrast("30", "35").difference]
+    assert [float(row["value"]) for row in rows] == numbers
+    assert float(rows[2]["low"]) == same.contrast("30", "35").interval()[0]
+
+
+def test_every_table_can_be_written(call, csv_log, plain):
+    one = (*plain, *NARROW, *POLICY)
+    parts = table(call, "subgroups", csv_log, *one, "--by", "carrier")
+    assert [part["label"] for part in parts] == ["carrier = 0", "carrier = 1"]
+    assert {r["verdict"] for r in table(call, "check", csv_log, *one)} <= {"ok", "warn"}
+    doubted = table(call, "sensitivity", csv_log, *one, "--no-benchmarks", "--gamma", "1,2")
+    assert [float(row["gamma"]) for row in doubted] == [1.0, 2.0]
+    columns = ("--treatment", "dose", "--outcome", "loss", "--context", "weight,age")
+    assert len(table(call, "describe", csv_log, *columns)) == 4

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
+import click
 import pytest
 
-from titrant.cli.options import _toml
+from titrant.cli.app import COMMANDS, titrant
+from titrant.cli.options import (
+    _NOT_OF_THE_RUN,
+    LogOptions,
+    config_text,
+    toml,
+    typed,
+    vocabulary,
+)
 
 
 @pytest.fixture
@@ -126,19 +135,70 @@ def test_a_missing_file_is_refused(call):
     "value",
     ["plain", 'quo"te', "back\\slash", "line\nend\ttab", "Größe −\x7f\x01", True, -3, 1e-300],
 )
-def test_values_survive_toml(value):
-    assert tomllib.loads(f"key = {_toml(value)}")["key"] == value
-    assert tomllib.loads(f"key = {_toml((value, value))}")["key"] == [value, value]
+def test_values_survivetoml(value):
+    assert tomllib.loads(f"key = {toml(value)}")["key"] == value
+    assert tomllib.loads(f"key = {toml((value, value))}")["key"] == [value, value]
 
 
 def test_arguments_that_may_be_several_are_saved_and_read(call, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        "titrant.cli.reproduce._chosen", lambda options: asked.append(options) or []
-    )
+    monkeypatch.setattr("titrant.cli.simulate._chosen", lambda options: asked.append(options) or [])
     named = ("reproduce", "figure-1", "figure-4", "--quick", "--save-config", "run.toml")
     assert call(*named).code == 0
     said = call("reproduce", "--config", "run.toml", "--workers", 1)
     assert said.code == 0, said.err
     assert asked[1] == replace(asked[0], workers=1)
     assert asked[1].names == ("figure-1", "figure-4")
+
+
+# ── every option of every command ────────────────────────────────────────────────────────────────
+
+
+def settable(name: str) -> list[click.Parameter]:
+    command = titrant.get_command(click.Context(titrant), name)
+    return [p for p in command.params if p.name not in _NOT_OF_THE_RUN]
+
+
+def some_value(parameter: click.Parameter) -> object:
+    """Return a value that an option takes, and that is not its default."""
+    kind = parameter.type
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        return True
+    if isinstance(kind, click.Choice):
+        return next(c for c in reversed(kind.choices) if c != parameter.default)
+    if isinstance(kind, click.IntRange):
+        return int(kind.min or 0) + 1
+    if isinstance(kind, (click.FloatRange, click.types.FloatParamType)):
+        return 0.25
+    text = "x" if isinstance(kind, click.types.StringParamType) else "1,2"
+    return ["x", "y"] if parameter.multiple or parameter.nargs == -1 else text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_goes_through_a_file(tmp_path, name):
+    command = titrant.get_command(click.Context(titrant), name)
+    given = {p.name.replace("_", "-"): some_value(p) for p in settable(name)}
+    path = tmp_path / "run.toml"
+    path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in given.items()))
+    with command.make_context(name, ["--config", str(path)]) as ctx:
+        for parameter in settable(name):
+            value = ctx.params[parameter.name]
+            meant = given[parameter.name.replace("_", "-")]
+            assert (list(value) if isinstance(value, tuple) else value) == meant, parameter.name
+        assert tomllib.loads(config_text()) == given
+
+
+def test_one_file_may_serve_all_commands(call, csv_log, plain):
+    Path("run.toml").write_text('policy-class = "linear"\nat = "20,30"\n', encoding="utf-8")
+    said = call("evaluate", csv_log, *plain, "--policy", "35", "--config", "run.toml")
+    assert said.code == 0
+    assert "`policy-class` in `run.toml` is no option of this command" in said.err
+    assert {p.name for name in COMMANDS for p in settable(name)} == vocabulary()
+
+
+def test_a_log_is_typed_again_as_it_was():
+    arguments = ["my log.csv", "--treatment", "dose", "--outcome", "loss", "--bounds", "0,"]
+    command = titrant.get_command(click.Context(titrant), "learn")
+    with command.make_context("learn", [*arguments]) as ctx:
+        own = {f.name: ctx.params[f.name] for f in fields(LogOptions)}
+        assert typed(LogOptions(**own)) == arguments

@@ -11,7 +11,7 @@ import pytest
 from titrant.cli.simulate import best_rule, rules, true_values
 from titrant.data.simulate import DESIGNS
 from titrant.policies import policy_from_dict
-from titrant.report.numbers import number
+from titrant.reporting.numbers import number
 
 DESIGN = DESIGNS["dosing"]
 ROWS, SEED = 400, 1

@@ -9,7 +9,7 @@ import pytest
 
 import titrant as tt
 from titrant.bandwidth import RuleOfThumb, TwoBandwidth
-from titrant.report.numbers import number
+from titrant.reporting.numbers import number
 
 
 def api(log, policies, **how):

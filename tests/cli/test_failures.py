@@ -14,7 +14,7 @@ from titrant.cli import simulate, terminal
 from titrant.cli.app import explain
 from titrant.errors import DataError, NoOverlap, PolicyFileError, UntrustedEstimate
 from titrant.policies import load_training
-from titrant.report.numbers import number
+from titrant.reporting.numbers import number
 
 OF_A_FILE = """\
 Error: `a.csv` cannot be read or written: Permission denied. Check the path and its permissions."""

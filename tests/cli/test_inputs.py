@@ -91,9 +91,8 @@ def test_missing_numbers_are_counted(call, rewritten, plain):
         (lambda lines: lines[:1], "A log must have at least 2 rows; got an empty table."),
         (lambda lines: lines[:2], "A log must have at least 2 rows; got 1 row."),
         (lambda _: [], "is empty. A CSV begins with a line of column names."),
-        (lambda lines: [line.replace(",", ";") for line in lines], "separated by ';'"),
     ],
-    ids=["no rows", "one row", "no bytes", "semicolons"],
+    ids=["no rows", "one row", "no bytes"],
 )
 def test_tables_without_enough_in_them(call, rewritten, plain, change, said):
     assert said in refusal(call, "evaluate", rewritten(change), *plain, *POLICY)
@@ -152,7 +151,7 @@ POLICIES = [
     ("linear:wieght=1", "did you mean `weight`?"),
     ("linear:", "`linear:` names neither an intercept nor a column."),
     ("=constant:3", "'=constant:3' is no policy"),
-    ("constnt:3", "'constnt:3' is no policy: give a file.json, constant:DOSE,"),
+    ("constnt:3", "'constnt:3' is no policy: give a dose such as 35, a file.json, constant:DOSE,"),
     ("nowhere.json", "cannot be opened: No such file or directory."),
     ("constant:1,2", "gives 2 dose(s) per row, but the log has 1 treatment(s)."),
     ("constant:99", "Write it as `clipped:LO,HI:POLICY`, or widen the bounds."),
@@ -223,3 +222,56 @@ def test_point_masses_are_found_named_or_denied(call, rewritten):
     assert found == named
     assert found["bandwidth"] is None
     assert none["bandwidth"] is not None
+
+
+# ── Files as people write them ───────────────────────────────────────────────────────────────────
+
+
+def written_for_people(table, path):
+    """Write the log with semicolons, decimal commas, points between thousands and latin-1."""
+
+    def cell(name, value):
+        if isinstance(value, str):
+            return value
+        text = f"{value!r}".replace(".", ",")
+        return f"{text} %" if name == "age" else text
+
+    rows = [";".join(cell(name, v) for name, v in zip(table, row, strict=True))
+            for row in zip(*table.values(), strict=True)]  # fmt: skip
+    head = ";".join(table).replace('"', "")
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="latin-1")
+
+
+def test_a_file_written_for_people_gives_the_same_numbers(call, table, plain, expected, tmp_path):
+    written_for_people(table, tmp_path / "messy.csv")
+    said = call("evaluate", "messy.csv", *plain, *POLICY)
+    assert said.code == 2
+    assert "is not in UTF-8: its column names hold other bytes. Name its encoding" in said.err
+    said = call("evaluate", "messy.csv", *plain, *POLICY, "--encoding", "latin-1")
+    assert said.code == 0, said.err
+    for sentence in (
+        "`messy.csv`: its columns are separated by ';'.",
+        "Numbers are read with a decimal comma: ",
+        "Column `age` is written with signs or separators, and read as numbers: ",
+    ):
+        assert sentence in said.err
+    found = json.loads(said.out)
+    assert {**found, "data": None} == {**expected, "data": None}
+    assert [one["done"] for one in found["data"]["columns"]] == ["read"] * 3
+    given = ("--encoding", "latin-1", "--sep", ";", "--decimal", ",")
+    said = call("evaluate", "messy.csv", *plain, *POLICY, *given)
+    assert "separated by" not in said.err
+    assert json.loads(said.out)["value"] == expected["value"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--sep", ";;"), "It must be one character, or `tab`; got ';;'."),
+        (("--encoding", "latin-0"), "cannot be read in the encoding 'latin-0'"),
+        (("--sheet", "a"), "is a file in CSV, which has no sheet to choose"),
+        (("--decimal", ",", "--in-parts"), "A log that is read part by part is in Parquet"),
+    ],
+)
+def test_what_a_file_has_not_is_refused(call, csv_log, plain, options, words):
+    assert words in refusal(call, "evaluate", csv_log, *plain, *POLICY, *options)

@@ -20,6 +20,7 @@ from sweeps import long
 from titrant import learning
 from titrant.cli import recommend
 from titrant.cli.learn import CLASSES, MODELS, SAFE_LEVELS
+from titrant.cli.recommend import rounded
 from titrant.data import files, scan
 from titrant.data.files import read_table
 from titrant.outcome import ridge_pair
@@ -161,7 +162,7 @@ def test_safe_deploys_at_no_level_with_a_warning_that_bears_on_confounding(
     assert "Keep the status quo." in said.out
     told = "the honest estimate carries a warning that bears on confounding (mean_weight"
     assert told in " ".join(said.out.split())
-    assert "Apply it with" not in said.err
+    assert "titrant recommend" not in said.err
     assert "Wrote policy.json, which keeps the status quo" in said.err
     assert tt.load_policy("policy.json") == tt.StatusQuo()
     page = Path("page.html").read_text(encoding="utf-8")
@@ -179,7 +180,7 @@ def test_safe_deploys_on_ok_alone_unless_warnings_are_accepted(call, rewritten):
     assert "carries a warning (effective_sample_size" in " ".join(said.out.split())
     accepted = call("learn", few, *COLUMNS, "--safe", "--safe-level", "warn", "--json", "out.json")
     assert "Deploy the learned policy." in accepted.out
-    assert "Apply it with" in accepted.err
+    assert "  titrant recommend " in accepted.err
     assert isinstance(tt.load_policy("policy.json"), tt.Clipped)
     assert json.loads(Path("out.json").read_text(encoding="utf-8"))["stopped_by"] == []
 
@@ -248,7 +249,7 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
     assert not Path("policy.json").exists()
     said = call("learn", few, *COLUMNS, *line, "--allow-untrusted")
     assert said.code == 0
-    assert "Wrote policy.json. Apply it with `titrant recommend policy.json TABLE`." in said.err
+    assert "Wrote policy.json.\nNext:\n  titrant recommend policy.json NEW.csv" in said.err
     assert Path("policy.json").exists()
 
 
@@ -395,8 +396,8 @@ def test_a_large_file_passes_in_parts_to_the_same_result(
     source = "new.csv" if ending == "csv" else "new.parquet"
     assert call("recommend", policy_file, source, "-o", f"whole.{ending}").code == 0
     monkeypatch.setattr(recommend, "LARGE", 1000)
-    monkeypatch.setattr(files, "BLOCK", 20_000)
-    monkeypatch.setattr(files, "ROWS", 700)
+    monkeypatch.setattr(files.reading, "BLOCK", 20_000)
+    monkeypatch.setattr(files.reading, "ROWS", 700)
     assert call("recommend", policy_file, source, "-o", f"parts.{ending}").code == 0
     assert Path(f"parts.{ending}").stat().st_size > 100_000
     read = {"csv": pa_csv.read_csv, "parquet": pq.read_table, "arrow": _read_arrow}[ending]
@@ -413,13 +414,13 @@ def test_parts_that_do_not_fit_the_first_are_read_as_a_whole(call, policy_file, 
     rows = ["80,50,0"] * 2000 + ["80.5,50.5,0"]
     Path("new.csv").write_text("weight,age,carrier\n" + "\n".join(rows) + "\n")
     monkeypatch.setattr(recommend, "LARGE", 1000)
-    monkeypatch.setattr(files, "BLOCK", 4000)
+    monkeypatch.setattr(files.reading, "BLOCK", 4000)
     said = call("recommend", policy_file, "new.csv", "-o", "doses.csv")
     assert said.code == 0, said.err
     assert len(pa_csv.read_csv("doses.csv")) == 2001
     bad = [*rows[:-1], "none,50,0"]
     Path("new.csv").write_text("weight,age,carrier\n" + "\n".join(bad) + "\n")
-    said = call("recommend", policy_file, "new.csv", "-o", "other.csv")
+    said = call("recommend", policy_file, "new.csv", "-o", "other.csv", "--strict")
     assert said.code == 2
     assert "row 2000" in said.err
     assert not Path("other.csv").exists()
@@ -486,10 +487,55 @@ def test_values_that_no_csv_can_hold_are_refused_by_the_name_of_their_column(cal
 @pytest.mark.usefixtures("by_age")
 def test_new_patients_are_no_log(call):
     Path("new.csv").write_text("age,b\n1,a\n,b\n")
-    said = call("recommend", "policy.json", "new.csv")
+    said = call("recommend", "policy.json", "new.csv", "--strict")
     assert said.code == 2
     assert "All numbers of the contexts of a policy must be present and finite" in said.err
     assert "a log" not in said.err
+
+
+@pytest.mark.usefixtures("by_age")
+def test_rows_that_cannot_be_served_are_marked_and_the_others_served(call):
+    Path("new.csv").write_text("age,b\n1,a\n,b\nold,c\n2,d\n")
+    said = call("recommend", "policy.json", "new.csv")
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        '"age","b","dose","no_dose_because"',
+        '"1","a",-1,',
+        '"","b",,"`age` is missing"',
+        '"old","c",,"`age` is no number"',
+        '"2","d",-2,',
+    ]
+    reasons = "`age` is missing in 1; `age` is no number in 1"
+    assert said.err == f"2 of 4 rows have no dose: {reasons}. See the column `no_dose_because`.\n"
+
+
+def test_a_row_whose_limits_leave_no_dose_has_none(call):
+    rule = tt.Linear([1.0], features=["age"])
+    tt.InLimits(rule, at_least=2.0, at_most="most").save("policy.json")
+    Path("new.csv").write_text("age,most\n1,5\n9,5\n3,1\n")
+    said = call("recommend", "policy.json", "new.csv")
+    assert [line.split(",")[2:] for line in said.out.splitlines()[1:]] == [
+        *(["2", ""], ["5", ""], ["", '"the limits leave no dose"'])
+    ]
+    assert call("recommend", "policy.json", "new.csv", "--strict").code == 2
+
+
+def test_doses_are_rounded_within_the_limits_of_the_rule():
+    def told(policy, wide=70.0):
+        return rounded(policy, policy(np.empty((1, 0))), np.empty((1, 0)), wide).tolist()
+
+    # A thousandth of 70 is .07, so that doses have two decimals.
+    assert told(tt.Constant(35.37134)) == [35.37]
+    assert told(tt.Constant(35.37134), None) == [35.37134]
+    assert told(tt.Constant(0.1 + 0.2), None) == [0.3]
+    assert told(tt.Clipped(tt.Constant(80.0), 0.0, 200.0 / 3.0)) == [200.0 / 3.0]
+    assert told(tt.Clipped(tt.Constant(-5.0), 0.001, 9.0)) == [0.001]
+    assert told(tt.Rounded(tt.Constant(1.0), 0.125)) == [1.0]
+    assert told(tt.Rounded(tt.Constant(0.37), 0.125)) == [0.375]
+    assert told(tt.InLimits(tt.Constant(36.0), steps=[1.0, 35.125])) == [35.125]
+    inside = tt.Clipped(tt.Constant(80.0), 0.0, 200.0 / 3.0)
+    assert told(tt.InLimits(inside, at_least=1.0)) == [200.0 / 3.0]
+    assert told(tt.Clipped(tt.InLimits(tt.Constant(0.37), steps=0.125), 0.0, 9.0)) == [0.375]
 
 
 @pytest.mark.usefixtures("by_age")

@@ -8,7 +8,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import titrant as tt
-from titrant.cli.limits import numbers
+from titrant.cli.learn import numbers
 
 pytestmark = pytest.mark.usefixtures("plain_models")
 COLUMNS = (

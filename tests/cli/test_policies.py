@@ -20,6 +20,10 @@ from titrant.policies import doses, load_policy
     [
         ("constant:35", tt.Constant(35.0)),
         ("constant:1,2.5", tt.Constant([1.0, 2.5])),
+        ("35", tt.Constant(35.0)),
+        ("-1e1", tt.Constant(-10.0)),
+        ("1,2.5", tt.Constant([1.0, 2.5])),
+        ("clipped:5,:3", tt.Clipped(tt.Constant(3.0), 5.0, None)),
         ("linear:intercept=20,age=0.3", tt.Linear([0.0, 0.3, 0.0], 20.0)),
         ("linear:carrier=-9,weight=1e-1", tt.Linear([0.1, 0.0, -9.0])),
         ("clipped:5,:constant:3", tt.Clipped(tt.Constant(3.0), 5.0, None)),

@@ -13,12 +13,12 @@ import pytest
 import titrant
 from sweeps import long
 
-# Above 32,768 rows loops are compiled.
+# From 131,072 rows on loops are compiled.
 EVALUATE = """
 import sys, numpy as np, titrant as tt
 rng = np.random.default_rng(0)
-x, t = rng.normal(size=33_000), rng.normal(size=33_000)
-log = tt.LoggedData(x[:, None], t, (t - x) ** 2 + rng.normal(size=33_000))
+x, t = rng.normal(size=132_000), rng.normal(size=132_000)
+log = tt.LoggedData(x[:, None], t, (t - x) ** 2 + rng.normal(size=132_000))
 found = tt.evaluate(log, tt.Constant(0.2), estimator=tt.SelfNormalized(), bandwidth=0.3)
 assert "titrant.compiled.decorators" in sys.modules
 print(tt.__file__, found.value)
@@ -61,6 +61,7 @@ def test_a_read_only_installation_works_and_leaves_nothing(tmp_path, home, code)
         check=False,
     )
     assert run.returncode == 0, run.stderr
+    assert not run.stderr
     where, found = run.stdout.split()
     assert Path(where).parent == package
     assert float(found) > 0.0

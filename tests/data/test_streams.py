@@ -23,8 +23,8 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_parts_make_the_whole(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "BLOCK", 8192)
-    monkeypatch.setattr(files, "ROWS", 512)
+    monkeypatch.setattr(files.reading, "BLOCK", 8192)
+    monkeypatch.setattr(files.reading, "ROWS", 512)
     path = str(tmp_path / name)
     WRITERS[name](TABLE, path)
     parts = list(files.stream_of(path, above=0)())
@@ -44,7 +44,7 @@ def test_small_files_pipes_and_patterns_are_read_as_a_whole(tmp_path):
 
 
 def test_parts_that_do_not_fit_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "BLOCK", 1000)
+    monkeypatch.setattr(files.reading, "BLOCK", 1000)
     path = tmp_path / "log.csv"
     path.write_text("a\n" + "1\n" * 2000 + "one\n")
     with pytest.raises(tt.DataError, match="cannot be read"):

@@ -11,6 +11,7 @@ import pytest
 import titrant as tt
 from evaluation.logs import NEAR
 from sweeps import long
+from titrant.data.about import About
 from titrant.data.simulate import Quadratic
 from titrant.evaluation import evaluation, survey
 from titrant.execute import Engine
@@ -44,6 +45,7 @@ class DrawnSource:
 
     count: int
     names = ("x0", "x1")
+    about = About()
     dimension = 1
     bounded = False
     has_propensity = True

@@ -49,6 +49,10 @@ class Chunks:
         return self.log.names
 
     @property
+    def about(self):
+        return self.log.about
+
+    @property
     def dimension(self):
         return self.log.dimension
 

@@ -183,9 +183,9 @@ def test_an_outcome_model_is_a_model_and_no_array(bad):
         evaluate(LOG, NEAR, estimator=DoublyRobust(outcome=bad), bandwidth=0.5)
 
 
-@pytest.mark.parametrize("bad", [0.5, np.zeros(240), Constant, None])
+@pytest.mark.parametrize("bad", ["0.5", True, Constant, None])
 def test_a_policy_that_is_none(bad):
-    with pytest.raises(InvalidArgument, match="A policy must be a policy of titrant or a function"):
+    with pytest.raises(InvalidArgument, match="A policy must be a policy of titrant, a number"):
         evaluate(LOG, bad, estimator=SN, bandwidth=0.5)
 
 
@@ -394,7 +394,7 @@ def test_a_refused_policy_is_shown_without_numbers():
     assert [(c["a"], c["b"]) for c in plain["contrasts"]] == [("near", "constant")]
     lines = str(found).splitlines()
     assert lines[2:] == [f"{n:<8}  refused: {why}" for n, why in found.refused.items()]
-    assert repr(found).endswith("lost refused, edge refused)")
+    assert "lost refused, edge refused; near − constant" in repr(found)
     _, *rows = found._repr_html_().split("<tr>")[2:]
     for row, (name, why) in zip(rows[1:], found.refused.items(), strict=True):
         cells = re.findall("<td[^>]*>(.*?)</td>", row)

@@ -11,7 +11,7 @@ import titrant as tt
 from titrant.data.simulate import DESIGNS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import RBF, Clipped, Function, Linear, Rounded
-from titrant.report import gather
+from titrant.reporting import gather
 
 # With a known propensity and no outcome model nothing but the policy looks at contexts. Fitted
 # models add up over contexts in another order.

@@ -320,7 +320,7 @@ def test_between_list_prices() -> None:
 
 
 def test_a_page_asks_about_levels() -> None:
-    from titrant.report.estimates import dose_grid  # noqa: PLC0415
+    from titrant.reporting.estimates import dose_grid  # noqa: PLC0415
 
     logged = list_prices().treatment
     levels = masses([1.0, 2.0, 3.0], levels=True)

@@ -136,6 +136,7 @@ def test_every_result_is_one_line_to_the_debugger(interval):
     assert repr(contrast) == f"Contrast({expected})"
     lines = str(result).splitlines()
     assert lines == [f"{name}  {result[name]}" for name in ("a", "b")]
+    assert f"a − b {contrast.difference:.4g} ({low:.4g} … {high:.4g})" in repr(result)
 
 
 def test_the_policy_is_called_by_its_name():

@@ -51,6 +51,7 @@ class Parts:
     """The same partitions in memory."""
 
     names = LOG.names
+    about = LOG.about
     dimension = 1
     bounded = False
     has_propensity = True

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.inference.leftover import FEWEST_ROWS, Leftover, biases, cells, leftovers
+from titrant.evaluation.model_checks import by_column
+from titrant.inference.leftover import FEWEST_ROWS, LOOKS, Leftover, Looks, biases, leftovers
 from titrant.inference.rules import LEFT_RATE, leftover_bias
 from titrant.outcome import Stack, ridge_pair
 
@@ -93,12 +94,52 @@ def test_units_and_order_do_not_matter():
 def test_cells_hold_about_as_many_rows_each_and_equal_values_together():
     rng = np.random.default_rng(2)
     x = np.column_stack([rng.lognormal(size=1200), rng.integers(0, 3, 1200), np.ones(1200)])
-    found = list(cells(x))
-    # The constant makes no cells; one context and two, coarse and fine.
-    assert [at for _, at in found] == [(0,), (1,), (0, 1)] * 2
-    fine = np.bincount(found[0][0])
+    look = Looks(x)
+    # The constant makes no cells; one context and two, fine and coarse.
+    assert look.varying == [0, 1]
+    alone, pairs = list(look.cells(1, look.varying)), list(look.cells(2, look.varying))
+    assert [at for _, at in alone] == [(0,), (1,)] * 2
+    assert [at for _, at in pairs] == [(0, 1)] * 2
+    fine = np.bincount(alone[0][0])
     assert fine.max() <= fine[fine > 0].min() + 1
-    assert len(set(found[1][0])) == 3
+    assert len(set(alone[1][0])) == 3
+
+
+def test_levels_of_a_text_are_cells_and_rare_ones_are_one():
+    rng = np.random.default_rng(2)
+    x = np.column_stack([rng.integers(0, 30, 1200), rng.integers(0, 5, 1200)]).astype(float)
+    ((pair, _), *_) = Looks(x, frozenset({0, 1})).cells(2, [0, 1])
+    # Ten bins of a number: 19 levels of the first text and one for its rare ones, 5 of the other.
+    assert len(set(pair)) == 20 * 5
+    counts = np.bincount(x[:, 0].astype(int))
+    kept = np.argsort(-counts, kind="stable")[:19]
+    for level in kept[:3]:
+        assert len(set(pair[x[:, 0] == level])) == 5
+    rare = ~np.isin(x[:, 0], kept)
+    assert len(set(pair[rare])) == 5
+
+
+def test_the_level_of_a_text_stands_for_its_indicators():
+    x = np.array([[1.5, 0, 0, 1], [2.5, 1, 0, 0], [3.5, 0, 1, 0], [4.5, 0, 0, 1]])
+    made, names, texts = by_column(x, ["age", "site=B", "site=C", "sex=m"])
+    np.testing.assert_array_equal(made, [[1.5, 0, 1], [2.5, 1, 0], [3.5, 2, 0], [4.5, 0, 1]])
+    assert (names, texts) == (["age", "site", "sex"], [1, 2])
+    same, names, texts = by_column(x, ["a", "b", "c", "d"])
+    assert same is x
+    assert (names, texts) == (["a", "b", "c", "d"], [])
+
+
+@pytest.mark.parametrize(("contexts", "among"), [(8, (8, 8, 8)), (40, (40, 28, 14))])
+def test_of_many_contexts_those_are_taken_together_that_show_most_alone(contexts, among):
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(400, contexts))
+    # Two contexts act alone a little and much together.
+    both = np.sign(x[:, -1] * x[:, -2]) + 0.3 * (x[:, -1] + x[:, -2])
+    a, e = both + rng.normal(size=400), both + rng.normal(size=400)
+    (left,) = leftovers(x, a[:, None], e, np.ones(400), None)
+    assert left.among == among
+    assert {contexts - 2, contexts - 1} <= set(left.contexts)
+    assert left.looks <= 2 * (contexts + 2 * LOOKS)
 
 
 def test_chance_alone_is_rarely_taken_for_a_bias():

@@ -13,14 +13,14 @@ import pytest
 import titrant as tt
 from evaluation.logs import KINDS, NEAR, propensity_for
 from laws.designs import name
-from laws.where import everywhere
+from laws.where import SEVERAL_BLOCKS, everywhere
 from learn.examples import SEARCHED, unclipped
 from learn.kinds import AFFINE
 from outcome.models import LISTED
 from sweeps import long
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Quadratic
-from titrant.estimators import SmoothedEstimator, weight
+from titrant.estimators import SmoothedEstimator
 from titrant.inference import INTERVALS
 from titrant.kernels import KERNELS
 from titrant.optimize import CONSTRAINTS
@@ -31,7 +31,7 @@ DERIVED = 1e-7  # bandwidths and intervals that rest on small differences of suc
 SEARCHED_TO = 2e-5  # where two searches for one minimum end, in units of the parameters
 
 FEW = Quadratic().draw(400, seed=3)
-MANY = Quadratic().draw(weight.MANY + 1, seed=4)
+MANY = Quadratic().draw(SEVERAL_BLOCKS, seed=4)
 each_log = pytest.mark.parametrize("log", [FEW, MANY], ids=["few rows", "many rows"])
 
 FORMS = [*KINDS, *(tt.SelfNormalized(kernel=kernel()) for kernel in KERNELS)]

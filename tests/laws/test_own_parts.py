@@ -28,7 +28,7 @@ from laws.own import (
 )
 from optimize.functions import Numerical
 from sweeps import long
-from titrant.bandwidth import PlugIn
+from titrant.bandwidth import PlugIn, binned
 from titrant.data.simulate import Quadratic
 from titrant.estimators import weight
 from titrant.inference import INTERVALS
@@ -41,7 +41,7 @@ SEARCHED = 2e-5  # where two searches for one minimum end, in units of the param
 INSIDE = 1e-8  # how far rounding may carry a point out of its set
 
 LOG = Quadratic().draw(500, seed=3)
-MANY = Quadratic().draw(weight.MANY + 1, seed=4)
+MANY = Quadratic().draw(where.SEVERAL_BLOCKS, seed=4)
 POLICY = tt.Linear([0.9, -0.4], 0.2)
 
 each_estimator = pytest.mark.parametrize("name", ESTIMATORS)
@@ -124,7 +124,9 @@ def test_an_interval(name, interval):
 
 
 @pytest.mark.parametrize("name", ["a weight", "a baseline", "terms", "a kernel's value"])
-def test_one_row_more_than_loops_take_changes_little(name):
+def test_one_row_more_than_loops_take_changes_little(name, monkeypatch):
+    for module in (weight, binned):
+        monkeypatch.setattr(module, "MANY", len(MANY) - 1)
     # The rows from which on loops would be used: nothing but rounding tells the two apart.
     pair = ESTIMATORS[name]
     asked = {"allow_untrusted": True, "interval": tt.Normal()}

@@ -17,6 +17,9 @@ from titrant.learn import search
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SEVERAL_BLOCKS = 32_769
+"""Rows: the last block of them has one."""
+
 
 @contextmanager
 def loops(*, on: bool) -> Iterator[None]:
@@ -34,7 +37,7 @@ def loops(*, on: bool) -> Iterator[None]:
 def everywhere(log, ask, folder):
     """What `ask` answers: by numpy in memory first, then by loops, in chunks and from files."""
     files = in_files(log, folder, 3, sample_rows=len(log))
-    chunks = Chunks(log, 90 if len(log) < weight.MANY else 20_000, sample_rows=len(log))
+    chunks = Chunks(log, 90 if len(log) < SEVERAL_BLOCKS else 20_000, sample_rows=len(log))
     answers = []
     for on, source in ((False, log), (True, log), (False, chunks), (True, files)):
         with loops(on=on):

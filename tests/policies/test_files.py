@@ -95,7 +95,7 @@ GOOD = Linear([1.0], 2.0).to_dict()
         ({**GOOD, "intercept": float("nan")}, "`intercept`"),
         ({**GOOD, "intercept": 10**400}, "wrong value"),
         ({**GOOD, "features": 3}, "distinct names"),
-        ({**Rounded(Constant(1), 1).to_dict(), "policy": 3}, "wrong value"),
+        ({**Rounded(Constant(1), 1).to_dict(), "policy": "3"}, "wrong value"),
     ],
 )
 def test_a_wrong_document_is_refused_with_a_remedy(content, message):

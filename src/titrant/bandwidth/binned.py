@@ -199,9 +199,11 @@ def binned(estimator: SmoothedEstimator, grid: Grid, rows: Rows, *, joint: bool 
         first=np.zeros((m, 8)),
         second=np.zeros((3, m, m) if joint and bounded else (3, 0, 0)),
     )
+    # One number for b stands for the center in all rows; the b of a single row is given twice.
+    by_row = column(np.repeat(b, 2)) if len(rows.y) == 1 else b
     add_rows(
         columns,
-        (column(rows.y), b, r),
+        (column(rows.y), by_row, r),
         float(rows.center),
         (grid.h, grid.reach, *grid.lookup),
         (form.kappa, form.gamma, int(estimator.boundary), form.areas),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _drawing, _text
+from titrant import _drawing
+from titrant._tables import Tabular, rows_of
 from titrant.bandwidth.base import Bandwidth, as_bandwidth, rate
 from titrant.bandwidth.binned import Grid, PathMoments, binned, has_bins
 from titrant.errors import NoOverlap
@@ -54,7 +55,7 @@ class PathStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class BandwidthPath:
+class BandwidthPath(Tabular):
     """Estimates over m bandwidths g·sd(T), from n rows; arrays are (m,) unless stated."""
 
     n: int
@@ -83,7 +84,7 @@ class BandwidthPath:
         h = self.factors[:, None] * self.spread
         return h[:, 0] if len(self.spread) == 1 else h
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the path as plain lists; None where no row is in reach."""
 
         def where_reached(column: Array) -> list[float | None]:
@@ -112,15 +113,21 @@ class BandwidthPath:
         half = 1.96 * self.se[seen]
         return _drawing.path(drawn, h, self.values[seen], half, chosen=chosen, color="C0")
 
-    def _repr_html_(self) -> str:
+    def _texts(self, level: float) -> list[list[str]]:  # noqa: ARG002
         columns = zip(
             self.factors.tolist(), self.values, self.se, self.ess, self.count, strict=True
         )
         rows = [
-            (_product(g, self.spread), f"{v:.4g}", f"{se:.3g}", f"{ess:,.0f}", f"{count:,.0f}")
+            [_product(g, self.spread), f"{v:.4g}", f"{se:.3g}", f"{ess:,.0f}", f"{count:,.0f}"]
             for g, v, se, ess, count in columns
         ]
-        return _text.table(["h", "value", "SE", "ESS", "rows in reach"], rows)
+        return [["h", "value", "SE", "ESS", "rows in reach"], *rows]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        found = self.to_dict()
+        names = {"bandwidth": "bandwidths", "value": "values", "se": "se", "ess": "ess"}
+        columns = {name: found[key] for name, key in names.items()}
+        return rows_of({**columns, "rows_in_reach": found["rows_in_reach"]})
 
 
 def _product(factor: float, spread: Array) -> str:

@@ -30,15 +30,18 @@ COMMANDS = {
     "check": "Say whether a log, and a policy on it, can be trusted.",
     "evaluate": "Estimate how good one policy would have been.",
     "compare": "Estimate several policies on the same rows, and their differences.",
+    "curve": "Estimate the value of every dose, of a shift, or of a rule applied in part.",
     "sensitivity": "Say how strong a cause that nobody recorded would have to be.",
     "stress": "Put an estimate to the test: placebos, simulated outcomes, other models.",
     "subgroups": "Estimate what a policy changes for whom, in parts of a log.",
     "outcomes": "Estimate policies by several outcomes at once: benefit and harm.",
     "learn": "Learn a policy, with an honest value against the status quo.",
+    "protocol": "Write down what a command will do, before any outcome is read.",
     "recommend": "Apply a saved policy to new contexts.",
     "export": "Write a saved policy as SQL, Python or a spreadsheet formula.",
     "simulate": "Write a log of a built-in design, with its truth beside it.",
     "reproduce": "Run the paper's experiments again: tables with verdicts, numbers and figures.",
+    "warm-up": "Compile ahead what the first use of long logs and of learning would.",
 }
 """Each command with its line in the list."""
 _HOME = {
@@ -48,7 +51,9 @@ _HOME = {
     "sensitivity": "doubt",
     "stress": "doubt",
     "demo": "simulate",
+    "reproduce": "simulate",
     "export": "recommend",
+    "curve": "asking",
     "subgroups": "asking",
     "outcomes": "asking",
 }
@@ -68,8 +73,9 @@ class LazyGroup(click.Group):
             close = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {cmd_name!r}.{hint}")
-        module = import_module(f"titrant.cli.{_HOME.get(cmd_name, cmd_name)}")
-        return cast("click.Command", getattr(module, cmd_name))
+        name = cmd_name.replace("-", "_")
+        module = import_module(f"titrant.cli.{_HOME.get(name, name)}")
+        return cast("click.Command", getattr(module, name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of commands from the table, without importing them."""
@@ -194,6 +200,7 @@ _TYPED = {
     '`missing_treatment="drop"`': "`--missing-treatment drop`",
     '`missing_outcome="weight"`': "`--missing-outcome weight`",
     '`missing_outcome="drop"`': "`--missing-outcome drop`",
+    "Choose others with `context=[…]`": "Choose others with `--context`",
     '`missing_outcome="refuse"`': "`--missing-outcome refuse`",
     "Give `propensity=Known(function)` with the density as a function of contexts and dose, or a "
     "model to fit such as `LinearGaussian()`": (

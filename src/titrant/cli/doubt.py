@@ -16,6 +16,7 @@ from titrant.cli.options import (
     MethodOptions,
     RunOptions,
     column_names,
+    csv_file,
     flag,
     json_file,
     option,
@@ -34,14 +35,10 @@ from titrant.cli.terminal import (
     bar,
     show,
 )
-from titrant.cli.writing import PIPE, check_outputs, write_json
+from titrant.cli.writing import PIPE, check_outputs, write_json, write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from titrant.cli.inputs import Opened
-    from titrant.cli.options import DoubtOptions
-    from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.policies import Policy
 
 MOST_DRAWS = 10_000
@@ -66,6 +63,7 @@ class AskedPolicies:
         help="Of the confidence intervals.",
     )
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +126,13 @@ def sensitivity(  # noqa: PLR0917  (groups of options)
         found = sensitivity_of(evaluation, comparison, left_out, given=given, level=asked.level)
         rows = found.table(gammas)
     results.cautions(comparison.estimates)
-    if asked.json != PIPE:
+    if PIPE not in (asked.json, asked.out_csv):
         show(results.bounds(rows, asked.level))
         if found.benchmarks:
             show(results.benchmarks(found.benchmarks))
         show(found.sentence)
     write_json(asked.json, found.to_dict())
+    write_rows(asked.out_csv, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,34 +208,11 @@ def stress(  # noqa: PLR0917  (groups of options)
             executor=opened.executor,
             progress=steps.advance,
         )
-    if asked.json != PIPE:
+    if PIPE not in (asked.json, asked.out_csv):
         show(results.trials(found, asked.level))
         show(found.sentence)
     write_json(asked.json, found.to_dict(asked.level))
-
-
-def doubts_of(
-    wanted: DoubtOptions, how: Mapping[str, Any], seed: int, level: float
-) -> Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None:
-    """Return what finds the doubts of a page; None if none are wanted."""
-    if not (wanted.sensitivity or wanted.stress):
-        return None
-    from titrant.doubt.sensitivity import left_out_of, sensitivity_of  # noqa: PLC0415
-    from titrant.doubt.stress import stressed  # noqa: PLC0415
-
-    def found(evaluation: Evaluation, comparison: Comparison, name: str) -> Mapping[str, Any]:
-        bounds, trials = None, None
-        if wanted.sensitivity:
-            left_out = left_out_of(evaluation, how["propensity"], None, lambda *_: None)
-            known = sensitivity_of(evaluation, comparison, left_out, given=False, level=level)
-            bounds = known.to_dict()
-        if wanted.stress:
-            pair = dict(zip(evaluation.names, evaluation.policies, strict=True))
-            tried = stressed(evaluation.source, pair, given=False, **how, seed=seed)
-            trials = tried.to_dict(level)
-        return {"policy": name, "sensitivity": bounds, "stress": trials}
-
-    return found
+    write_rows(asked.out_csv, found.to_dict(asked.level)["trials"])
 
 
 def _checked(
@@ -254,7 +230,7 @@ def _checked(
         *inputs.files(asked.policy),
         *inputs.files(others, "--against"),
     ]
-    check_outputs(run, [("--json", asked.json)], read)
+    check_outputs(run, [("--json", asked.json), ("--out-csv", asked.out_csv)], read)
     return inputs.method(method, log)
 
 

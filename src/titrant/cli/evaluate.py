@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import titrant as tt
-from titrant.cli import inputs
+from titrant.cli import inputs, writing
 from titrant.cli.app import REFUSED
 from titrant.cli.options import (
     ClusterOptions,
@@ -22,12 +22,14 @@ from titrant.cli.options import (
     QuestionOptions,
     RunOptions,
     config_text,
+    csv_file,
     json_file,
     policies,
     save_config,
     settings,
     takes,
 )
+from titrant.cli.protocol import filled, held_to
 from titrant.cli.terminal import (
     CHECKING,
     ESTIMATING,
@@ -39,11 +41,19 @@ from titrant.cli.terminal import (
     note,
     show,
 )
-from titrant.cli.writing import PIPE, check_outputs, note_written, write_json, write_text
+from titrant.cli.writing import (
+    PIPE,
+    check_outputs,
+    note_written,
+    write_json,
+    write_rows,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from titrant.data.columns import Flow
     from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.policies import Policy
 
@@ -86,8 +96,8 @@ Example:
 def evaluate(*groups: Any) -> None:  # noqa: ANN401  (those of a request)
     """Estimate how good one policy would have been on the contexts of LOG.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe.
     """
     asked = Request(*groups)
     if len(asked.policies.policy) > 1:
@@ -110,8 +120,8 @@ Example:
 def compare(*groups: Any) -> None:  # noqa: ANN401
     """Estimate several policies on the same rows of LOG, and their paired differences.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe.
     """
     asked = Request(*groups)
     if len(asked.policies.policy) == 1:
@@ -130,14 +140,20 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
     output = asked.output
     check_outputs(
         asked.run,
-        [("--html", output.html), ("--json", output.json)],
-        [("LOG", asked.log.log), *inputs.files(asked.policies.policy), *_population(asked)],
+        [("--html", output.html), ("--json", output.json), ("--out-csv", output.out_csv)],
+        [
+            ("LOG", asked.log.log),
+            ("--protocol", output.protocol),
+            ("--population", asked.question.population),
+            *inputs.files(asked.policies.policy),
+        ],
     )
     if output.html is None and (asked.doubt.sensitivity or asked.doubt.stress):
         raise click.UsageError(
             "`--sensitivity` and `--stress` are parts of a page: name it by `--html FILE`, or call "
             "`titrant sensitivity` and `titrant stress`."
         )
+    held = held_to(output.protocol)
     how = inputs.method(asked.method, asked.log)
     functional = inputs.functional(asked.question.functional)
     if functional is not None and output.html is not None:
@@ -169,16 +185,18 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
                     executor=opened.executor,
                 )
         _print(comparison, output, asked.question.margin)
-        write_json(output.json, result(comparison))
+        told = filled(held, _flow(comparison), asdict(asked.doubt))
+        write_json(output.json, {**result(comparison), **({"protocol": told} if told else {})})
+        write_rows(output.out_csv, writing.rows(comparison, output.level))
         if output.html is not None:
-            page = _page(comparison, evaluation, asked, how, rules)
+            page = _page(comparison, evaluation, asked, how, rules, told)
             write_text(output.html, page)
             note_written(output.html)
 
 
-def _population(asked: Request) -> list[tuple[str, str]]:
-    path = asked.question.population
-    return [] if path is None else [("--population", path)]
+def _flow(comparison: Comparison) -> Flow | None:
+    """Return what was done to the rows."""
+    return next((estimate.flow for estimate in comparison.estimates.values()), None)
 
 
 def _print(comparison: Comparison, output: OutputOptions, margin: float | None) -> None:
@@ -187,7 +205,7 @@ def _print(comparison: Comparison, output: OutputOptions, margin: float | None) 
 
     results.cautions(comparison.estimates)
     refusals = results.refusals(comparison.refused)
-    if PIPE in (output.json, output.html):
+    if PIPE in (output.json, output.html, output.out_csv):
         for sentence in refusals:
             note(sentence)
         return
@@ -202,16 +220,17 @@ def _print(comparison: Comparison, output: OutputOptions, margin: float | None) 
     show(results.reading(maximize=output.maximize))
 
 
-def _page(
+def _page(  # noqa: PLR0917
     comparison: Comparison,
     evaluation: Evaluation,
     asked: Request,
     how: dict[str, Any],
     rules: dict[str, Policy],
+    told: dict[str, Any] | None,
 ) -> str:
     """Return the report page."""
-    from titrant.cli.doubt import doubts_of  # noqa: PLC0415
-    from titrant.report import gather, render  # noqa: PLC0415
+    from titrant.reporting import gather, render  # noqa: PLC0415
+    from titrant.reporting.doubts import doubts_of  # noqa: PLC0415
 
     with bar(REPORTING) as steps:
         report = gather(
@@ -226,7 +245,14 @@ def _page(
             treatments=inputs.columns(asked.log.treatment),
             outcome=asked.log.outcome,
             **inputs.page(asked.page, asked.log, evaluation.source),
-            doubts=doubts_of(asked.doubt, how, asked.method.seed, asked.output.level),
+            protocol=told,
+            doubts=doubts_of(
+                how,
+                sensitivity=asked.doubt.sensitivity,
+                stress=asked.doubt.stress,
+                seed=asked.method.seed,
+                level=asked.output.level,
+            ),
             progress=steps.advance,
         )
         return render(report)
@@ -244,6 +270,7 @@ class CheckOptions:
 
     policy: tuple[str, ...] = policies(required=False)
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @click.command("check", epilog=_CHECK)
@@ -257,8 +284,9 @@ def check(
 ) -> None:
     """Check whether LOG can be trusted, and a policy on it: propensities, overlap, bandwidth.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be trusted.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe. Without a policy only the propensities are checked. Exit code 1 means: not to be
+    trusted.
     """
     from titrant.cli import results  # noqa: PLC0415
     from titrant.inference import Verdict  # noqa: PLC0415
@@ -269,7 +297,7 @@ def check(
             "Call it once for each, or use `titrant compare`."
         )
     read = [("LOG", log.log), *inputs.files(options.policy)]
-    check_outputs(run, [("--json", options.json)], read)
+    check_outputs(run, [("--json", options.json), ("--out-csv", options.out_csv)], read)
     how = inputs.method(method, log)
     with bar(READING, CHECKING) as steps, ExitStack() as stack:
         opened = stack.enter_context(inputs.opened(log, cluster))
@@ -284,11 +312,12 @@ def check(
             ignore_doubts=method.ignore_doubts,
             executor=opened.executor,
         )
-    if options.json != PIPE:
+    if PIPE not in (options.json, options.out_csv):
         show(results.checks(found))
     for remark in found.notes:
         note(f"Note: {remark}")
     write_json(options.json, found.to_dict())
+    write_rows(options.out_csv, writing.check_rows(found))
     if found.verdict is Verdict.REFUSE and not method.allow_untrusted:
         click.get_current_context().exit(REFUSED)
 
@@ -306,6 +335,7 @@ class DescribeOptions:
     """Where the description goes."""
 
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
 
 
 @click.command("describe", epilog=_DESCRIBE)
@@ -315,17 +345,19 @@ def describe(
 ) -> None:
     """Show what is in LOG: its rows, doses, outcomes and contexts, and which columns are doubtful.
 
-    LOG is a CSV, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV from a
-    pipe. Nothing is estimated.
+    LOG is a CSV, Excel, Parquet or Arrow file, a pattern such as 'logs/*.parquet', or - for CSV
+    from a pipe. Nothing is estimated.
     """
     from titrant.cli import results  # noqa: PLC0415
 
-    check_outputs(run, [("--json", options.json)], [("LOG", log.log)])
+    check_outputs(
+        run, [("--json", options.json), ("--out-csv", options.out_csv)], [("LOG", log.log)]
+    )
     with bar(READING), ExitStack() as stack:
         opened = stack.enter_context(inputs.opened(log, cluster))
         save_config(run.save_config)
         found = tt.describe(opened.log, executor=opened.executor)
-    if options.json != PIPE:
+    if PIPE not in (options.json, options.out_csv):
         treatments = inputs.columns(log.treatment)
         for part in results.description(found, treatments, log.outcome):
             show(part)
@@ -334,3 +366,4 @@ def describe(
     for remark in found.doubts.notes:
         note(f"Note: {remark}")
     write_json(options.json, found.to_dict())
+    write_rows(options.out_csv, writing.column_rows(found))

@@ -16,6 +16,7 @@ import click
 
 import titrant as tt
 from titrant.cli import names
+from titrant.cli.app import as_typed
 from titrant.cli.terminal import bad_value, note
 
 if TYPE_CHECKING:
@@ -24,18 +25,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from titrant._types import Array
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions, PageOptions
+    from titrant.cli.recommend import RecommendOptions
     from titrant.data.columns import ColumnNote, Roles
+    from titrant.data.files import Written
     from titrant.data.source import Source
     from titrant.policies import Policy
 
     Bound = float | list[float | None] | None
-
-
-FEW_DOSES = 10
-"""Different doses in a long log up to which they look like steps."""
-_SAMPLE = 10_000
 
 
 def _in_memory(options: LogOptions) -> Opened:
@@ -75,24 +72,35 @@ def _table_and_columns(
 
 def _say_of(log: tt.LoggedData, options: LogOptions) -> None:
     """Say what was done to the table of a log."""
-    if log.flow is not None:
-        if log.flow.steps:
-            note(log.flow.rows)
-        announce(log.flow.notes, log.names, chosen=not options.context)
-    for name, column in zip(columns(options.treatment), log.doses.T, strict=True):
-        _note_steps(name, column, apart=log.atoms != () and log.dimension == 1)
+    from titrant.data.notes import notes_on  # noqa: PLC0415
+
+    for sentence in notes_on(log, chosen=not options.context):
+        note(as_typed(sentence))
 
 
 def _table(options: LogOptions, roles: Roles, found: bool) -> pa.Table:  # noqa: FBT001
     """Return the table, as a whole where contexts are to be ``found`` in it, or ids may be."""
     from titrant.data.files import STDIN, read_table  # noqa: PLC0415
 
+    how = written(options)
     if not found and options.groups is None and options.log != STDIN:
         try:
-            return read_table(options.log, roles)
+            return read_table(options.log, roles, how=how)
         except tt.DataError:  # nothing that is not asked for keeps the rest from being read
             pass
-    return read_table(options.log, roles, others=found)
+    return read_table(options.log, roles, others=found, how=how)
+
+
+def written(options: LogOptions | RecommendOptions) -> Written:
+    """Return what the options say of how a table is written."""
+    from titrant.data.files import Written  # noqa: PLC0415
+
+    sep = {"tab": "\t", "\\t": "\t"}.get(options.sep or "", options.sep)
+    if sep is not None and len(sep) != 1:
+        raise bad_value("--sep", f"It must be one character, or `tab`; got {options.sep!r}.")
+    return Written(
+        separator=sep, decimal=options.decimal, encoding=options.encoding, sheet=options.sheet
+    )
 
 
 def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
@@ -108,14 +116,13 @@ def _roles(options: LogOptions, context: Sequence[str]) -> tt.Columns:
     )
 
 
-def announce(done: Iterable[ColumnNote], contexts: Iterable[str], *, chosen: bool) -> None:
-    """Say what was done to columns, and which the contexts are when they were chosen."""
-    from titrant.data.validate import listed  # noqa: PLC0415
+def announce(done: Iterable[ColumnNote], contexts: Iterable[str]) -> None:
+    """Say what was done to columns, and which the contexts are that were chosen."""
+    from titrant.data.notes import context_note  # noqa: PLC0415
 
     for one in done:
         note(one.text)
-    if chosen:
-        note(f"Context: {listed(contexts) or 'none'}. Choose others with `--context`.")
+    note(as_typed(context_note(contexts)))
 
 
 def atoms(text: str | None) -> tuple[float, ...] | None:
@@ -133,25 +140,6 @@ def atoms(text: str | None) -> tuple[float, ...] | None:
     except ValueError:
         sentence = f"It must be doses separated by commas, or `none`; got {text!r}."
         raise bad_value("--atoms", sentence) from None
-
-
-def _note_steps(name: str, doses: Array, *, apart: bool) -> None:
-    """Say so if doses (n,) were given in a few steps; ``apart`` if each is valued by its rows."""
-    import numpy as np  # noqa: PLC0415
-
-    # A sample that holds more of them than are few settles the matter.
-    if len(np.unique(doses[:_SAMPLE])) <= FEW_DOSES < len(doses) / FEW_DOSES:
-        steps = len(np.unique(doses))
-        if steps <= FEW_DOSES:
-            what = (
-                "Rows with exactly one of them answer for it; ask about these rather than others."
-                if apart
-                else "A density of the dose describes doses that vary freely: mind the trust "
-                "checks, and rather ask about one of these values with a bandwidth that reaches "
-                "the next."
-            )
-            given = f"Column `{name}` takes only {steps} different values in {len(doses):,} rows."
-            note(f"{given} {what}")
 
 
 def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
@@ -180,8 +168,12 @@ def population(path: str | None) -> object:
     if path is None:
         return None
     from titrant.data.files import read_table  # noqa: PLC0415
+    from titrant.data.frames import notes_of  # noqa: PLC0415
 
-    return read_table(path)
+    table = read_table(path)
+    for told in notes_of(table):
+        note(told.text)
+    return table
 
 
 def functional(text: str | None) -> Any:  # noqa: ANN401  (a functional, None for the mean)
@@ -336,9 +328,9 @@ def _check_used(options: MethodOptions) -> None:
 
 _refused = partial(bad_value, "--policy")
 FORMS = (
-    "a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, status-quo, "
-    "clipped:LO,HI:POLICY, rounded:STEP:POLICY, or a change of the logged dose: shift:BY, "
-    "multiply:BY, limited:LO,HI, tilt:STRENGTH, randomized:SD:POLICY"
+    "a dose such as 35, a file.json, constant:DOSE, linear:intercept=A,COLUMN=B, logged-mean, "
+    "status-quo, clipped:LO,HI:POLICY, rounded:STEP:POLICY, or a change of the logged dose: "
+    "shift:BY, multiply:BY, limited:LO,HI, tilt:STRENGTH, randomized:SD:POLICY"
 )
 
 
@@ -389,6 +381,8 @@ def policy(spec: str, log: Source) -> Policy:
         return _WORDS[spec](log)
     if colon and kind in _KINDS:
         return _KINDS[kind](rest, log)
+    if _is_dose(spec):
+        return _constant(spec, log)
     if _is_file(spec):
         return tt.load_policy(spec)
     raise _refused(f"{spec!r} is no policy: give {FORMS}.")
@@ -408,10 +402,22 @@ def _check_columns(who: str, used: Iterable[str], available: Sequence[str]) -> N
 
 def _is_file(spec: str) -> bool:
     """Return whether a policy is meant to be read from a file."""
-    if spec in _WORDS or spec.partition(":")[0] in _KINDS:
+    if spec in _WORDS or spec.partition(":")[0] in _KINDS or _is_dose(spec):
         return False
     # Not by `Path`, which fails at a text that is too long for a name.
     return spec.endswith(".json") or os.path.isfile(spec)  # noqa: PTH113
+
+
+def _is_dose(spec: str) -> bool:
+    """Return whether a policy is a plain number, or one for each treatment with commas between.
+
+    >>> _is_dose("35"), _is_dose("35,0.5"), _is_dose("35.json")
+    (True, True, False)
+    """
+    try:
+        return all(math.isfinite(float(part)) for part in spec.split(","))
+    except ValueError:
+        return False
 
 
 def _peeled(spec: str) -> tuple[int, str]:
@@ -605,6 +611,12 @@ def _scanned(log: LogOptions, outcomes: Sequence[str]) -> dict[str, Source]:
             "--context",
             "Name the context columns: a log that is read part by part is not searched for them.",
         )
+    for name in ("sep", "decimal", "encoding", "sheet"):
+        if getattr(log, name) is not None:
+            sentence = (
+                "A log that is read part by part is in Parquet, which has none. Leave it out."
+            )
+            raise bad_value(f"--{name}", sentence)
     for name in ("missing_treatment", "missing_outcome"):
         if getattr(log, name) != "refuse":
             raise bad_value(

@@ -83,8 +83,9 @@ def policies(*, required: bool) -> Any:  # noqa: ANN401
         multiple=True,
         required=required,
         metavar="[NAME=]POLICY",
-        help="A saved policy (file.json), `constant:35`, `linear:intercept=20,age=0.3`, "
-        "`logged-mean`, `status-quo` (as logged), `clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`; "
+        help="A dose for everyone (`35`), a saved policy (file.json), "
+        "`linear:intercept=20,age=0.3`, `logged-mean`, `status-quo` (as logged), "
+        "`clipped:LO,HI:POLICY` or `rounded:STEP:POLICY`; "
         "or a change of the logged dose: `shift:-5` (`shift:-5:0,` keeps doses ≥ 0), "
         "`multiply:0.9`, `limited:0,40`, `tilt:0.5`, `randomized:2:POLICY`.",
     )
@@ -94,6 +95,34 @@ def json_file() -> Any:  # noqa: ANN401
     """Return the field of the file for programs."""
     text = "Write the result for programs; `-` for standard output."
     return option("--json", metavar="FILE", help=text)
+
+
+def csv_file() -> Any:  # noqa: ANN401
+    """Return the field of the file for spreadsheets."""
+    text = "Write the table of the result with all digits; `-` for standard output."
+    return option("--out-csv", metavar="FILE", help=text)
+
+
+def separator() -> Any:  # noqa: ANN401
+    """Return the field of the sign between the columns of a CSV."""
+    text = "Of the columns of a CSV: one character, or `tab`.  [default: as its first line shows]"
+    return option("--sep", metavar="SIGN", help=text)
+
+
+def decimal() -> Any:  # noqa: ANN401
+    """Return the field of the decimal mark of a CSV."""
+    text = "What stands before the decimals of numbers.  [default: as they show, and it is said]"
+    return choice("--decimal", (".", ","), text)
+
+
+def encoding() -> Any:  # noqa: ANN401
+    """Return the field of the encoding of a CSV."""
+    return option("--encoding", metavar="NAME", help="Of a CSV, such as latin-1.  [default: utf-8]")
+
+
+def sheet() -> Any:  # noqa: ANN401
+    """Return the field of the sheet of a workbook."""
+    return option("--sheet", metavar="NAME", help="Of an Excel workbook.  [default: the first]")
 
 
 def level() -> Any:  # noqa: ANN401
@@ -146,7 +175,8 @@ def seed() -> Any:  # noqa: ANN401
     return whole_number("--seed", least=0, most=MOST_SEEDS, default=0, help=text)
 
 
-def _explained(known: dict[str, str]) -> str:
+def explained(known: dict[str, str]) -> str:
+    """Return what each name of a choice means."""
     return "; ".join(f"{name}: {what}" for name, what in known.items()) + "."
 
 
@@ -187,7 +217,7 @@ def config_text(name: str = "run.toml") -> str:
     """Return the options of this run as a file called `name`."""
     ctx = click.get_current_context()
     lines = [
-        f"{_key(parameter)} = {_toml(ctx.params[parameter.name])}"
+        f"{_key(parameter)} = {toml(ctx.params[parameter.name])}"
         for parameter in _settable(ctx)
         if ctx.params.get(str(parameter.name)) not in (None, ())
     ]
@@ -271,12 +301,12 @@ def _key(parameter: click.Parameter) -> str:
     return str(parameter.name).replace("_", "-")
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
     """Return a value in TOML; a JSON text is a TOML text once DEL is escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
@@ -346,6 +376,10 @@ class LogOptions:
         help="Doses that many rows have exactly, such as 0 or list prices; `none` if there are "
         "none.  [default: those that are found]",
     )
+    sep: str | None = separator()
+    decimal: str | None = decimal()
+    encoding: str | None = encoding()
+    sheet: str | None = sheet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,13 +396,11 @@ class MethodOptions:
     estimator: str = choice(
         "--estimator",
         ESTIMATORS,
-        _explained({name: known.help for name, known in ESTIMATORS.items()}),
+        explained({name: known.help for name, known in ESTIMATORS.items()}),
         default="dr",
     )
     propensity_model: str | None = propensity_model()
-    outcome_model: str | None = choice(
-        "--outcome-model", OUTCOME_MODELS, _explained(OUTCOME_MODELS)
-    )
+    outcome_model: str | None = choice("--outcome-model", OUTCOME_MODELS, explained(OUTCOME_MODELS))
     kernel: str | None = choice(
         "--kernel",
         KERNELS,
@@ -424,6 +456,13 @@ class OutputOptions:
     level: float = level()
     html: str | None = option("--html", metavar="FILE", help="Write a report page.")
     json: str | None = json_file()
+    out_csv: str | None = csv_file()
+    protocol: str | None = option(
+        "--protocol",
+        metavar="FILE",
+        help="Refuse a run other than the one that `titrant protocol` announced in FILE; page and "
+        "JSON then hold a checklist.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,19 +534,26 @@ class RunOptions:
     debug: bool = flag("--debug", "Show the traceback of an error.")
 
 
+def typed(group: LogOptions) -> list[str]:
+    """Return a log as it is typed: its name, and the options that are not at their defaults."""
+    ctx = click.get_current_context()
+    known = {p.name: p for p in ctx.command.params}
+    told = [group.log]
+    for name in (f.name for f in fields(group) if f.name != "log"):
+        value, parameter = getattr(group, name), known[name]
+        if value != parameter.get_default(ctx) and value not in (None, ()):
+            for one in value if isinstance(value, tuple) else [value]:
+                told += [parameter.opts[0], str(one)]
+    return told
+
+
 def vocabulary() -> set[str]:
-    """Return the names of all options that commands share."""
-    groups = (
-        LogOptions,
-        PolicyOptions,
-        MethodOptions,
-        OutputOptions,
-        PageOptions,
-        DoubtOptions,
-        ClusterOptions,
-        QuestionOptions,
-    )
-    return {option.name for group in groups for option in fields(group)}
+    """Return the names of all options of all commands."""
+    from titrant.cli.app import COMMANDS, titrant  # noqa: PLC0415  (which imports this module)
+
+    ctx = click.Context(titrant)
+    every = (p for name in COMMANDS for p in titrant.get_command(ctx, name).params)
+    return {str(p.name) for p in every if p.name not in _NOT_OF_THE_RUN}
 
 
 def takes(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

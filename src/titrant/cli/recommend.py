@@ -12,8 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import titrant as tt
-from titrant.cli.inputs import announce, columns
-from titrant.cli.options import RunOptions, argument, column_names, flag, option, save_config, takes
+from titrant.cli.inputs import announce, columns, written
+from titrant.cli.options import (
+    RunOptions,
+    argument,
+    column_names,
+    decimal,
+    encoding,
+    flag,
+    option,
+    save_config,
+    separator,
+    sheet,
+    takes,
+)
 from titrant.cli.terminal import bad_value, note, working
 from titrant.cli.writing import PIPE, check_format, check_outputs, write_table, write_tables
 
@@ -82,6 +94,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 OUTSIDE = "outside_training"
 """The column that marks rows with a context beyond those of the training."""
+NO_DOSE = "no_dose_because"
+"""The column that says why a row has no dose, where some have none."""
 LARGE = 16 << 20
 """Bytes above which a file passes through in parts."""
 
@@ -126,12 +140,25 @@ class RecommendOptions:
         help="With --explain, the current dose, which is kept where such people and doses were "
         "not seen.  [default: the policy's own, if it has one]",
     )
+    strict: bool = flag(
+        "--strict",
+        "All rows or none: without it, rows with a gap that the policy cannot fill get no dose, "
+        "and `no_dose_because` says why.",
+    )
+    exact: bool = flag(
+        "--exact",
+        "All digits of each dose.  [default: rounded to a thousandth of the logged range]",
+    )
     guard_formulas: bool = flag(
         "--guard-formulas",
         "Put an apostrophe before column names and texts that begin with = + - @, also after "
         "blanks, or with a tab or a line break, so that a spreadsheet does not run them. Numbers "
         "stay as they are.",
     )
+    sep: str | None = separator()
+    decimal: str | None = decimal()
+    encoding: str | None = encoding()
+    sheet: str | None = sheet()
 
 
 _EXAMPLE = """\b
@@ -145,9 +172,9 @@ Example:
 def recommend(options: RecommendOptions, run: RunOptions) -> None:
     """Write TABLE with the doses that the saved POLICY gives its rows.
 
-    POLICY is a JSON file; TABLE a CSV, Parquet or Arrow file, or - for CSV from a pipe. For a
-    learned policy the column `outside_training` marks rows with a context beyond those that it was
-    learned from. Columns of a CSV that the policy does not use stay as they are written. Large
+    POLICY is a JSON file; TABLE a CSV, Excel, Parquet or Arrow file, or - for CSV from a pipe. For
+    a learned policy the column `outside_training` marks rows with a context beyond those that it
+    was learned from. Columns of a CSV that the policy does not use stay as they are written. Large
     files pass through in parts when -o names a file.
     """
     from titrant.policies import load_training  # noqa: PLC0415
@@ -178,7 +205,7 @@ def recommend(options: RecommendOptions, run: RunOptions) -> None:
     else:
         with working(f"Applying {options.policy_file}"):
             _write(advice, options)
-    advice.note_outside()
+    advice.note_rows()
 
 
 @dataclass(slots=True)
@@ -198,20 +225,58 @@ class Advice:
     """How many rows have any context that is strange to the training."""
     strange: Counter[str] = field(default_factory=Counter)
     """How many rows are strange in what way."""
+    problems: Counter[str] = field(default_factory=Counter)
+    """How many rows have no dose, by the reason."""
 
     def on(self, table: pa.Table) -> pa.Table:
-        """Return the table with the doses behind its own columns."""
+        """Return the table with the doses behind its own columns; rows without one say why."""
+        import numpy as np  # noqa: PLC0415
+
+        if self.options.strict or self.contexts is None:
+            return self.all_of(table)
+        readable, why = without_dose(table, self.contexts, self.recipe)
+        if isinstance(self.policy, tt.InLimits) and not self.options.explain:
+            at = np.flatnonzero(why == "")
+            x = _contexts(readable.take(pa.array(at)), self.contexts, self.recipe)
+            why[at[~self.policy.possible(x)]] = "the limits leave no dose"
+        served = why == ""
+        if served.all() or not served.any():  # of which the library says what is wrong
+            return self.all_of(readable, table)
+        made = self.all_of(readable.filter(pa.array(served)), table.filter(pa.array(served)))
+        place = np.cumsum(served) - 1
+        each = made.select(made.column_names[len(table.column_names) :])
+        each = each.take(pa.array(place, mask=~served))
+        for name in each.column_names:
+            table = _appended(table, name, each[name])
+        self.problems.update(why[~served].tolist())
+        self.rows += self.problems.total()
+        return _appended(table, NO_DOSE, pa.array(why, mask=served))
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How contexts were made of the columns of the log."""
+        return None if self.training is None else self.training.recipe
+
+    def all_of(self, readable: pa.Table, table: pa.Table | None = None) -> pa.Table:
+        """Return the table with a dose in every row; its contexts are read of the first one."""
         from titrant.policies.calling import recommended  # noqa: PLC0415
 
-        recipe = None if self.training is None else self.training.recipe
-        x = _contexts(table, self.contexts, recipe)
+        table = readable if table is None else table
+        self.rows += len(table)
+        x = _contexts(readable, self.contexts, self.recipe)
         if self.options.explain:
             return self._explained(table, x)
-        doses = recommended(self.policy, x, owner=f"policy `{self.path}`")
+        doses = self._rounded(recommended(self.policy, x, owner=f"policy `{self.path}`"), x)
         made = _with_doses(table, doses, self.names)
         if self.training is None:
             return made
         return _appended(made, OUTSIDE, self._counted(self.training, table, x))
+
+    def _rounded(self, doses: Array, x: Array) -> Array:
+        """Return doses in as many digits as matter, within the policy's limits."""
+        people = None if self.training is None else self.training.people
+        wide = None if people is None else float(people.grid[-1] - people.grid[0])
+        return doses if self.options.exact else rounded(self.policy, doses, x, wide)
 
     def _explained(self, table: pa.Table, x: Array) -> pa.Table:
         """Return the table with doses and what is known of each person's."""
@@ -232,21 +297,28 @@ class Advice:
         people = None if training is None else training.people
         margin = self.options.margin
         told = advice(self.policy, x, people, strange, margin=margin, current=now)
-        self.rows += len(x)
         self.outside += int((~told.seen).sum())
-        made = _with_doses(table, told.dose, self.names)
+        dose, low, high = (self._rounded(one, x) for one in (told.dose, told.low, told.high))
+        dose = np.where(told.seen, dose, told.dose)  # a dose that is kept stays as it is
+        made = _with_doses(table, dose, self.names)
         name = (self.names or ["dose"])[0]
-        parts = {f"{name}_from": told.low, f"{name}_to": told.high, "seen": told.seen}
+        parts = {f"{name}_from": low, f"{name}_to": high, "seen": told.seen}
         for column, values in {**parts, "reason": np.array(told.reason, dtype=object)}.items():
             made = _appended(made, column, values)
         return made
 
     def forget(self) -> None:
         """Begin to count anew."""
-        self.rows, self.outside, self.strange = 0, 0, Counter()
+        self.rows, self.outside, self.strange, self.problems = 0, 0, Counter(), Counter()
 
-    def note_outside(self) -> None:
-        """Say how many rows lie where the policy was not learned."""
+    def note_rows(self) -> None:
+        """Say how many rows have no dose, and how many lie where the policy was not learned."""
+        if self.problems:
+            reasons = "; ".join(f"{why} in {count:,}" for why, count in self.problems.items())
+            note(
+                f"{self.problems.total():,} of {self.rows:,} rows have no dose: {reasons}. See the "
+                f"column `{NO_DOSE}`."
+            )
         if not self.outside:
             return
         if self.options.explain:
@@ -267,10 +339,78 @@ class Advice:
 
         ways = _strange(training, table, x)
         row = np.any([*ways.values(), np.zeros(len(x), dtype=bool)], axis=0)
-        self.rows += len(x)
         self.outside += int(row.sum())
         self.strange.update({way: int(rows.sum()) for way, rows in ways.items()})
         return np.asarray(row)
+
+
+def without_dose(
+    table: pa.Table, contexts: list[str], recipe: Recipe | None
+) -> tuple[pa.Table, NDArray[Any]]:
+    """Return the table with numbers in place of texts that hold some, and why rows have no dose.
+
+    The reason (n,) is empty where a row has a value of each context that the log had in every row.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from titrant.data import features  # noqa: PLC0415
+    from titrant.data.columns import IS_MISSING, Recipe  # noqa: PLC0415
+
+    known, why = recipe or Recipe(), np.full(len(table), "", dtype=object)
+    for name in contexts:
+        there = name in table.column_names
+        column, part = (name, "") if there else features.source_of(name, table.column_names)
+        if column not in table.column_names or part == IS_MISSING:
+            continue
+        amount = there and name not in known.codes
+        if amount and features.is_text(table[column].type):
+            plain = pc.utf8_trim_whitespace(features.as_text(table[column]))
+            like = pc.match_substring_regex(plain, NUMBER)
+            found = pc.cast(pc.if_else(like, plain, None), pa.float64())
+            strange = features.gaps(found) & ~features.gaps(table[column])
+            if strange.all():  # no column of numbers
+                continue
+            why[strange & (why == "")] = f"`{column}` is no number"
+            table = table.set_column(table.column_names.index(column), column, found)
+        if amount or part in features.PARTS:
+            missing = features.gaps(table[column]) & (name not in known.fills)
+        else:
+            level = features.MISSING in known.levels.get(column, ())
+            level = level or f"{column}={features.MISSING}" in contexts
+            missing = features.without_text(table[column], may_miss=level) & (not level)
+        why[missing & (why == "")] = f"`{column}` is missing"
+    return table, why
+
+
+MOST_DIGITS = 9
+"""Of a dose of which nothing is known; enough to drop what adding up leaves behind."""
+
+
+def rounded(policy: Policy, doses: Array, x: Array, wide: float | None) -> Array:
+    """Return doses (n,) or (n, d) in as many digits as matter, within the limits of the policy.
+
+    That is to a power of ten, at most a thousandth of the range of logged doses; where this is not
+    known, or doses are in steps, to nine digits.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    layers = [policy]
+    while isinstance(layers[-1], (tt.Clipped, tt.InLimits, tt.Rounded)):
+        layers.append(layers[-1].policy)
+    steps = any(isinstance(p, tt.Rounded) or getattr(p, "steps", None) is not None for p in layers)
+    flat = [float(f"{dose:.{MOST_DIGITS}g}") for dose in doses.ravel().tolist()]
+    found = np.array(flat).reshape(doses.shape)
+    if steps:
+        return found
+    if wide is not None and wide > 0.0:
+        found = np.round(doses, -int(np.floor(np.log10(wide / 1000.0))))
+    for one in reversed(layers):
+        if isinstance(one, tt.Clipped):
+            found = np.clip(found, one.lower, one.upper)
+        elif isinstance(one, tt.InLimits):
+            own = x if one.features is None else x[:, : len(one.features)]
+            found = np.clip(found, *one.limits(own))
+    return found
 
 
 def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, NDArray[np.bool_]]:
@@ -290,23 +430,27 @@ def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, ND
 def _write(advice: Advice, options: RecommendOptions) -> None:
     """Write the doses of a large file part by part, of anything else at once."""
     from titrant.data.features import typed  # noqa: PLC0415
-    from titrant.data.files import read_table, stream_of  # noqa: PLC0415
+    from titrant.data.files import AS_IT_SEEMS, read_table, stream_of  # noqa: PLC0415
+    from titrant.data.frames import notes_of  # noqa: PLC0415
 
-    def made(table: pa.Table) -> pa.Table:
-        dosed = advice.on(table)
+    def finished(dosed: pa.Table) -> pa.Table:
         return guarded(dosed) if options.guard_formulas else dosed
 
     # What the policy does not use goes through as it is written.
     used = None if advice.contexts is None else typed(advice.contexts)
-    stream = stream_of(options.table, LARGE, used)
+    how = written(options)
+    stream = stream_of(options.table, LARGE, used) if how == AS_IT_SEEMS else None
     if stream is not None and advice.contexts is not None and options.output != PIPE:
-        # A file whose later parts do not fit the first is read as a whole, which settles the
-        # types of its columns, or says what is wrong and in which row.
+        # A file whose later parts do not fit the first, or whose rows cannot all have a dose, is
+        # read as a whole, which settles the types of its columns, or says what is wrong and where.
         with contextlib.suppress(tt.DataError):
-            write_tables(options.output, map(made, stream()))
+            write_tables(options.output, (finished(advice.all_of(part)) for part in stream()))
             return
         advice.forget()
-    write_table(options.output, made(read_table(options.table, typed=used)))
+    table = read_table(options.table, typed=used, how=how)
+    for told in notes_of(table):
+        note(told.text)
+    write_table(options.output, finished(advice.on(table)))
 
 
 def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) -> Array:
@@ -323,7 +467,7 @@ def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) 
                 f"give it others: values are missing in {listed(encoded.filled)}. Name the columns "
                 "by `--context`, or fill them."
             )
-        announce(encoded.notes, encoded.names, chosen=True)
+        announce(encoded.notes, encoded.names)
         table, wanted = encoded.table, list(encoded.names)
     return contexts_for(wanted, table, "policy", recipe=recipe)
 
@@ -340,13 +484,17 @@ def _with_doses(table: pa.Table, doses: Array, named: list[str]) -> pa.Table:
     return table
 
 
-def _appended(table: pa.Table, name: str, column: NDArray[Any]) -> pa.Table:
+def _appended(table: pa.Table, name: str, column: Any) -> pa.Table:  # noqa: ANN401  (an array)
     if name in table.column_names:
         option, remedy = (
-            ("TABLE", "Rename it") if name == OUTSIDE else ("--treatment", "Give another name")
+            ("TABLE", "Rename it")
+            if name in {OUTSIDE, NO_DOSE}
+            else ("--treatment", "Give another name")
         )
         raise bad_value(option, f"The table already has a column `{name}`. {remedy}.")
-    return table.append_column(name, pa.chunked_array([pa.array(column, from_pandas=True)]))
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        column = pa.array(column, from_pandas=True)
+    return table.append_column(name, column)
 
 
 # The policy itself, for where there is no titrant.

@@ -6,32 +6,33 @@ import math
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from titrant._text import between, brief, digits
 from titrant.cli.app import as_typed
-from titrant.cli.names import LEARNED, MEAN_DOSE, STATUS_QUO
+from titrant.cli.names import LEARNED
 from titrant.cli.options import config_text, settings
 from titrant.cli.terminal import REPORTING, bar, note, visible
-from titrant.errors import InvalidArgument
 from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
-from titrant.policies import Constant, StatusQuo
-from titrant.report import gather, render
-from titrant.report.numbers import percent
-from titrant.report.rules import linear_part, rule
-from titrant.report.words import better
+from titrant.reporting import gather, render
+from titrant.reporting.learned import described, honest_value, policies
+from titrant.reporting.numbers import percent
+from titrant.reporting.rules import linear_part, rule
+from titrant.reporting.words import better
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from titrant.data.source import Source
     from titrant.doubt.stress import Stress
+    from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import Description
-    from titrant.evaluation.evaluation import AnyPolicy, Comparison, Estimate
+    from titrant.evaluation.evaluation import Comparison, Estimate
     from titrant.evaluation.questions.outcomes import Outcomes
     from titrant.evaluation.questions.subgroups import Subgroups
     from titrant.inference import Diagnostics
@@ -244,6 +245,53 @@ def trials(found: Stress, level: float) -> Table:
     return table
 
 
+def curve(found: Curve, over: str, level: float) -> Table:
+    """Return the points of a curve with both bands; those that the log cannot answer have none."""
+    headings = [over, "value", f"{percent(level)} CI", "all at once", "ESS", "verdict"]
+    table = _table(headings)
+    estimates = found.comparison.estimates.values()
+    told = {
+        parameter: (
+            *value_and_interval(e.value, e.interval(level)),
+            value_and_interval(e.value, (low, high))[1],
+            f"{e.ess:,.0f}",
+            e.diagnostics.verdict.value,
+        )
+        for parameter, e, (low, high) in zip(
+            found.parameters.tolist(), estimates, found.band(level).tolist(), strict=True
+        )
+    }
+    refused = (*["–"] * 4, Verdict.REFUSE.value)
+    for parameter in sorted([*told, *found.refused]):
+        _add(table, f"{parameter:g}", *told.get(parameter, refused))
+    return table
+
+
+def best_point(found: Curve, over: str, level: float, *, maximize: bool) -> str:
+    """Return where a curve is best, and what that is worth saying of a point among many."""
+    best = int((np.argmax if maximize else np.argmin)(found.values))
+    ends = found.band(level)[best]
+    value, interval = value_and_interval(float(found.values[best]), (ends[0], ends[1]))
+    return (
+        f"{reading(maximize=maximize)} Best at {over} {found.parameters[best]:g}: {value} "
+        f"({percent(level)} of all points at once: {interval})."
+    )
+
+
+def warned_points(found: Curve) -> str:
+    """Return the points at which the trust checks warn."""
+    each = zip(found.parameters, found.comparison.estimates.values(), strict=True)
+    return ", ".join(f"{p:g}" for p, e in each if e.diagnostics.verdict is Verdict.WARN)
+
+
+def refused_points(found: Curve) -> dict[str, str]:
+    """Return each reason for which points are refused, with the points."""
+    points: dict[str, list[str]] = {}
+    for parameter, reason in sorted(found.refused.items()):
+        points.setdefault(as_typed(reason), []).append(f"{parameter:g}")
+    return {reason: ", ".join(known) for reason, known in points.items()}
+
+
 def description(
     found: Description, treatments: Sequence[str], outcome: str
 ) -> Iterator[Table | str]:
@@ -322,13 +370,6 @@ def _table(headings: list[str]) -> Table:
 # What is said of a learned policy.
 
 
-def honest_value(learner: PolicyLearner) -> HonestValue:
-    """Return the honest value of a learner that was asked for it."""
-    if learner.estimate_ is None:
-        raise InvalidArgument("There is no honest value to show; learn with `honest=True`.")
-    return learner.estimate_
-
-
 def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
     """Return the result for programs."""
     return {
@@ -340,17 +381,6 @@ def learned_result(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any
         "choice": None if learner.choice_ is None else learner.choice_.to_dict(),
         "limits": None if learner.limits_ is None else learner.limits_.to_dict(),
         "data": None if (flow := learner.survey_.sample.log.flow) is None else flow.to_dict(),
-    }
-
-
-def policies(learner: PolicyLearner) -> dict[str, AnyPolicy]:
-    """Return the learned policy and all that it is compared with, as they are on all rows."""
-    mean = learner.survey_.mean_dose
-    return {
-        LEARNED: learner.learned_.policy,
-        STATUS_QUO: StatusQuo(),
-        MEAN_DOSE: Constant(float(mean[0]) if len(mean) == 1 else mean),
-        **(learner.against or {}),
     }
 
 
@@ -369,54 +399,6 @@ def honest_differences(honest: HonestValue, level: float, *, maximize: bool = Fa
     return differences(honest.comparison, level, maximize=maximize, pairs=pairs)
 
 
-def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
-    """Return how the policy was learned, as the report describes it."""
-    honest, report = honest_value(learner), learner.learned_.report
-    chosen = report.get("candidates", {})
-    return {
-        "name": LEARNED,
-        "deployed": learner.deployed_,
-        "decision": learner.decision_,
-        # What speaks against a policy that looks better but was not deployed.
-        "objection": honest.objection(Verdict(learner.safe_level)) if learner.stopped_by_ else None,
-        "honest": {
-            "value": honest.value,
-            "interval": honest.interval(level),
-            "verdict": honest.verdict.value,
-            "against": {
-                name: {
-                    "difference": honest.comparison.contrast(LEARNED, name).difference,
-                    "interval": honest.contrast(name).at(level),
-                }
-                for name in honest.names
-            },
-        },
-        "chosen": chosen.get("chosen"),
-        "because": chosen.get("because"),
-        "candidates": [
-            {
-                "name": name,
-                "loss": c["held_out_loss"],
-                "behind": c["behind_the_best"],
-                "behind_se": c["behind_the_best_se"],
-                "weight": c["weight"],
-            }
-            for name, c in chosen.get("scores", {}).items()
-        ],
-        "outcome_models": report.get("outcome_models", {}),
-        "choice": None
-        if (choice := learner.choice_) is None
-        else {"finding": choice.finding, "table": choice.table()},
-        "limits": None
-        if (kept := learner.limits_) is None
-        else {
-            "finding": kept.finding,
-            "table": kept.table(),
-            "traded": None if kept.cap is None else kept.cap.table(),
-        },
-    }
-
-
 def learned_page(
     learner: PolicyLearner,
     log: Source,
@@ -429,6 +411,7 @@ def learned_page(
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
+    protocol: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the report: honest values, and what the policy does to the rows of the log.
 
@@ -457,6 +440,7 @@ def learned_page(
             title=title,
             labels=labels,
             units=units,
+            protocol=protocol,
             seed=learner.seed,
             progress=steps.advance,
         )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
+from titrant.errors import TableWarning
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -166,6 +168,7 @@ def behave() -> Guarded:
             if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` wants it ignored
                 signal.signal(number, _terminate)
     warnings.showwarning = _warned  # a library's warning without its lines of code
+    warnings.simplefilter("ignore", TableWarning)  # of which there are notes
     return output
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import glob
 import io
@@ -9,6 +10,7 @@ import json
 import os
 import stat
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,11 +18,17 @@ from titrant import _writing
 from titrant.cli.terminal import bad_value, note, put
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from titrant.cli.options import RunOptions
+    from titrant.evaluation.curves import Curve
+    from titrant.evaluation.description import Description
+    from titrant.evaluation.evaluation import Comparison
+    from titrant.evaluation.questions.outcomes import Outcomes
+    from titrant.evaluation.questions.subgroups import Subgroups
+    from titrant.inference import Diagnostics
 
     Named = Iterable[tuple[str, str | None]]
     Identity = tuple[object, ...]
@@ -78,6 +86,18 @@ def write_json(path: str | None, content: object) -> None:
     """Write a result for programs, if it was asked for."""
     if path is not None:
         write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_rows(path: str | None, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write the table of a result as CSV, if it was asked for; a row may lack some columns."""
+    if path is None:
+        return
+    text = io.StringIO()
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def note_written(path: str | None) -> None:
@@ -267,3 +287,148 @@ def _unfit(opener: Writer, table: pa.Table, reason: Exception) -> Exception:
                 "format by the ending of `-o`.",
             )
     return reason
+
+
+# Results as rows for spreadsheets: one name a column, one number a cell, all digits.
+
+REFUSED = "refuse"
+"""The verdict on what has no number."""
+
+
+def rows(
+    comparison: Comparison,
+    level: float,
+    pairs: Iterable[tuple[str, str]] | None = None,
+    **told: str,
+) -> list[dict[str, object]]:
+    """Return the value of each policy and the difference of each pair; ``told`` is of all."""
+    found = [
+        {**told, "policy": name, "minus": None, **_row(e.value, e.se, e.interval(level), level)}
+        | {"ess": e.ess, "verdict": e.diagnostics.verdict.value, "reason": None}
+        for name, e in comparison.estimates.items()
+    ]
+    found += [
+        {**told, "policy": name, "verdict": REFUSED, "reason": reason}
+        for name, reason in comparison.refused.items()
+    ]
+    for a, b in combinations(comparison.estimates, 2) if pairs is None else pairs:
+        c = comparison.contrast(a, b)
+        of_pair = _row(c.difference, c.se, c.interval(level), level)
+        found.append({**told, "policy": a, "minus": b, **of_pair})
+    return found
+
+
+def _row(value: float, se: float, ends: tuple[float, float], level: float) -> dict[str, object]:
+    return {"value": value, "se": se, "low": ends[0], "high": ends[1], "level": level}
+
+
+def outcome_rows(found: Outcomes, level: float) -> list[dict[str, object]]:
+    """Return the values and differences of policies by each outcome."""
+    each = (rows(c, level, outcome=name) for name, c in found.comparisons.items())
+    return [row for table in each for row in table]
+
+
+def subgroup_rows(found: Subgroups, level: float) -> list[dict[str, object]]:
+    """Return what a policy changes in each part."""
+    copied = ("column", "label", "rows", "value", "against", "difference", "se")
+    told = []
+    for part in found.to_dict(level)["parts"]:
+        own = part["interval"] or {"low": None, "high": None}
+        both = part["simultaneous"] or (None, None)
+        ends = {"low": own["low"], "high": own["high"], "level": level}
+        told.append(
+            {name: part[name] for name in copied}
+            | ends
+            | {"at_once_low": both[0], "at_once_high": both[1]}
+            | {"ess": part["effective_sample_size"]}
+            | {"verdict": part["diagnostics"]["verdict"]}
+        )
+    return told
+
+
+def curve_rows(found: Curve, over: str, level: float) -> list[dict[str, object]]:
+    """Return the points of a curve, and those that the log cannot answer with the reason."""
+    each = zip(
+        found.parameters, found.comparison.estimates.values(), found.band(level), strict=True
+    )
+    told: list[dict[str, object]] = [
+        {over: float(parameter), **_row(e.value, e.se, e.interval(level), level)}
+        | {"band_low": float(low), "band_high": float(high), "ess": e.ess}
+        | {"verdict": e.diagnostics.verdict.value, "reason": None}
+        for parameter, e, (low, high) in each
+    ]
+    refused = {"verdict": REFUSED}
+    return told + [{over: p, **refused, "reason": why} for p, why in found.refused.items()]
+
+
+def check_rows(report: Diagnostics) -> list[dict[str, object]]:
+    """Return the checks of a trust report."""
+    return [{"check": name, **check} for name, check in report.to_dict()["checks"].items()]
+
+
+def column_rows(found: Description) -> list[dict[str, object]]:
+    """Return the columns of a log."""
+    copied = ("name", "kind", "mean", "sd", "low", "high", "distinct")
+    plain = found.to_dict()
+    each = [*plain["treatments"], plain["outcome"], *plain["contexts"]]
+    return [{name: column[name] for name in copied} for column in each]
+
+
+# A curve as a picture.
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 1rem auto;
+padding: 0 1rem; }} svg {{ width: 100%; height: auto; }} td, th {{ padding: .15rem .7rem;
+text-align: right; font-variant-numeric: tabular-nums; }}</style></head>
+<body><h1>{title}</h1><p>{sentence}</p>{drawing}{table}</body></html>
+"""
+
+
+def draw_curve(path: str, found: Curve, words: tuple[str, str, str], level: float) -> None:
+    """Write a curve as .svg, .png or .html; ``words`` are parameter, outcome and a sentence."""
+    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415  (no pyplot: no global state)
+
+    from titrant._drawing import escaped  # noqa: PLC0415
+
+    over, outcome, _ = words
+    kind = Path(path).suffix.lower().removeprefix(".")
+    out = io.BytesIO()
+    with rc_context({"svg.hashsalt": "titrant", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+        axes = found.plot(figure.subplots(), level=level)
+        axes.set_xlabel(escaped(over))
+        axes.set_ylabel(escaped(f"mean {outcome}"))
+        form, metadata = ("png", None) if kind == "png" else ("svg", {"Date": None})
+        figure.savefig(out, format=form, metadata=metadata, dpi=160)
+    content = out.getvalue()
+    if kind == "html":
+        content = _curve_page(content.decode(), found, words, level).encode()
+    with _writing.draft(path) as stream:
+        stream.write(content)
+
+
+def _curve_page(drawing: str, found: Curve, words: tuple[str, str, str], level: float) -> str:
+    from html import escape  # noqa: PLC0415
+
+    from titrant._text import table, written_out  # noqa: PLC0415
+
+    over, outcome, sentence = words
+    every = curve_rows(found, over, level)
+    shown = [name for name in every[0] if name not in {"level", "reason"}]
+    cells = [[_cell(row.get(name)) for name in shown] for row in every]
+    title = escape(written_out(f"Mean {outcome} over {over}"))
+    return _PAGE.format(
+        title=title,
+        sentence=escape(written_out(sentence)),
+        drawing=drawing[drawing.index("<svg") :],
+        table=table(shown, cells),
+    )
+
+
+def _cell(value: object) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str("–" if value is None else value)

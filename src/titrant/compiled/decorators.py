@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numba import njit
 
+from titrant.compiled.once import share
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -70,6 +72,7 @@ def _made(function: F, options: dict[str, Any]) -> F:
     # Not published by numba; should it change, a file's own changes are still seen.
     with suppress(AttributeError):
         made._cache._cache_file._source_stamp = SOURCES  # noqa: SLF001
+        share(made)
     result: F = made
     return result
 

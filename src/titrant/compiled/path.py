@@ -49,7 +49,8 @@ def chained(bins: Array, h: Array, gamma: int) -> Array:
     for j in range(1, m):
         rest, rho = step(h[j - 1], h[j], gamma)
         for c in range(columns):
-            mixed[:] = sums[j - 1, c]
+            for a in range(size):  # an assignment of arrays takes two seconds more to compile
+                mixed[a] = sums[j - 1, c, a]
             sums[j, c, 0] += mixed[0]
             for a in range(1, size):
                 for b in range(size - a):
@@ -384,10 +385,10 @@ def sort(bin_of: Index, m: int) -> tuple[NDArray[np.int64], Index]:
     ends, order = np.zeros(m, np.int64), np.empty(len(bin_of), np.uint32)
     for k in bin_of:
         ends[k] += 1
+    place = np.zeros(m, np.int64)
     for k in range(1, m):
         ends[k] += ends[k - 1]
-    place = np.zeros(m, np.int64)
-    place[1:] = ends[:-1]
+        place[k] = ends[k - 1]
     for j in range(len(bin_of)):
         k = bin_of[j]
         order[place[k]] = j

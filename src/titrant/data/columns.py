@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from titrant.data.about import About
 from titrant.data.validate import closest, counted, did_you_mean, listed
 from titrant.errors import DataError
 
@@ -33,7 +34,9 @@ class Columns:
     `treatment` names one column, or d of them for a treatment in R^d; `context` names any number
     of columns, also none; `propensity` names the column of f(t | x) if the table has one, `weights`
     that of sampling weights, `groups` that of ids of those who have several rows. Those of
-    the contexts that `after` names were measured after the treatment and are not used.
+    the contexts that `after` names were measured after the treatment and are not used. `maximize`
+    says whether more of the outcome is better, and `units` by name what treatment and outcome are
+    measured in, as `LoggedData.from_frame` does.
 
     >>> Columns(treatment="dose", outcome="loss", context=["age", "bmi"]).needed
     ('dose', 'loss', 'age', 'bmi')
@@ -46,6 +49,8 @@ class Columns:
     weights: str | None = None
     groups: str | None = None
     after: str | Iterable[str] = ()
+    maximize: bool | None = None
+    units: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Store lists as tuples; refuse names that are not text and columns with two roles."""
@@ -58,6 +63,17 @@ class Columns:
                 "The treatment must name at least one column; got none. Name the dose column."
             )
         check_roles(self.roles)
+        _ = self.about  # refuses a direction and units that are none
+
+    @property
+    def about(self) -> About:
+        """What the log is about, as far as the names of its columns say it."""
+        return About(
+            treatments=self.doses,
+            outcome=self.outcome,
+            units=self.units,
+            maximize=self.maximize,
+        )
 
     @property
     def doses(self) -> tuple[str, ...]:
@@ -81,22 +97,57 @@ class Columns:
             *context_roles(self.features),
         )
 
-    def by_outcome(self, names: Iterable[str]) -> dict[str, Columns]:
-        """Return the columns of logs of the same rows, one for each outcome; none is a context."""
+    def by_outcome(
+        self,
+        names: Iterable[str],
+        *,
+        maximize: bool | Collection[str] | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> dict[str, Columns]:
+        """Return the columns of logs of the same rows, one for each outcome; none is a context.
+
+        ``maximize`` says of all of them whether they are rewards, or names those that are; it and
+        ``units`` are as they were unless given.
+        """
         every = _several(_kept(names, "outcome"))
         aside = tuple(role for role in self.roles if role[0] != "outcome")
         check_roles((*aside, *(("outcome", name) for name in every)))
         after = tuple(name for name in self.after if name not in every)
+        own = _rewards(every, maximize=self.maximize if maximize is None else maximize)
+        measured = self.units if units is None else units
         found = {}
         for name in every:
             apart = (*after, *(other for other in every if other != name))
-            found[name] = replace(self, outcome=name, context=(*self.features, *apart), after=apart)
+            found[name] = replace(
+                self,
+                outcome=name,
+                context=(*self.features, *apart),
+                after=apart,
+                maximize=own[name],
+                units={n: u for n, u in measured.items() if n == name or n not in every},
+            )
         return found
 
     @property
     def needed(self) -> tuple[str, ...]:
         """All columns to read, each once."""
         return tuple(name for _, name in self.roles)
+
+
+def _rewards(
+    outcomes: tuple[str, ...], *, maximize: bool | Collection[str] | None
+) -> dict[str, bool | None]:
+    """Return of each outcome whether it is a reward; None where nobody says it."""
+    if maximize is None or isinstance(maximize, bool):
+        return dict.fromkeys(outcomes, maximize)
+    rewards = _several(maximize)
+    strange = [name for name in rewards if name not in outcomes]
+    if strange:
+        raise DataError(
+            f"`maximize` names `{strange[0]}`, which is none of the outcomes {listed(outcomes)}"
+            f"{did_you_mean(strange[0], outcomes)}"
+        )
+    return {name: name in rewards for name in outcomes}
 
 
 def context_roles(names: Iterable[str]) -> Roles:
@@ -286,6 +337,7 @@ class Recipe:
 # ── What was done to a table on its way to a log ──────────────────────────────────────────────────
 
 ENCODED, FILLED, LEFT_OUT, WEIGHTED = "encoded", "filled", "left out", "weighted"
+READ = "read"
 """What may have been done to a column."""
 
 

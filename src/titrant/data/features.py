@@ -14,7 +14,7 @@ All but codes and fills need no recipe: a policy saved with such names can be ap
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from titrant._types import Array
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 MISSING = "missing"
 """The level of a text that is not there. It comes last, so that it is never the reference."""
@@ -97,6 +101,42 @@ def _filled(column: pa.ChunkedArray, fill: float | None) -> pa.ChunkedArray:
 
 def _floats(mask: NDArray[np.bool_]) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(mask.astype(np.float64))])
+
+
+def decoded(
+    x: NDArray[np.float64], names: Sequence[str], recipe: Recipe | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns that contexts (n, p) called ``names`` were made of, as far as they tell.
+
+    The way back: indicators and codes are texts again, and what was filled is missing, as NaN or
+    None. Dates stay the parts that were made of them.
+    """
+    known = Recipe() if recipe is None else recipe
+    place = {name: j for j, name in enumerate(names)}
+    found: dict[str, NDArray[Any]] = {}
+    for name, j in place.items():
+        column = column_of(name)
+        missing = place.get(f"{column}{IS_MISSING}")
+        if name in known.codes:
+            found[name] = _level_at(known.levels[name], x[:, j].astype(np.intp))
+        elif column in known.levels and name != column:
+            if column not in found:
+                levels, which = known.levels[column], np.zeros(len(x), dtype=np.intp)
+                for k, level in enumerate(levels):
+                    own = place.get(f"{column}={level}")
+                    which = which if own is None else np.where(x[:, own] > 0.0, k, which)
+                found[column] = _level_at(levels, which)
+        elif missing is None:
+            found[name] = x[:, j]
+        elif missing != j:
+            found[name] = np.where(x[:, missing] > 0.0, np.nan, x[:, j])
+    return found
+
+
+def _level_at(levels: Sequence[str], place: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the text at each place (n,), None where it was missing."""
+    there = [None if level == MISSING else level for level in levels]
+    return np.array([*there, None], dtype=object)[np.minimum(place, len(there))]
 
 
 def source_of(feature: str, available: Collection[str]) -> tuple[str, str]:
@@ -169,7 +209,7 @@ def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, ND
     def strange(name: str, known: Sequence[str]) -> NDArray[np.bool_]:
         column = table[name]
         found = texts(column, name, may_miss=True) if MISSING in known else as_text(column)
-        return np.asarray(~pc.is_in(found, pa.array(known, pa.string())).to_numpy())
+        return ~flags(pc.is_in(found, pa.array(known, pa.string())))
 
     there = {name: known for name, known in levels.items() if name in table.column_names}
     return {name: strange(name, known) for name, known in there.items()}
@@ -180,8 +220,7 @@ def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedAr
 
     If it may not, "NA" is a text like others: so it was in tables without gaps.
     """
-    found = as_text(column)
-    missing = gaps(column) if may_miss or not is_text(column.type) else _blank(found)
+    found, missing = as_text(column), without_text(column, may_miss=may_miss)
     if not missing.any():
         return found
     if not may_miss:
@@ -193,18 +232,56 @@ def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedAr
     return pc.if_else(pa.array(missing), MISSING, found)
 
 
+def without_text(column: pa.ChunkedArray, *, may_miss: bool) -> NDArray[np.bool_]:
+    """Return where a column names no category (n,), by what `texts` takes for none."""
+    return gaps(column) if may_miss or not is_text(column.type) else _blank(as_text(column))
+
+
 def gaps(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Return where a column has no value (n,): null, not a number, a blank text or a mark."""
     if not is_text(column.type):
-        return np.asarray(pc.is_null(column, nan_is_null=True).to_numpy())
+        return flags(pc.is_null(column, nan_is_null=True))
     found = as_text(column)
     marked = pc.is_in(pc.utf8_trim_whitespace(found), value_set=pa.array(MARKS))
-    return np.asarray(_blank(found) | marked.to_numpy())
+    return np.asarray(_blank(found) | flags(marked))
 
 
 def _blank(found: pa.ChunkedArray) -> NDArray[np.bool_]:
     blank = pc.equal(pc.utf8_trim_whitespace(found), "")
-    return np.asarray(pc.fill_null(blank, fill_value=True).to_numpy())
+    return flags(pc.fill_null(blank, fill_value=True))
+
+
+# From Arrow to numpy. pyarrow's own `to_numpy` imports pandas wherever that is installed: half a
+# second.
+
+
+def flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return a column of flags, none of them null, as an array (n,)."""
+    return _values(pc.cast(column, pa.uint8()), np.bool_)
+
+
+def numbers(column: pa.ChunkedArray) -> Array:
+    """Return a column of float64 as an array (n,), NaN where it is null; memory is shared."""
+    return _values(pc.fill_null(column, np.nan) if column.null_count else column, np.float64)
+
+
+def as_array(column: pa.ChunkedArray) -> NDArray[np.generic]:
+    """Return a column of any type as pyarrow's `to_numpy` does."""
+    if column.type == pa.float64():
+        return numbers(column)
+    if column.type == pa.int64() and not column.null_count:
+        return _values(column, np.int64)
+    return np.asarray(column.to_numpy())
+
+
+def _values(column: pa.ChunkedArray, kind: type[Scalar]) -> NDArray[Scalar]:
+    size = np.dtype(kind).itemsize
+    parts: list[NDArray[Scalar]] = [
+        np.frombuffer(part.buffers()[1], kind, len(part), size * part.offset)
+        for part in column.chunks
+        if len(part)
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, kind), *parts])
 
 
 def as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -7,8 +7,9 @@ stream, a sparse or mixed column) comes column by column through numpy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import narwhals as nw
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from titrant.data import features, validate
-from titrant.data.columns import check_present, check_roles, context_roles
+from titrant.data.columns import ColumnNote, check_present, check_roles, context_roles
 from titrant.data.keys import group_keys
 from titrant.data.validate import Labels, Parts, first_non_number, not_numeric
 from titrant.errors import DataError
@@ -288,7 +289,7 @@ def unused(frame: object, taken: Collection[str]) -> dict[str, NDArray[Any]]:
         names = [name for name in frame if isinstance(name, str)]
         return {name: _ids(frame[name]) for name in names if name not in taken}
     if isinstance(frame, pa.Table):
-        return {n: frame[n].to_numpy() for n in frame.column_names if n not in taken}
+        return {n: features.as_array(frame[n]) for n in frame.column_names if n not in taken}
     if _names_itself(frame) and not all(isinstance(n, str) for n in cast("Any", frame).columns):
         return {}
     known = nw.from_native(frame, pass_through=True)
@@ -400,19 +401,15 @@ def from_arrow(column: pa.ChunkedArray, label: str) -> Array:
     if column.null_count == len(column):  # nothing there, whatever its type
         return np.full(len(column), np.nan)
     if is_a.is_floating(kind) or is_a.is_integer(kind) or is_a.is_boolean(kind):
-        return _numpy(pc.cast(column, pa.float64(), safe=False))
+        return features.numbers(pc.cast(column, pa.float64(), safe=False))
     if is_a.is_decimal(kind):
-        return _numpy(pc.cast(column, pa.float64()))
+        return features.numbers(pc.cast(column, pa.float64()))
     raise _refusal(column, label)
-
-
-def _numpy(column: pa.ChunkedArray) -> Array:
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def _refusal(column: pa.ChunkedArray, label: str) -> DataError:
     kind, is_a = column.type, pa.types
-    valid = pc.is_valid(column).to_numpy()
+    valid = features.flags(pc.is_valid(column))
     row = int(np.argmax(valid))
     if is_a.is_dictionary(kind):
         return not_numeric(label, "category", _value(column, row), row, validate.CATEGORIES)
@@ -436,3 +433,26 @@ def stacked(columns: Sequence[Array], n: int) -> Array:
     for j, column in enumerate(columns):
         out[:, j] = column
     return out
+
+
+# Notes on how a table was read from its file, which go with it.
+
+_NOTES = b"titrant.notes"
+
+
+def noted(table: pa.Table, notes: Iterable[ColumnNote]) -> pa.Table:
+    """Return the table with these notes behind those that it has."""
+    every = [asdict(note) for note in (*notes_of(table), *notes)]
+    if not every:
+        return table
+    metadata = table.schema.metadata or {}
+    return table.replace_schema_metadata({**metadata, _NOTES: json.dumps(every)})
+
+
+def notes_of(frame: object) -> tuple[ColumnNote, ...]:
+    """Return the notes on how a table was read, but for columns that it has not any more."""
+    if not isinstance(frame, pa.Table):
+        return ()
+    content = (frame.schema.metadata or {}).get(_NOTES, b"[]")
+    notes = (ColumnNote(**entry) for entry in json.loads(content))
+    return tuple(note for note in notes if note.column in {"", *frame.column_names})

@@ -31,10 +31,12 @@ from titrant.data.features import (
     as_text,
     date_part,
     date_parts,
+    flags,
     gaps,
     is_date,
     is_number,
     is_text,
+    numbers,
     read_dates,
     texts,
     with_features,
@@ -231,10 +233,8 @@ def _varying(column: pa.ChunkedArray, name: str) -> list[tuple[str, pa.ChunkedAr
 
 def _median(column: pa.ChunkedArray) -> float:
     """Return the median of the numbers that are there; of whole numbers one of them."""
-    numbers: Array = np.asarray(
-        pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64
-    )
-    there = numbers[~np.isnan(numbers)]
+    every = numbers(pc.cast(column, pa.float64(), safe=False))
+    there = every[~np.isnan(every)]
     whole = bool(np.all(there == np.round(there)))
     return float(np.quantile(there, 0.5, method="lower") if whole else np.median(there))
 
@@ -283,7 +283,7 @@ def _called_key(name: str) -> bool:
 def _are_codes(column: pa.ChunkedArray) -> bool:
     """Return whether numbers are whole, as those of a list are."""
     if pa.types.is_floating(column.type):
-        there = np.asarray(column.drop_null().to_numpy(), dtype=np.float64)
+        there = numbers(pc.cast(column, pa.float64()))
         there = there[~np.isnan(there)]
         return bool(np.all(there == np.round(there)))
     return bool(pa.types.is_integer(column.type))
@@ -353,7 +353,8 @@ def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
         raise DataError(
             f"The column `{name}` holds numbers with separators or signs, such as "
             f"{str(values[row])!r} in row {row}, counting from 0. Write them with digits and a "
-            "decimal point alone, or leave the column out of the context."
+            "decimal point alone, name the decimal mark of a file (`--decimal`), or leave the "
+            "column out of the context."
         )
 
 
@@ -417,7 +418,7 @@ def _format(column: pa.ChunkedArray, name: str) -> str | None:
 def _matches(values: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     """Return which texts (n,) look like a pattern."""
     like = pc.fill_null(pc.match_substring_regex(values, pattern), fill_value=False)
-    return np.asarray(like.to_numpy())
+    return flags(like)
 
 
 def _numbers_rows(column: pa.ChunkedArray) -> bool:
@@ -451,6 +452,7 @@ def taken_in(
     """
     roles = (*columns.roles, *(("outcome", name) for name in beside))
     taken = [name for role, name in roles if role != "context"]
+    noted = frames.notes_of(frame)
     if all_others:
         frame, names = frames.with_names(frame)
         check_present(context_roles(columns.after), names)
@@ -492,7 +494,8 @@ def taken_in(
         for name, what in zip(encoded.names, labels.context, strict=True)
     }
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
-    notes = (*settled.notes, *encoded.notes)
+    read = (one for one in noted if one.column in {"", *(name for _, name in roles)})
+    notes = (*read, *settled.notes, *encoded.notes)
     flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
     # Rows of one store may be alike in more than what models follow.
     keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}
@@ -521,5 +524,5 @@ def _compared(table: pa.Table, taken: Sequence[str]) -> dict[str, Array]:
             for level in (one["values"] for one in counts[:MOST_COMPARED]):
                 if level is not None:
                     same = pc.fill_null(pc.equal(values, level), fill_value=False)
-                    found[f"{name}={level}"] = np.asarray(same.to_numpy(), dtype=np.float64)
+                    found[f"{name}={level}"] = flags(same).astype(np.float64)
     return found

@@ -9,15 +9,17 @@ import numpy as np
 
 from titrant import _check
 from titrant.data import validate
+from titrant.data.about import About
 from titrant.data.columns import Columns, Flow, named_columns
 from titrant.data.gaps import REFUSE, MissingRule, differences
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
+from titrant.data.notes import warn_of
 from titrant.data.validate import Intake, Parts, frozen
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -41,6 +43,7 @@ class Beside:
     atoms: tuple[float, ...] | None = None
     after: tuple[str, ...] = ()
     flow: Flow | None = None
+    about: About = field(default_factory=About)
     ids: Mapping[str, Keys] = field(default_factory=dict)
     """Columns of the table that are no amounts among the contexts, of texts or whole numbers that
     repeat: keys of their values (n,). Known of a whole log in memory alone."""
@@ -74,6 +77,8 @@ class LoggedData:
         probability and not a density; unless given they are looked for, and () says there are none
     missing_outcome : "refuse" rows without an outcome, "drop" them, or "weight" the others so that
         they stand for them
+    maximize : True where more of the outcome is better, such as a profit, False for a loss. Said
+        here, every sentence, picture and search on the log knows it; unless said, less is better
 
     Attributes
     ----------
@@ -83,7 +88,8 @@ class LoggedData:
     flow (what was done to the table that the log was made of, None if nothing was),
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
     texts (what the columns hold of which a batch of files made indicators; else empty), atoms (as
-    given), after (columns that `from_frame` left out of the context, measured after the treatment)
+    given), after (columns that `from_frame` left out of the context, measured after the treatment),
+    about (names and units of doses and outcome, as far as they are known), maximize
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -96,6 +102,7 @@ class LoggedData:
     weights: Array | None
     groups: NDArray[np.int64] | None
     observed: Array | None
+    planned: Array | None
     names: tuple[str, ...]
     bounded: bool
     first_row: int
@@ -103,6 +110,7 @@ class LoggedData:
     atoms: tuple[float, ...] | None
     after: tuple[str, ...]
     flow: Flow | None
+    about: About
     ids: Mapping[str, Keys]
     orders: Mapping[str, Array]
     _lower: Array  # (1, d) when all rows share the bound, else (n, d)
@@ -121,6 +129,7 @@ class LoggedData:
         names: Sequence[str] | None = None,
         atoms: Atoms = None,
         missing_outcome: str = REFUSE,
+        maximize: bool | None = None,
     ) -> None:
         """Validate the parts and keep them; see the class for their shapes."""
         missing = MissingRule(outcome=missing_outcome)
@@ -152,7 +161,7 @@ class LoggedData:
             settled.kept,
             None if flow.plain else flow,
         )
-        _fill_checked(self, intake, bounds, atoms)
+        _fill_checked(self, intake, bounds, atoms, About(maximize=maximize))
 
     @overload
     @classmethod
@@ -171,6 +180,8 @@ class LoggedData:
         after: str | Iterable[str] = ...,
         missing_treatment: str = ...,
         missing_outcome: str = ...,
+        maximize: bool | None = ...,
+        units: Mapping[str, str] | None = ...,
     ) -> LoggedData: ...
 
     @overload
@@ -190,6 +201,8 @@ class LoggedData:
         after: str | Iterable[str] = ...,
         missing_treatment: str = ...,
         missing_outcome: str = ...,
+        maximize: bool | Collection[str] | None = ...,
+        units: Mapping[str, str] | None = ...,
     ) -> dict[str, LoggedData]: ...
 
     @classmethod
@@ -208,11 +221,14 @@ class LoggedData:
         after: str | Iterable[str] = (),
         missing_treatment: str = REFUSE,
         missing_outcome: str = REFUSE,
+        maximize: bool | Collection[str] | None = None,
+        units: Mapping[str, str] | None = None,
     ) -> LoggedData | dict[str, LoggedData]:
         """Return the log held in named columns of a table, as people have it.
 
         `frame` is a pandas, polars or pyarrow table, an Arrow stream, a duckdb relation, or a
-        dict of columns; only the named columns are read. What was done to it is said in `flow`.
+        dict of columns; only the named columns are read. What was done to it is said in `flow`, and
+        in a `TableWarning` with the sentences that the command line prints.
         `bounds` and `atoms` are those of the class. Contexts that `after` names were measured after
         the treatment: they are left out, and every trust report says so.
 
@@ -228,6 +244,8 @@ class LoggedData:
         missing_treatment : "refuse" rows without a treatment, or "drop" them
         missing_outcome : "refuse" rows without an outcome, "drop" them (of several outcomes, rows
             without any one of them), or "weight" the others so that they stand for them
+        maximize : that of the class; of several outcomes also the names of those that are rewards
+        units : of doses and outcomes by their columns, such as ``{"dose": "mg"}``, for pictures
 
         >>> table = {"dose": [1, 2, 4], "loss": [0.5, 0.1, 0.9], "age": [30, 41, None]}
         >>> log = LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
@@ -253,17 +271,18 @@ class LoggedData:
             after=after,
         )
         missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
-        each = {columns.outcome: columns}
+        each = columns.by_outcome(named, maximize=maximize, units=units)
         if not isinstance(outcome, str):
             from titrant.data.frames import read_once  # noqa: PLC0415 - loads pyarrow
 
-            frame, each = read_once(frame), columns.by_outcome(named)
+            frame = read_once(frame)
         logs = {}
         for name, own in each.items():
             beside = [other for other in each if other != name]
             intake = taken_in(frame, own, missing, all_others=context is None, beside=beside)
             logs[name] = object.__new__(cls)
-            _fill_checked(logs[name], intake, bounds, atoms, after=tuple(own.after))
+            _fill_checked(logs[name], intake, bounds, atoms, own.about, after=tuple(own.after))
+        warn_of(logs[columns.outcome], chosen=context is None)
         return logs[outcome] if isinstance(outcome, str) else logs
 
     def __len__(self) -> int:
@@ -274,6 +293,11 @@ class LoggedData:
     def has_propensity(self) -> bool:
         """Whether the density of the logged doses is known."""
         return self.propensity is not None
+
+    @property
+    def maximize(self) -> bool | None:
+        """Whether more of the outcome is better; None where nobody said it."""
+        return self.about.maximize
 
     @property
     def grouped(self) -> bool:
@@ -347,12 +371,17 @@ class LoggedData:
             validate.check_propensity(q, "propensity")
         return self._with(parts=replace(self._parts, propensity=q))
 
-    def with_outcome(self, outcome: ArrayLike) -> LoggedData:
-        """Return the same rows with another outcome (n,)."""
+    def with_outcome(self, outcome: ArrayLike, *, maximize: bool | None = None) -> LoggedData:
+        """Return the same rows with another outcome (n,), ``maximize`` said of it anew."""
         y = validate.vector(outcome, "outcome")
         validate.check_lengths({"treatment": len(self), "outcome": len(y)})
         validate.check_finite({"outcome": y})
-        return self._with(parts=replace(self._parts, outcome=y))
+        beside = replace(self._beside, about=self.about.without_outcome(maximize))
+        return self._with(parts=replace(self._parts, outcome=y), beside=beside)
+
+    def losses(self, *, maximize: bool) -> LoggedData:
+        """Return the same rows with a loss for the outcome: negated if it is to be maximized."""
+        return self.with_outcome(-self.outcome, maximize=False) if maximize else self
 
     def with_treatment(self, treatment: ArrayLike) -> LoggedData:
         """Return the same rows with other doses, (n,) or (n, d), looked at anew for point masses.
@@ -388,6 +417,11 @@ class LoggedData:
             validate.check_finite({"weights": w})
             validate.check_weights(w, "weights")
         return self._with(parts=replace(self._parts, weights=w))
+
+    def with_plans(self, planned: Array) -> LoggedData:
+        """Return the same rows with doses (n, k) planned for them, after those there are."""
+        every = planned if self.planned is None else np.hstack([self.planned, planned])
+        return self._with(parts=replace(self._parts, planned=every))
 
     def with_bounds(self, bounds: Bounds) -> LoggedData:
         """Return the same rows with other bounds, or with none."""
@@ -440,7 +474,8 @@ class LoggedData:
         if self.groups is not None:
             rows += f" of {len(np.unique(self.groups)):,} groups"
         weighted = "; weighted" if self.weights is not None else ""
-        return f"LoggedData({rows}; {what}; {_shown(self.names)}; {known}{weighted})"
+        better = "" if self.maximize is None else f"; {self.about.better} outcomes are better"
+        return f"LoggedData({rows}; {what}; {_shown(self.names)}; {known}{weighted}{better})"
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
@@ -457,7 +492,7 @@ class LoggedData:
     @property
     def _beside(self) -> Beside:
         """What is said of the log besides its rows; texts are those of a batch as it was read."""
-        return Beside(atoms=self.atoms, after=self.after, flow=self.flow)
+        return Beside(atoms=self.atoms, after=self.after, flow=self.flow, about=self.about)
 
     @property
     def _parts(self) -> Parts:
@@ -549,6 +584,7 @@ def _fill_checked(
     intake: Intake,
     bounds: Bounds,
     atoms: Atoms,
+    about: About,
     *,
     after: tuple[str, ...] = (),
 ) -> None:
@@ -562,7 +598,14 @@ def _fill_checked(
         raise DataError(f"{left}: {error}") from None
     own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
     check_given(own, intake.parts.doses)
-    beside = Beside(atoms=own, after=after, flow=intake.flow, ids=intake.ids, orders=intake.orders)
+    beside = Beside(
+        atoms=own,
+        after=after,
+        flow=intake.flow,
+        about=about,
+        ids=intake.ids,
+        orders=intake.orders,
+    )
     _fill(log, intake.parts, intake.names, limits, 0, beside)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from titrant._types import Array
+    from titrant.data.about import About
     from titrant.data.columns import Columns
     from titrant.data.logged import LoggedData
 
@@ -43,6 +44,10 @@ class Source(Protocol):
     @property
     def names(self) -> tuple[str, ...]:
         """The context columns."""
+
+    @property
+    def about(self) -> About:
+        """Names and units of doses and outcome, and which way is better."""
 
     @property
     def dimension(self) -> int:
@@ -99,6 +104,11 @@ class TableSource:
         return self.columns.features
 
     @property
+    def about(self) -> About:
+        """Names and units of doses and outcome, and which way is better."""
+        return self.columns.about
+
+    @property
     def dimension(self) -> int:
         """The number of doses."""
         return len(self.columns.doses)
@@ -150,6 +160,11 @@ class Derived:
     def names(self) -> tuple[str, ...]:
         """The context columns."""
         return self.whole.names
+
+    @property
+    def about(self) -> About:
+        """Names and units of doses and outcome, and which way is better."""
+        return self.whole.about
 
     @property
     def dimension(self) -> int:

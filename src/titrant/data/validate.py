@@ -155,6 +155,8 @@ class Parts:
     """A key of who or what a row belongs to."""
     observed: Array | None = None
     """1 where the outcome is known, 0 where it is missing (and stands as 0); None if none is."""
+    planned: Array | None = None
+    """Doses that policies plan for these very rows (n, k)."""
 
     def each(self, of: Callable[[Any], Any]) -> Parts:
         """Return what a function makes of each part that there is."""

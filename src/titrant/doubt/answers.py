@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import asked
+from titrant.evaluation.evaluation import name_of
 from titrant.evaluation.jackknife import filled
 from titrant.evaluation.schedule import served
 from titrant.inference import IntervalMethod, RobustBiasCorrected
 from titrant.inference.base import paired
-from titrant.policies import StatusQuo, as_policy
+from titrant.policies import Policy, StatusQuo
 from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def interval_method(interval: IntervalMethod | None, owner: str) -> IntervalMeth
 def named(policy: AnyPolicy, against: AnyPolicy | None) -> dict[str, AnyPolicy]:
     """Return both policies by names that differ; the status quo stands for no other."""
     other = StatusQuo() if against is None else against
-    if is_exactly(as_policy(policy), StatusQuo):
+    if is_exactly(policy, StatusQuo):
         raise InvalidArgument(
             "The value of the status quo is what was observed: there is nothing to doubt. Ask "
             "about a policy that gives other doses, and name the status quo by `against`."
@@ -127,7 +127,6 @@ def named(policy: AnyPolicy, against: AnyPolicy | None) -> dict[str, AnyPolicy]:
 
 def _name(policy: object) -> str:
     """Return how a policy is called: a function by its name, others as written if short."""
-    if isinstance(policy, FunctionType):
-        return policy.__name__
     written = repr(policy)
-    return written if len(written) <= _LONGEST else type(policy).__name__
+    short = isinstance(policy, Policy) and len(written) <= _LONGEST
+    return written if short else name_of(policy)

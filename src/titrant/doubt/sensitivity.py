@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _check, _drawing, _text
+from titrant import _check, _drawing
+from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.doubt.answers import (
     STATUS_QUO,
@@ -76,7 +77,7 @@ class Tipping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity:
+class Sensitivity(Tabular):
     """Bounds on a policy's value, or its difference to another, under hidden causes of the dose.
 
     A hidden cause of strength Γ makes the logged doses of some rows up to Γ times as likely, or as
@@ -173,13 +174,15 @@ class Sensitivity:
             return f"; a context as strong as {name}, Γ = {strength:.2f}, would do"
         return f", more than {name}, the strongest recorded context, Γ = {strength:.2f}"
 
-    def table(self, gammas: Iterable[float] = SHOWN) -> list[dict[str, float]]:
+    def table(
+        self, gammas: Iterable[float] = SHOWN, *, level: float | None = None
+    ) -> list[dict[str, float]]:
         """Return bounds and intervals at some strengths, a row each."""
         strengths = [_strength(g) for g in gammas]
         self.known.answers([(g, up) for g in strengths for up in (False, True)])
         rows = []
         for g in strengths:
-            (lower, upper), (low, high) = self.bounds(g), self.interval(g)
+            (lower, upper), (low, high) = self.bounds(g), self.interval(g, level)
             rows.append({"gamma": g, "lower": lower, "upper": upper, "low": low, "high": high})
         return rows
 
@@ -209,12 +212,18 @@ class Sensitivity:
         target = self.policy if self.against is None else f"{self.policy} − {self.against}"
         return f"Sensitivity({target} {brief(self.estimate)}; tipping Γ {reached}; {self.verdict})"
 
-    def _repr_html_(self) -> str:
+    def _texts(self, level: float) -> list[list[str]]:
         rows = [
-            (f"{r['gamma']:g}", between(r["lower"], r["upper"]), between(r["low"], r["high"]))
-            for r in self.table()
+            [f"{r['gamma']:g}", between(r["lower"], r["upper"]), between(r["low"], r["high"])]
+            for r in self._numbers(level)
         ]
-        return _text.table(["Γ", "bounds", f"{self.level:.0%} interval"], rows, self.sentence)
+        return [["Γ", "bounds", f"{100 * level:g}% interval"], *rows]
+
+    def _numbers(self, level: float) -> list[dict[str, float]]:
+        return self.table(level=level)
+
+    def _caption(self) -> str:
+        return self.sentence
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw bounds and interval over Γ with tipping points and benchmarks; return the axes."""
@@ -227,7 +236,9 @@ class Sensitivity:
             reference=self.reference,
             tipping=self.tipping.to_dict(),
             benchmarks=self.benchmarks,
-            label="value" if self.against is None else "difference",
+            label=_drawing.escaped(
+                self.known.evaluation.source.about.axis(difference=self.against is not None)
+            ),
         )
 
 
@@ -262,6 +273,11 @@ def sensitivity(
         would have were it not recorded; all unless given, () for none. Each takes a fit of the
         propensity, on 2,000 rows at most
     progress : called with a stage, the steps done and the steps in all
+
+    Returns
+    -------
+    Sensitivity : ``bounds(gamma)`` and ``interval(gamma)`` at any strength Γ; ``tipping``, the
+        strength that undoes the conclusion; ``benchmarks``; ``verdict`` and ``sentence``
 
     >>> from titrant import Constant, SelfNormalized
     >>> from titrant.data.simulate import DESIGNS

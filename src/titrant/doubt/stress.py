@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _check, _drawing, _text
+from titrant import _check, _drawing
+from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.data import LoggedData
+from titrant.data.about import About
 from titrant.doubt.answers import interval_method, named
 from titrant.doubt.trials import Asked, Plan
 from titrant.errors import InvalidArgument
 from titrant.estimators import DoublyRobust
 from titrant.evaluation.survey import check_log, survey_of
 from titrant.execute import as_engine
+from titrant.policies.given import bound_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +47,7 @@ DRAWS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stress:
+class Stress(Tabular):
     """An estimate, and what came of it in each trial."""
 
     policy: str
@@ -58,6 +61,8 @@ class Stress:
     trials: tuple[Trial, ...]
     evaluations: int
     """Evaluations that it took, each with all models fitted anew."""
+    about: About = field(default_factory=About, repr=False)
+    """What the log calls doses and outcome."""
 
     @property
     def sentence(self) -> str:
@@ -100,8 +105,8 @@ class Stress:
         return [first, *(_cells(trial, level) for trial in self.trials)]
 
     def __str__(self) -> str:
-        rows = [HEADINGS, *self.cells()]
-        widths = [max(len(row[j]) for row in rows) for j in range(len(HEADINGS))]
+        rows = self._texts(0.95)
+        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return "\n".join([*lines, self.sentence])
 
@@ -109,8 +114,17 @@ class Stress:
         fine = sum(trial.fine for trial in self.trials)
         return f"Stress({self.policy}: {fine} of {len(self.trials)} trials hold)"
 
-    def _repr_html_(self) -> str:
-        return _text.table(HEADINGS, self.cells(), self.sentence)
+    def _texts(self, level: float) -> list[tuple[str, ...]]:
+        return [headings(level), *self.cells(level)]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        found = self.to_dict(level)
+        columns = ("change", "value", "se", "low", "high", "shift", "verdict", "note")
+        original = {**found["estimate"], "change": "original"}
+        return [{name: row.get(name) for name in columns} for row in (original, *found["trials"])]
+
+    def _caption(self) -> str:
+        return self.sentence
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the estimate beside those of other ways to it; return the matplotlib axes."""
@@ -119,14 +133,16 @@ class Stress:
         ]
         founds = [self.original, *(t.found for t in alike if t.found is not None)]
         drawn = _drawing.new_axes(ax, 0.8 + 1.3 * _drawing.ROW * len(founds))
-        drawn.set_xlabel("value" if self.against is None else "difference")
+        drawn.set_xlabel(_drawing.escaped(self.about.axis(difference=self.against is not None)))
         names = ["original", *(t.change for t in alike)]
         ends = [f.interval(level) for f in founds]
         values = [f.value for f in founds]
         return _drawing.forest(drawn, names, values, ends, line=self.original.value)
 
 
-HEADINGS = ("trial", "value", "95% CI", "shift in SE", "verdict")
+def headings(level: float) -> tuple[str, ...]:
+    """Return what the columns of the table are called."""
+    return "trial", "value", f"{100 * level:g}% CI", "shift in SE", "verdict"
 
 
 def _numbers(found: Found, level: float) -> tuple[str, str]:
@@ -199,6 +215,11 @@ def stress(
     seed : of permutations and draws
     progress : called with a stage, the steps done and the steps in all
 
+    Returns
+    -------
+    Stress : the ``original`` estimate and its ``trials``, each with what was changed, what came of
+        it and a verdict; ``sentence`` sums them up
+
     >>> from titrant import Constant, LinearGaussian, SelfNormalized
     >>> from titrant.data.simulate import DESIGNS
     >>> quick = {"estimator": SelfNormalized(), "propensity": LinearGaussian(), "bandwidth": 8}
@@ -247,6 +268,7 @@ def stressed(
     """Return the same of two policies by name; ``given`` says that their difference is asked."""
     say = _silent if progress is None else progress
     check_log(log)
+    log, policies = bound_to(log, policies)
     _check.count(draws, "draws", "stress", at_least=0)
     _check.count(rows, "rows", "stress", at_least=1)
     _check.count(seed, "seed", "stress", at_least=0)
@@ -285,6 +307,7 @@ def stressed(
         original=original.target(against=given),
         trials=tuple(trials),
         evaluations=1 + len(waiting) + draws,
+        about=log.about,
     )
 
 

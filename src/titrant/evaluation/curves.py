@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _check, _drawing, _text
+from titrant import _check, _drawing
+from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.bandwidth import DEFAULT_FACTORS, path_search
 from titrant.errors import InvalidArgument, UntrustedEstimate
@@ -15,6 +16,8 @@ from titrant.estimators import DoublyRobust, Question, SmoothedEstimator
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.jackknife import filled, models_share
 from titrant.inference import Verdict
+from titrant.policies import Constant, Shift
+from titrant.policies.base import is_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Tabular):
     """The value of a one-parameter family of policies, with pointwise and simultaneous bands.
 
     Arrays are (m,) over the parameters that the log can answer; ``refused`` holds the others,
@@ -45,6 +48,8 @@ class Curve:
     parameters: Array
     comparison: Comparison
     refused: dict[float, str]
+    parameter: str = "parameter"
+    """What the parameter is called: the dose where the family is `Constant`."""
 
     @property
     def values(self) -> Array:
@@ -57,13 +62,13 @@ class Curve:
             return np.array(list(self.comparison.simultaneous(level, seed=seed).values()))
         return np.array([e.interval(level) for e in self.comparison.estimates.values()])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the curve as plain lists."""
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the curve as plain lists; the names of the bands tell their level in percent."""
         return {
             "parameters": self.parameters.tolist(),
             "values": self.values.tolist(),
-            "pointwise_95": self.band(simultaneous=False).tolist(),
-            "simultaneous_95": self.band().tolist(),
+            f"pointwise_{100 * level:g}": self.band(level, simultaneous=False).tolist(),
+            f"simultaneous_{100 * level:g}": self.band(level).tolist(),
             "refused": {str(parameter): why for parameter, why in self.refused.items()},
         }
 
@@ -77,18 +82,40 @@ class Curve:
         order = np.argsort(self.parameters)
         bands = [self.band(level, simultaneous=both)[order] for both in (True, False)]
         drawn = _drawing.new_axes(ax)
-        drawn.set_xlabel("parameter")
-        drawn.set_ylabel("value")
+        drawn.set_xlabel(_drawing.escaped(self.parameter))
+        drawn.set_ylabel(_drawing.escaped(self.comparison.about.value))
         return _drawing.band(drawn, self.parameters[order], self.values[order], bands)
 
-    def _repr_html_(self) -> str:
-        bands = self.band(simultaneous=False), self.band()
+    def _texts(self, level: float) -> list[list[str]]:
+        at = f"{100 * level:g}%"
         rows = [
-            (f"{p:.4g}", brief(v, b - a), between(a, b), between(low, high))
-            for p, v, (a, b), (low, high) in zip(self.parameters, self.values, *bands, strict=True)
+            [
+                f"{row['parameter']:.4g}",
+                brief(row["value"], row["high"] - row["low"]),
+                between(row["low"], row["high"]),
+                between(row["band_low"], row["band_high"]),
+            ]
+            for row in self._numbers(level)
         ]
-        headings = ["parameter", "value", "95% CI", "95% band"]
-        return _text.table(headings, rows, f"{len(self.refused)} parameters refused")
+        return [[self.parameter, "value", f"{at} CI", f"{at} band"], *rows]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        bands = self.band(level, simultaneous=False).tolist(), self.band(level).tolist()
+        each = zip(self.parameters.tolist(), self.values.tolist(), *bands, strict=True)
+        return [
+            {
+                "parameter": p,
+                "value": v,
+                "low": low,
+                "high": high,
+                "band_low": band[0],
+                "band_high": band[1],
+            }
+            for p, v, (low, high), band in each
+        ]
+
+    def _caption(self) -> str:
+        return f"{len(self.refused)} parameters refused"
 
 
 def curve(
@@ -100,16 +127,38 @@ def curve(
     bandwidth: BandwidthSelector | ArrayLike | None = None,
     propensity: PropensityModel | None = None,
     executor: Executor | Engine | None = None,
+    allow_untrusted: bool = False,
+    ignore_doubts: bool = False,
 ) -> Curve:
     """Return the value of ``family(p)`` at each parameter p, e.g. `Constant` over doses.
 
-    The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, the
-    point is left out and its reason kept in ``refused``.
+    The parameters of the evaluation are those of `evaluate`. Where the log cannot answer, or not
+    to be trusted, the point is left out and its reason kept in ``refused``.
+
+    Returns
+    -------
+    Curve : ``parameters`` and ``values``, ``band(level)`` of the whole curve at once or pointwise,
+        ``refused``, and the ``comparison`` behind it; ``plot()`` draws it
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    >>> found = tt.curve(log, tt.Constant, [30, 35, 40, 90], **quick)
+    >>> found
+    Curve(3 parameters from 30 to 40; 1 refused)
+    >>> found.values.round(1).tolist(), list(found.refused)
+    ([2.1, 1.5, 2.3], [90.0])
     """
     grid = _grid(parameters)
     policies = {str(p): family(p) for p in grid}
-    evaluation = Evaluation.of(log, policies, estimator, propensity, executor)
-    return _curve(evaluation, grid, bandwidth)
+    models = estimator, propensity, executor
+    evaluation = Evaluation.of(log, policies, *models, ignore_doubts=ignore_doubts)
+    return _curve(evaluation, grid, bandwidth, allow_untrusted=allow_untrusted)
 
 
 def curve_on(
@@ -118,13 +167,25 @@ def curve_on(
     parameters: ArrayLike,
     *,
     bandwidth: BandwidthSelector | ArrayLike | None = None,
+    allow_untrusted: bool = False,
 ) -> Curve:
     """Return the curve by the log, estimator and nuisances of an evaluation that was made before.
 
     The other parameters are those of `curve`.
     """
     grid = _grid(parameters)
-    return _curve(evaluation.with_policies({str(p): family(p) for p in grid}), grid, bandwidth)
+    whole = evaluation.with_policies({str(p): family(p) for p in grid})
+    return _curve(whole, grid, bandwidth, allow_untrusted=allow_untrusted)
+
+
+def _parameter(evaluation: Evaluation) -> str:
+    """Return what the parameter of a family is called: a dose, a change of it, or just that."""
+    policies = evaluation.policies
+    if evaluation.source.dimension == 1 and all(is_exactly(p, Constant) for p in policies):
+        return evaluation.source.about.dose()
+    if all(is_exactly(p, Shift) for p in policies):
+        return f"change of {evaluation.source.about.dose()}"
+    return "parameter"
 
 
 def _grid(parameters: ArrayLike) -> list[float]:
@@ -134,19 +195,27 @@ def _grid(parameters: ArrayLike) -> list[float]:
 
 
 def _curve(
-    evaluation: Evaluation, grid: list[float], bandwidth: BandwidthSelector | ArrayLike | None
+    evaluation: Evaluation,
+    grid: list[float],
+    bandwidth: BandwidthSelector | ArrayLike | None,
+    *,
+    allow_untrusted: bool,
 ) -> Curve:
     choices = evaluation.choices(bandwidth)
     bandwidths, refusals = choices.bandwidths, choices.refused
     refused = {grid[i]: str(refusal) for i, refusal in refusals.items()}
     if bandwidths:
         comparison = evaluation.comparison(bandwidths, None, choices.point)
-        trusted = [name for name, e in comparison.estimates.items() if e.trusted]
-        for name, estimate in comparison.estimates.items():
-            if not estimate.trusted:
+        shown = comparison.estimates.items()
+        trusted = [name for name, e in shown if e.trusted or allow_untrusted]
+        for name, estimate in shown:
+            if name not in trusted:
                 refused[float(name)] = " ".join(estimate.diagnostics.messages(Verdict.REFUSE))
         if trusted:
-            return Curve(np.array([float(p) for p in trusted]), comparison.only(trusted), refused)
+            kept = comparison.only(trusted)
+            return Curve(
+                np.array([float(p) for p in trusted]), kept, refused, _parameter(evaluation)
+            )
     raise UntrustedEstimate(
         f"The log answers none of the {len(grid)} parameters of the curve; "
         f"the first one because: {next(iter(refused.values()))}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from titrant import _drawing, _text
+from titrant import _drawing
+from titrant._tables import Tabular
 from titrant._text import brief
+from titrant.data.about import About
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
@@ -110,7 +112,7 @@ class ContextSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Description:
+class Description(Tabular):
     """What is in a log. Means, sds and ends are of all rows, all else of those looked at."""
 
     rows: int
@@ -127,6 +129,8 @@ class Description:
     contexts: tuple[ContextSummary, ...]
     doubts: Diagnostics
     """The doubtful columns."""
+    about: About = field(default_factory=About)
+    """What the log calls its doses."""
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
@@ -224,12 +228,20 @@ class Description:
         """Draw how often each dose was given; return the matplotlib axes."""
         found = self.treatments[dose]
         drawn = _drawing.new_axes(ax)
-        return _drawing.histogram(drawn, found.edges, found.counts, found.column.name)
+        name = self.about.dose(dose) if self.about.treatments else found.column.name
+        return _drawing.histogram(drawn, found.edges, found.counts, name)
 
-    def _repr_html_(self) -> str:
+    def _texts(self, level: float) -> list[tuple[str, ...]]:  # noqa: ARG002
+        return [HEADINGS, *self.table()]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        told = (*(t.column for t in self.treatments), self.outcome)
+        columns = (*told, *(context.column for context in self.contexts))
+        return [_numbers(column) for column in columns]
+
+    def _caption(self) -> str:
         doubts = [c.message for c in self.doubts] + list(self.doubts.notes)
-        caption = " ".join([f"{self.size}.", *self.common_values(), *doubts])
-        return _text.table(HEADINGS, self.table(), caption)
+        return " ".join([f"{self.size}.", *self.common_values(), *doubts])
 
 
 HEADINGS = (
@@ -238,13 +250,27 @@ HEADINGS = (
 )
 
 
+def _numbers(column: ColumnSummary) -> dict[str, Any]:
+    lower, median, upper = column.quartiles
+    middle = {"lower_quartile": lower, "median": median, "upper_quartile": upper}
+    ends = {"low": column.low, **middle, "high": column.high, "distinct": column.distinct}
+    return {
+        "column": column.name,
+        "kind": column.kind,
+        "mean": column.mean,
+        "sd": column.sd,
+        **ends,
+    }
+
+
 def describe(log: Source, *, executor: Executor | Engine | None = None) -> Description:
     """Return what is in a log: rows, doses, outcomes, contexts beside them, doubtful columns.
 
     Nothing is fitted. Of more than 100,000 rows, and of files, all but means, sds and ends is of a
     sample, whose size the result states. ``executor`` is that of `evaluate`.
     """
-    return Description.of(survey_of(log, as_engine(executor, log)))
+    found = Description.of(survey_of(log, as_engine(executor, log)))
+    return replace(found, about=log.about)
 
 
 def _summaries(survey: Survey) -> list[ColumnSummary]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import uuid4
+from weakref import finalize
 
 import numpy as np
 
@@ -26,8 +28,14 @@ from titrant.estimators.discretized import few_levels
 from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
 from titrant.evaluation.jackknife import filled, models_share, share_notes
+from titrant.evaluation.kept import forget
 from titrant.evaluation.masses import asked_of_masses, mass_findings
-from titrant.evaluation.model_checks import SecondOpinions, rank_findings, unseen_notes
+from titrant.evaluation.model_checks import (
+    SecondOpinions,
+    plan_findings,
+    rank_findings,
+    unseen_notes,
+)
 from titrant.evaluation.moves import caps_without_cdf, move_findings, refuse_moves
 from titrant.evaluation.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import level_findings, repeated_findings
@@ -41,9 +49,11 @@ from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.support import Support
 from titrant.kernels import Scale
-from titrant.policies import StatusQuo, as_policy, doses
+from titrant.policies import Policy, StatusQuo, as_policy
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import check_features
+from titrant.policies.constant import is_number
+from titrant.policies.given import Planned, TablePolicy, bound_to
 from titrant.policies.moves import Limited, Move
 
 if TYPE_CHECKING:
@@ -62,10 +72,9 @@ if TYPE_CHECKING:
     from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
     from titrant.inference import Check
-    from titrant.policies import Policy
     from titrant.propensity import CrossPropensity, PropensityModel
 
-    AnyPolicy = Policy | Callable[[Array], ArrayLike]
+    AnyPolicy = Policy | Callable[[Array], ArrayLike] | ArrayLike
 
 
 S = TypeVar("S")
@@ -97,9 +106,10 @@ def evaluate(
     Parameters
     ----------
     log : the logged rows, in memory or by `scan_parquet`
-    policy : a policy of `titrant.policies`, or any function from contexts (n, p) to doses. A policy
-        that knows its ``features`` finds them among the names of the log, in any order; a function
-        gets the contexts in the order of the log
+    policy : a policy of titrant; a number, the same dose for all; one dose for each row of a log in
+        memory; or a function from contexts (n, p) to doses, in the order of the log, which
+        `TablePolicy` hands a data frame instead. A policy that knows its ``features`` finds them
+        among the names of the log, in any order
     estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
     bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
@@ -114,9 +124,31 @@ def evaluate(
     executor : where partitions of the log are worked on, any `concurrent.futures.Executor` or an
         `Engine`; unless given, threads for files and this thread for a log in memory
 
+    Returns
+    -------
+    Estimate : ``value``, the mean outcome under the policy, with ``se`` and ``interval(level)``;
+        ``diagnostics``, the trust report; ``bandwidth``, ``ess`` and ``method``, how it was made.
+        ``to_frame()``, ``to_latex()``, ``to_dict()`` and ``plot()`` take it elsewhere
+
     Raises
     ------
     UntrustedEstimate : when the data cannot answer; NoOverlap when no row is near the policy
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    >>> found = tt.evaluate(log, 35, **quick)  # without `quick`: better models, more time
+    >>> found
+    Estimate(constant 35: value 1.453  95% CI 0.9459 … 1.959  h 3.489  ESS 181 of 500  warn)
+    >>> [round(end, 2) for end in found.interval(0.9)]
+    [1.03, 1.88]
+    >>> found.diagnostics.verdict.value, found.trusted
+    ('warn', True)
     """
     name = name_of(policy)
     return compare(
@@ -157,14 +189,36 @@ def compare(
     other policies are compared all the same. With ``allow_untrusted`` only a policy that no row
     is near is refused.
 
+    Returns
+    -------
+    Comparison : an `Estimate` of each policy by its name, ``contrast(a, b)`` and ``differences()``,
+        ``simultaneous()`` intervals, ``refused``. Differences are a less b: negative means that a
+        loses less. Unless the log says ``maximize=True``, lower is better
+
     Raises
     ------
     UntrustedEstimate : when every policy is refused; NoOverlap when no row is near any of them
+
+    >>> import numpy as np, titrant as tt
+    >>> rng = np.random.default_rng(0)
+    >>> age, noise = rng.uniform(30, 70, 500), rng.normal(size=(2, 500))
+    >>> dose = 20 + 0.3 * age + 4 * noise[0]
+    >>> loss = (dose - 0.7 * age) ** 2 / 40 + noise[1]
+    >>> table = {"age": age, "dose": dose, "loss": loss}
+    >>> log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="age")
+    >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    >>> by_age = tt.Linear([0.5], intercept=10, features=["age"])
+    >>> found = tt.compare(log, {"by age": by_age, "flat": 35}, **quick)
+    >>> print(found)
+    by age  value 0.2171  95% CI -0.02568 … 0.4599  h 2.467  ESS 160 of 500  ok
+    flat    value 1.453  95% CI 0.9459 … 1.959  h 3.489  ESS 181 of 500  warn
+    >>> found.contrast("by age", "flat")
+    Contrast(by age − flat: -1.236  95% CI -1.795 … -0.6757)
     """
     if functional is not None:
         from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415
 
-        return functional.compare(
+        found = functional.compare(
             Setting(
                 log=log,
                 policies=policies,
@@ -178,6 +232,7 @@ def compare(
                 executor=executor,
             )
         )
+        return found.said_of(log.about.by(repr(functional)))
     impossible = caps_without_cdf(policies, estimator, propensity)
     if impossible:
         policies = {name: rule for name, rule in policies.items() if name not in impossible}
@@ -239,6 +294,7 @@ class Evaluation:
         if not policies:
             raise InvalidArgument("There is no policy to evaluate; give at least one.")
         check_log(log)
+        log, policies = bound_to(log, policies)
         rules = _rules(policies, log.names)
         checked = _checked(DoublyRobust() if estimator is None else estimator)
         refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
@@ -303,10 +359,13 @@ class Evaluation:
         """Whether all rows are in memory."""
         return isinstance(self.source, LoggedData)
 
-    @property
+    @cached_property
     def policy_rows(self) -> PolicyRows:
-        """Makes the rows of any block under every policy."""
-        return PolicyRows(self.nuisances, self.names, self.policies, BLOCK)
+        """Makes the rows of any block under every policy; those in files are predicted once."""
+        own = "" if self.held else uuid4().hex
+        if own:
+            finalize(self, forget, own)
+        return PolicyRows(self.nuisances, self.names, self.policies, BLOCK, own)
 
     @cached_property
     def held_blocks(self) -> HeldBlocks:
@@ -485,6 +544,7 @@ class Evaluation:
             one.extend(self.nuisances.weight_notes)
             one.extend(self._unseen_notes(i))
             one.extend(self._level_findings(i))
+            one.extend(self._plan_findings(i))
             one.extend([] if self.population is None else self.population.findings())
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
@@ -503,6 +563,7 @@ class Evaluation:
                 confidence=inference.interval(k),
                 diagnostics=reports[k] + Diagnostics.of(models[k]),
                 flow=self.log.flow,
+                about=self.source.about,
             )
             for k, (i, h) in enumerate(bandwidths.items())
         ]
@@ -510,6 +571,7 @@ class Evaluation:
             estimates={e.policy: e for e in estimates},
             covariance=point.covariance,
             inference=inference,
+            about=self.source.about,
         )
 
     def facts(self, floor_share: float) -> LogFacts:
@@ -561,7 +623,13 @@ class Evaluation:
         if isinstance(policy, Move) or is_exactly(policy, StatusQuo) or log.dimension > 1:
             return
         if self._estimator(i).uses_propensity and not self.nuisances.known:
-            yield from level_findings(log, doses(policy, log.context, 1, log.names)[:, 0])
+            yield from level_findings(log, policy.of_rows(log)[:, 0])
+
+    def _plan_findings(self, i: int) -> Iterator[Check]:
+        """Yield what is found about doses that policy i plans for these very rows."""
+        policy = self.policies[i]
+        if isinstance(policy, Planned) and self._estimator(i).uses_propensity:
+            yield from plan_findings(self.nuisances, self.survey.sample, policy)
 
     def _unseen_notes(self, i: int) -> Iterator[str]:
         """Return what the estimate of policy i takes for granted about columns left out."""
@@ -811,4 +879,11 @@ def _rules(policies: Mapping[str, AnyPolicy], names: Sequence[str]) -> tuple[Pol
 
 def name_of(policy: object) -> str:
     """Return what a policy is called that nobody named."""
-    return policy.__name__ if isinstance(policy, FunctionType) else type(policy).__name__
+    if isinstance(policy, TablePolicy):
+        return name_of(policy.function)
+    if is_number(policy):
+        return f"constant {policy:g}"
+    if isinstance(policy, FunctionType):
+        return policy.__name__
+    rule = isinstance(policy, Policy) or callable(policy)
+    return type(policy).__name__ if rule else "doses given"

@@ -205,6 +205,8 @@ def unfitted_propensity(propensity: PropensityModel | None, dimension: int) -> P
 
 def refuse_crossed(propensity: object) -> None:
     """Refuse a model that is cross-fitted by itself: its folds would not be those of the rest."""
+    if propensity is None:  # then scikit-learn need not be loaded, which takes a second
+        return
     from titrant.propensity import CrossPropensity  # noqa: PLC0415
 
     if isinstance(propensity, CrossPropensity):
@@ -217,9 +219,11 @@ def refuse_crossed(propensity: object) -> None:
 
 def is_known(propensity: PropensityModel | CrossPropensity | None) -> bool:
     """Return whether a law of the doses is known, as a column (None) or a function."""
+    if propensity is None:
+        return True
     from titrant.propensity import Known  # noqa: PLC0415
 
-    return propensity is None or isinstance(propensity, Known)
+    return isinstance(propensity, Known)
 
 
 def linear_sums(sums: Sums, d: int) -> LinearSums:

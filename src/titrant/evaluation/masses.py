@@ -57,11 +57,13 @@ def learns_masses(
     What is known holds them already. A model that is given says how likely each of several levels
     is by the doses around it.
     """
+    if not estimator.uses_propensity:
+        return False
+    if propensity is None:
+        return not log.has_propensity
     from titrant.propensity import Known  # noqa: PLC0415
 
-    if not estimator.uses_propensity or isinstance(propensity, Known):
-        return False
-    return not log.has_propensity if propensity is None else not masses.levels
+    return not (isinstance(propensity, Known) or masses.levels)
 
 
 def fitted_density(seen: FoldedRows, x: Array, masses: PointMasses | None) -> CrossPropensity:

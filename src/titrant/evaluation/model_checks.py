@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import ndtri
 
 from titrant.errors import TitrantError
 from titrant.estimators import DoublyRobust
@@ -45,10 +46,13 @@ if TYPE_CHECKING:
     from titrant.evaluation.nuisance import Nuisances, Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
+    from titrant.policies.given import Planned
     from titrant.propensity.masses import ScalarLaws
     from titrant.scaling import Held
 
 
+NEGLIGIBLE, LEAST_RANK = 1e-6, 1e-6
+"""What is left of planned doses, in sd of the logged ones; ranks that no finite score has."""
 ROWS = 2_500
 """Rows of the sample: they show a distance of .039, and the limit of the ranks is .05."""
 
@@ -73,11 +77,11 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     Default models have not seen the rows that they judge. A model that was given was fitted to
     them, so that what is found is certain and may be too little: `titrant.check` fits it again.
     """
-    from titrant.propensity import Known  # noqa: PLC0415
-
     model, crossed = nuisances.propensity, nuisances.crossed
     if sample.log.dimension > 1 or not (crossed or isinstance(model, HasCdf)):
         return
+    from titrant.propensity import Known  # noqa: PLC0415
+
     few = sample.thinned(ROWS).seen
     try:
         law = nuisances.law(few.log, few.numbers_if_some)
@@ -94,6 +98,41 @@ def rank_findings(nuisances: Nuisances, sample: Sample) -> Iterator[Check | str]
     given = "logged doses" if isinstance(model, Known) else "the doses that the model was fitted to"
     of = "held-out doses" if crossed else given
     yield rules.propensity_pit(*evenness(ranks), of)
+
+
+def plan_findings(nuisances: Nuisances, sample: Sample, plan: Planned) -> Iterator[Check]:
+    """Yield the check whether doses planned for the rows follow the logged ones.
+
+    A rule of the contexts has nothing to do with what they leave of the logged dose: the normal
+    scores of its ranks where its law is modeled, else what polynomials leave.
+    """
+    few = sample.thinned(ROWS).seen
+    log = few.log
+    planned = plan.of_rows(log)
+    own = _beyond(log.context, planned)
+    # Rounding is all that is left of a rule that a polynomial describes.
+    if not (own.std(axis=0) > NEGLIGIBLE * log.doses.std(axis=0)).any():
+        return
+    surprise, modeled = _beyond(log.context, log.doses), False
+    if log.dimension == 1 and nuisances.propensity is not None:
+        try:
+            ranks = ranks_of(nuisances.law(log, few.numbers_if_some), log.treatment)
+            surprise, modeled = ndtri(np.clip(ranks, LEAST_RANK, 1.0 - LEAST_RANK))[:, None], True
+        except BROKEN:  # a law without a cdf
+            pass
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = [np.corrcoef(a, b)[0, 1] for a, b in zip(own.T, surprise.T, strict=True)]
+    yield rules.planned_doses(max(np.nan_to_num(found), key=abs).item(), len(log), modeled=modeled)
+
+
+def _beyond(x: Array, columns: Array) -> Array:
+    """Return what cubic polynomials of each context (n, p) leave of columns (n, d)."""
+    sd = x.std(axis=0)
+    z = (x[:, sd > 0.0] - x[:, sd > 0.0].mean(axis=0)) / sd[sd > 0.0]
+    powers = 3 if 3 * z.shape[1] < len(x) / 10 else 1 if z.shape[1] < len(x) / 10 else 0
+    design = np.column_stack([np.ones(len(x)), *(z**k for k in range(1, powers + 1))])
+    left: Array = columns - design @ np.linalg.lstsq(design, columns, rcond=None)[0]
+    return left
 
 
 def ranks_of(law: ScalarLaws, t: Array) -> Array:
@@ -188,7 +227,7 @@ class SecondOpinions:
 
     def _add_leftovers(self, found: list[list[Check | str]]) -> None:
         """Add the check of a bias that rows alike in a few contexts show, to weighted values."""
-        names, units = self._few.log.names, self._few.log.groups
+        units = self._few.log.groups
         for i, (question, rows) in enumerate(zip(self.questions, self._rows, strict=True)):
             if not isinstance(question.estimator, WeightedEstimator) or rows.x is None:
                 continue
@@ -200,10 +239,13 @@ class SecondOpinions:
                 continue
             a, e = w[among] / mean - 1.0, question.estimator.baseline(rows)[1][among]
             unit = None if units is None else units[among]
-            for left in leftovers(rows.x[among], a[:, None], e, omega, unit):
+            x, names, texts = by_column(rows.x[among], self._few.log.names)
+            for left in leftovers(x, a[:, None], e, omega, unit, nominal=texts):
                 check = rules.leftover_bias(left, float(self.se[i]), names)
                 if check.verdict is not Verdict.OK:
                     found[i].append(check)
+                if min(left.among) < left.among[0]:
+                    found[i].append(looked_note(left.among))
 
     @property
     def _ranks(self) -> Array | None:
@@ -299,6 +341,38 @@ class SecondOpinions:
         """Return the rows under every policy."""
         made = PolicyRows(nuisances, self.names, self.policies, len(prepared.log)).block(prepared)
         return [one.like(other) for one, other in zip_longest(made, familiar)]
+
+
+def by_column(x: Array, names: Sequence[str]) -> tuple[Array, list[str], list[int]]:
+    """Return contexts (n, k) with the level of a text in place of its indicators.
+
+    Then their names, and which are numbers of levels. A level that no indicator has is 0.
+    """
+    told = [j for j, name in enumerate(names) if "=" in name]
+    if not told:
+        return x, list(names), []
+    from titrant.data.features import column_of  # noqa: PLC0415 - loads pyarrow
+
+    of_text: dict[str, list[int]] = {}
+    for j in told:
+        of_text.setdefault(column_of(names[j]), []).append(j)
+    rest = [j for j in range(len(names)) if j not in told]
+    levels = [(x[:, at] != 0.0) @ np.arange(1.0, len(at) + 1.0) for at in of_text.values()]
+    made = np.column_stack([x[:, rest], *levels])
+    return made, [*(names[j] for j in rest), *of_text], list(range(len(rest), made.shape[1]))
+
+
+def looked_note(among: tuple[int, ...]) -> str:
+    """Return the note that not all pairs or triples of contexts were looked at."""
+    every, pairs, triples = among
+    which = (
+        f"pairs of {pairs} and triples of {triples}" if pairs < every else f"triples of {triples}"
+    )
+    return (
+        f"Confounding that is left was looked for in each of {every} contexts and in {which} of "
+        "them, those that show most alone. A pattern of others would not be seen: leave out "
+        "contexts that cannot matter."
+    )
 
 
 def plain_note(by: float, in_se: float) -> str:

@@ -20,7 +20,7 @@ from titrant.estimators import Discretized
 from titrant.estimators.form import has_kernel_weight
 from titrant.evaluation.masses import WIDE, beside_masses
 from titrant.inference import rules
-from titrant.policies.calling import called, contexts_for, doses
+from titrant.policies.calling import called, contexts_for
 from titrant.policies.moves import Limited, Move, OneToOne, Randomized, Tilt
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def caps_without_cdf(
 
 
 def _has_no_cdf(propensity: object) -> bool:
+    if propensity is None:
+        return False
     from titrant.propensity import Known  # noqa: PLC0415
 
     return isinstance(propensity, Known) and not propensity.has_cdf
@@ -423,7 +425,7 @@ def _randomized(rows: Rows, policy: Randomized, prepared: Prepared, dose: DoseLa
             f"The doses of the log are levels, and a draw from a normal law is none of them. Ask "
             f"about a rule that gives levels, such as `Rounded({policy.policy!r}, step)`."
         )
-    tau = doses(policy.policy, log.context, 1, log.names)
+    tau = policy.policy.of_rows(log)
     check_within_bounds(tau, log)
     m = tau[:, 0]
     low, high = (ndtr((_bound(log, end) - m) / sd) for end in (-np.inf, np.inf))
@@ -476,7 +478,7 @@ def doses_under(policy: Move, log: LoggedData) -> Array:
     if isinstance(policy, Limited | OneToOne):
         return Goes.of(policy, log)(log.treatment)[0][:, None]
     if isinstance(policy, Randomized):
-        return doses(policy.policy, log.context, 1, log.names)
+        return policy.policy.of_rows(log)
     return log.doses
 
 

@@ -30,18 +30,19 @@ from titrant.evaluation.fitting import (
     takes_default_outcome,
     takes_default_propensity,
 )
+from titrant.evaluation.kept import memory
 from titrant.evaluation.masses import check_known_masses, with_masses
 from titrant.evaluation.moves import DoseLaw, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
-from titrant.policies import StatusQuo, doses
+from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
 from titrant.policies.moves import Move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.data import LoggedData
@@ -217,8 +218,8 @@ class Nuisances:
             raise InvalidArgument("The law of the doses is not modeled: the log has propensities.")
         return law
 
-    def rows(self, prepared: Prepared, policy: Policy) -> Rows:
-        """Return the block as an estimator sees it under ``policy``."""
+    def rows(self, prepared: Prepared, policy: Policy, r_tau: Array | None = None) -> Rows:
+        """Return the block as an estimator sees it under ``policy``; r̂(τ, x), if it is known."""
         log, law = prepared.log, prepared.law
         tau = self._doses(log, policy)
         whole = Rows(
@@ -230,7 +231,7 @@ class Nuisances:
             q=prepared.q,
             lower=log.lower if log.bounded else None,
             upper=log.upper if log.bounded else None,
-            r_tau=self._at_policy(prepared, policy, tau),
+            r_tau=self._at_policy(prepared, policy, tau) if r_tau is None else r_tau,
             r_logged=prepared.r_logged,
             probability=None if law is None or log.dimension > 1 else law.between,
             density=None if law is None else law.density,
@@ -252,7 +253,7 @@ class Nuisances:
     def _doses(self, log: LoggedData, policy: Policy) -> Array:
         if is_exactly(policy, StatusQuo) or isinstance(policy, Move):
             return log.doses
-        tau = doses(policy, log.context, log.dimension, log.names)
+        tau = policy.of_rows(log)
         check_within_bounds(tau, log)
         return tau
 
@@ -270,6 +271,8 @@ class Nuisances:
     @property
     def crossed(self) -> bool:
         """Whether the propensity is the default one, which has not seen the rows that it judges."""
+        if self.propensity is None:
+            return False
         from titrant.propensity import CrossPropensity  # noqa: PLC0415
 
         return isinstance(self.propensity, CrossPropensity)
@@ -409,11 +412,45 @@ class PolicyRows:
     policies: tuple[Policy, ...]
     size: int
     """Rows of a block."""
+    evaluation: str = ""
+    """By which name predictions are kept between passes over files; "" for not at all."""
 
     def blocks(self, partition: Partition) -> Iterator[list[Rows]]:
         """Yield the blocks of a partition, the rows of each under every policy."""
-        for block in partition.batches(self.size):
-            yield self.block(self.nuisances.prepare(block))
+        kept = memory().of(self.evaluation) if self._keeps else None
+        for k, block in enumerate(partition.batches(self.size)):
+            if kept is None:
+                yield self.block(self.nuisances.prepare(block))
+                continue
+            numbers = kept.get((partition.first_row, k), len(block))
+            if numbers is None:
+                found = self.block(self.nuisances.prepare(block))
+                kept.put((partition.first_row, k), _predictions(found))
+                yield found
+            else:
+                yield self._again(block, numbers)
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether all that models say of a row are a few numbers."""
+        n = self.nuisances
+        modeled = n.outcome is not None or n.propensity is not None
+        plain = n.masses is None and n.seen is None and not n.hidden
+        moved = any(isinstance(policy, Move) for policy in self.policies)
+        return bool(self.evaluation) and modeled and plain and not moved
+
+    def _again(self, block: LoggedData, numbers: Array) -> list[Rows]:
+        """Return the rows of a block of which `_predictions` are known."""
+        left = iter(numbers)
+        n = self.nuisances
+        q = next(left) if block.propensity is not None or n.propensity is not None else None
+        r_logged = None if n.outcome is None else next(left)
+        law = None if n.propensity is None else LaterLaws(partial(n.law, block))
+        prepared = Prepared(block, q, None, r_logged, None, block.context, None, law)
+        return [
+            n.rows(prepared, policy, None if r_logged is None else next(left))
+            for policy in self.policies
+        ]
 
     @property
     def folds(self) -> int:
@@ -436,6 +473,32 @@ class PolicyRows:
             if len(self.policies) == 1:
                 raise
             raise DataError(f"Policy {self.names[i]!r}: {error}") from error
+
+
+def _predictions(block: Sequence[Rows]) -> Array:
+    """Return q, r̂ at the logged dose and r̂ at that of each policy, those there are (k, n)."""
+    first = block[0]
+    parts = [first.q, first.r_logged, *(rows.r_tau for rows in block)]
+    return np.stack([part for part in parts if part is not None])
+
+
+@dataclass(slots=True)
+class LaterLaws:
+    """The law of the dose in each row of a block, found when it is asked for."""
+
+    find: Callable[[], ScalarLaws]
+
+    def density(self, t: ArrayLike) -> Array:
+        """Return f(t | x) (n,)."""
+        return self.find().density(t)
+
+    def cdf(self, t: ArrayLike) -> Array:
+        """Return F(t | x) (n,)."""
+        return self.find().cdf(t)
+
+    def between(self, low: Array, high: Array) -> Array:
+        """Return P(low < T ≤ high | x) (n,)."""
+        return self.find().between(low, high)
 
 
 def floor_of(estimator: Estimator, spread: Array) -> float:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
-from titrant import _drawing, _text
+from titrant import _drawing
+from titrant._tables import Tabular
 from titrant.errors import InvalidArgument, UntrustedEstimate
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Diagnostics:
+class Diagnostics(Tabular):
     """The checks of one estimate; its verdict is that of the worst."""
 
     checks: tuple[Check, ...]
@@ -138,7 +139,11 @@ class Diagnostics:
         drawn = _drawing.new_axes(ax, 0.6 + 0.3 * len(self.checks))
         return _drawing.verdicts(drawn, names, marks, numbers)
 
-    def _repr_html_(self) -> str:
+    def _texts(self, level: float) -> list[tuple[str, ...]]:  # noqa: ARG002
         rows = [(c.verdict.value, c.name, c.message) for c in self.checks]
         rows += [("note", "", note) for note in self.notes]
-        return _text.table(["verdict", "check", "finding"], rows)
+        return [("verdict", "check", "finding"), *rows]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        checks = self.to_dict()["checks"]
+        return [{"check": name, **found} for name, found in checks.items()]

@@ -9,19 +9,22 @@ row:
     b̂ = (1/n)·Σ_c Σ_{i≠j∈c} aᵢeⱼ/(n_c − 1),
     Var b̂ ≈ (1/n²)·Σ_c Σ_{i≠j∈c} (aᵢ²eⱼ² + aᵢeᵢaⱼeⱼ)/(n_c − 1)².
 
-Cells are bins of equally many rows of one context, of two, or of three.
+Cells are bins of equally many rows of one context, of two, or of three; of a text they are its
+levels. Of very many contexts, pairs and triples are made of those that show most alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,8 +34,13 @@ if TYPE_CHECKING:
 
 CELL_ROWS = (12, 48)
 """Rows of a cell: small cells see fine patterns, large ones more of a coarse one."""
-MOST_CONTEXTS = {1: 200, 2: 20, 3: 8}
-"""Of how many contexts all cells are looked at, by how many make a cell."""
+MOST_TOGETHER = 3
+"""Contexts that make a cell."""
+LOOKS = 400
+"""Sets of cells of pairs, and of triples, that are looked at: all of 28 contexts, and of 14."""
+LEVELS = 2
+"""Levels of a text that are kept apart, in multiples of the bins of a number; the others, with the
+fewest rows, are one."""
 FEWEST_ROWS = 150
 """Rows from which on it is looked for."""
 RESIDUAL_TAIL = 0.005
@@ -49,6 +57,8 @@ class Leftover:
     """The places of the contexts that make the cells."""
     looks: int
     """How many sets of cells were looked at."""
+    among: tuple[int, ...] = ()
+    """Of how many contexts singles, pairs and triples were looked at."""
 
     @property
     def p_value(self) -> float:
@@ -58,44 +68,93 @@ class Leftover:
         return float(min(1.0, 2.0 * self.looks * ndtr(-abs(self.bias) / self.se)))
 
 
-def leftovers(x: Array, a: Array, e: Array, omega: Array, unit: Places | None) -> list[Leftover]:
+def leftovers(
+    x: Array,
+    a: Array,
+    e: Array,
+    omega: Array,
+    unit: Places | None,
+    *,
+    nominal: Collection[int] = (),
+) -> list[Leftover]:
     """Return what is left in each of m estimates, or nothing where no cell can show it.
 
     x (n, p) are contexts, a (n, m) weights over their mean less 1, e (n,) residuals, omega (n,) how
-    much rows count; rows of one ``unit`` (n,), such as a patient, are not independent.
+    much rows count; rows of one ``unit`` (n,), such as a patient, are not independent. Contexts at
+    the places ``nominal`` are numbers of levels that have no order.
     """
     if len(e) < FEWEST_ROWS:
         return []
     held = np.clip(e, *np.quantile(e, [RESIDUAL_TAIL, 1.0 - RESIDUAL_TAIL]))
     held = held - np.average(held, weights=omega)
-    found = [(biases(cell, a, held, omega, unit), at) for cell, at in cells(x)]
-    found = [((b, se), at) for (b, se), at in found if (se > 0.0).all()]
+    look = Looks(x, frozenset(nominal))
+    found = []
+    alone = dict.fromkeys(look.varying, 0.0)
+    for together in range(1, MOST_TOGETHER + 1):
+        chosen = look.among(together, alone)
+        for cell, at in look.cells(together, chosen):
+            bias, se = biases(cell, a, held, omega, unit)
+            if (se > 0.0).all():
+                found.append((bias, se, at))
+                if together == 1:
+                    alone[at[0]] = max(alone[at[0]], float(np.max(np.abs(bias) / se)))
     if not found:
         return []
-    bias, se = (np.stack([both[k] for both, _ in found]) for k in (0, 1))
+    bias, se = (np.stack([one[k] for one in found]) for k in (0, 1))
     best = np.argmax(np.abs(bias) / se, axis=0)
+    among = tuple(len(look.among(size, alone)) for size in range(1, MOST_TOGETHER + 1))
     return [
-        Leftover(float(bias[k, i]), float(se[k, i]), found[k][1], len(found))
+        Leftover(float(bias[k, i]), float(se[k, i]), found[k][2], len(found), among)
         for i, k in enumerate(best)
     ]
 
 
-def cells(x: Array) -> Iterator[tuple[Places, tuple[int, ...]]]:
-    """Yield sets of cells: the cell of each row (n,), and the contexts that make them."""
-    from scipy.stats import rankdata  # noqa: PLC0415
+@dataclass(frozen=True)
+class Looks:
+    """The sets of cells that contexts x (n, p) make."""
 
-    n, p = x.shape
-    # Midpoints of the ranks on (0, 1); equal values have one place.
-    places = (rankdata(x, axis=0) - 0.5) / n
-    varying = [j for j in range(p) if np.ptp(places[:, j]) > 0.0]
-    for rows in CELL_ROWS:
-        for size, most in MOST_CONTEXTS.items():
-            if len(varying) > most:
-                continue
-            bins = max(2, round((n / rows) ** (1.0 / size)))
-            of_context = np.floor(places * bins).astype(np.intp)
-            for chosen in combinations(varying, size):
-                yield np.ravel_multi_index(of_context[:, chosen].T, (bins,) * size), chosen
+    x: Array
+    nominal: frozenset[int] = frozenset()
+
+    @cached_property
+    def varying(self) -> list[int]:
+        """The places of the contexts that are not constant."""
+        return [j for j in range(self.x.shape[1]) if np.ptp(self.x[:, j]) > 0.0]
+
+    def among(self, together: int, alone: Mapping[int, float]) -> list[int]:
+        """Return the contexts that are taken so many at a time: all, or those that show most."""
+        most = together
+        while comb(most + 1, together) <= LOOKS:
+            most += 1
+        first = sorted(self.varying, key=lambda j: -alone[j])[:most]
+        return sorted(first)
+
+    def cells(
+        self, together: int, chosen: Sequence[int]
+    ) -> Iterator[tuple[Places, tuple[int, ...]]]:
+        """Yield sets of cells: the cell of each row (n,), and the contexts that make them."""
+        for rows in CELL_ROWS:
+            bins = max(2, round((len(self.x) / rows) ** (1.0 / together)))
+            own = {j: self._bins(j, bins) for j in chosen}
+            for at in combinations(chosen, together):
+                sizes = tuple(int(own[j].max()) + 1 for j in at)
+                yield np.ravel_multi_index(tuple(own[j] for j in at), sizes), at
+
+    def _bins(self, context: int, bins: int) -> Places:
+        """Return the bin of each row (n,), or its level."""
+        if context not in self.nominal:
+            return np.floor(self._places[:, context] * bins).astype(np.intp)
+        level, rows = np.unique(self.x[:, context], return_inverse=True, return_counts=True)[1:]
+        place = np.empty_like(rows)
+        place[np.argsort(-rows, kind="stable")] = np.arange(len(rows))
+        return np.minimum(place, LEVELS * bins - 1)[level].astype(np.intp)
+
+    @cached_property
+    def _places(self) -> Array:
+        """Midpoints of the ranks on (0, 1) (n, p); equal values have one place."""
+        from scipy.stats import rankdata  # noqa: PLC0415
+
+        return np.asarray((rankdata(self.x, axis=0) - 0.5) / len(self.x))
 
 
 def biases(

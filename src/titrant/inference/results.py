@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _check, _drawing, _text
+from titrant import _check, _drawing
+from titrant._tables import Tabular
 from titrant._text import between, brief
+from titrant.data.about import About
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.inference.base import (
     ROUNDING,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Tabular):
     """The value of one policy on one log, with how sure one may be of it."""
 
     policy: str
@@ -51,6 +53,8 @@ class Estimate:
     diagnostics: Diagnostics
     flow: Flow | None = None
     """What was done to the table that the log was made of; None if it was made of arrays."""
+    about: About = field(default_factory=About, repr=False)
+    """What the log calls doses and outcome, and which way is better."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval at ``level``."""
@@ -95,14 +99,32 @@ class Estimate:
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the value with its interval; return the matplotlib axes."""
-        return _forest(ax, {self.policy: (self.value, self.interval(level))})
+        return _forest(ax, {self.policy: (self.value, self.interval(level))}, self.about.value)
 
-    def _repr_html_(self) -> str:
-        return _text.table(_HEADINGS, [_cells(self)])
+    def _texts(self, level: float) -> list[list[str]]:
+        return [_headings(level), _cells(self, level)]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        h = None if self.bandwidth is None else self.bandwidth.h.tolist()
+        return [
+            {
+                "policy": self.policy,
+                "value": self.value,
+                "low": low,
+                "high": high,
+                "se": self.se,
+                "bandwidth": h,
+                "ess": self.ess,
+                "rows": self.rows,
+                "verdict": self.diagnostics.verdict.value,
+                "reason": None,
+            }
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
+class Contrast(Tabular):
     """The difference of two policies on the same rows."""
 
     a: str
@@ -113,8 +135,9 @@ class Contrast:
     confidence: Interval
     margin: float | None = None
     """By how much a may be worse than b and still count as not worse; None if that is not asked."""
-    maximize: bool = False
-    """Whether the outcome is a reward, so that less is worse."""
+    maximize: bool | None = None
+    """Whether the outcome is a reward, so that less is worse; None where nobody said it."""
+    about: About = field(default_factory=About, repr=False)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval of the difference at ``level``."""
@@ -142,6 +165,13 @@ class Contrast:
             )
         return self.bound(level) < self.margin
 
+    def better(self, level: float = 0.95) -> str | None:
+        """Return the better of the two, None where the interval leaves it open."""
+        low, high = self.interval(level)
+        if low <= 0 <= high:
+            return None
+        return self.a if (low > 0) is bool(self.maximize) else self.b
+
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON, with the interval at ``level``."""
         found: dict[str, Any] = {
@@ -155,7 +185,7 @@ class Contrast:
             return found
         judged = {
             "margin": self.margin,
-            "maximize": self.maximize,
+            "maximize": bool(self.maximize),
             "level": level,
             "bound": self.bound(level),
             "not_worse": self.not_worse(level),
@@ -182,17 +212,49 @@ class Contrast:
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the difference with its interval beside zero; return the matplotlib axes."""
         row = {f"{self.a} − {self.b}": (self.difference, self.interval(level))}
-        return _forest(ax, row, line=0.0)
+        return _forest(ax, row, self.about.difference, line=0.0)
 
-    def _repr_html_(self) -> str:
-        low, high = self.interval()
+    def _texts(self, level: float) -> list[list[str]]:
+        low, high = self.interval(level)
         difference = brief(self.difference, high - low)
         cells = [f"{self.a} − {self.b}", difference, between(low, high)]
-        return _text.table(["difference", "value", "95% CI"], [cells])
+        headings = ["difference", "value", f"{100 * level:g}% CI"]
+        # Which is better is said where someone said which way is.
+        known = [] if self.maximize is None else ["better"]
+        return [[*headings, *known], [*cells, *(self.better(level) or "not clear" for _ in known)]]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        low, high = self.interval(level)
+        known = None if self.maximize is None else self.better(level)
+        numbers = {"difference": self.difference, "low": low, "high": high, "se": self.se}
+        return [{"a": self.a, "b": self.b, **numbers, "better": known}]
+
+
+@dataclass(frozen=True, slots=True)
+class Differences(Tabular):
+    """Paired differences of policies, one below the other."""
+
+    contrasts: tuple[Contrast, ...]
+
+    def __iter__(self) -> Iterator[Contrast]:
+        return iter(self.contrasts)
+
+    def __len__(self) -> int:
+        return len(self.contrasts)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.contrasts))
+
+    def _texts(self, level: float) -> list[list[str]]:
+        tables = [one._texts(level) for one in self.contrasts]  # noqa: SLF001
+        return [*tables[0][:1], *(table[1] for table in tables)]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        return [row for one in self.contrasts for row in one._numbers(level)]  # noqa: SLF001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Tabular):
     """Several policies on one log, with all paired differences."""
 
     estimates: Mapping[str, Estimate]
@@ -203,6 +265,8 @@ class Comparison:
     """What the intervals of all estimates and differences rest on."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """The policies that the log cannot answer for, each with the reason; they have no estimate."""
+    about: About = field(default_factory=About, repr=False)
+    """What the log calls doses and outcome, and which way is better."""
 
     @property
     def names(self) -> list[str]:
@@ -231,6 +295,7 @@ class Comparison:
             estimates={name: self.estimates[name] for name in names},
             covariance=self.covariance[np.ix_(kept, kept)],
             inference=self.inference.only(kept),
+            about=self.about,
         )
 
     def refusing(self, refused: Mapping[str, str]) -> Comparison:
@@ -238,15 +303,21 @@ class Comparison:
         kept = [name for name in self.names if name not in refused]
         return replace(self.only(kept), refused={**self.refused, **refused})
 
+    def said_of(self, about: About) -> Comparison:
+        """Return the same with other names of what it is about."""
+        own = {name: replace(e, about=about) for name, e in self.estimates.items()}
+        return replace(self, estimates=own, about=about)
+
     def contrast(
-        self, a: str, b: str, *, margin: float | None = None, maximize: bool = False
+        self, a: str, b: str, *, margin: float | None = None, maximize: bool | None = None
     ) -> Contrast:
         """Return how much the value of `a` differs from that of `b`, paired.
 
         With a ``margin`` ≥ 0 it also says whether a is shown to be not worse than b by more than
-        that (non-inferiority); ``maximize`` says that the outcome is a reward. Raise the reason if
-        either is refused.
+        that (non-inferiority); ``maximize`` says that the outcome is a reward, unless the log does.
+        Raise the reason if either is refused.
         """
+        reward = self.about.direction(maximize, "contrast")
         if margin is not None:
             _check.nonnegative(margin, "margin", "contrast")
         i, j = self._place(a), self._place(b)
@@ -262,8 +333,14 @@ class Comparison:
             se=se,
             confidence=confidence,
             margin=margin,
-            maximize=maximize,
+            maximize=None if maximize is None and self.about.maximize is None else reward,
+            about=self.about,
         )
+
+    def differences(self) -> Differences:
+        """Return the paired difference of every two policies, the first less the second."""
+        pairs = combinations(self.names, 2)
+        return Differences(tuple(self.contrast(a, b) for a, b in pairs))
 
     def simultaneous(self, level: float = 0.95, *, seed: int = 0) -> dict[str, tuple[float, float]]:
         """Return intervals that hold for all policies at once with probability ``level``."""
@@ -285,7 +362,7 @@ class Comparison:
         return {self.names[i]: inference.contrast(i, j).around(p) for i in others}
 
     def to_dict(
-        self, level: float = 0.95, *, margin: float | None = None, maximize: bool = False
+        self, level: float = 0.95, *, margin: float | None = None, maximize: bool | None = None
     ) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON; each pair once.
 
@@ -313,17 +390,42 @@ class Comparison:
     def __repr__(self) -> str:
         values = [f"{name} {brief(e.value)}" for name, e in self.estimates.items()]
         refused = [f"{name} refused" for name in self.refused]
-        return f"Comparison({', '.join(values + refused)})"
+        apart = [
+            f"{c.a} − {c.b} {brief(c.difference)} ({between(*c.interval())})"
+            for c in (self._shown_differences() if len(self) <= MOST_PAIRED else ())
+        ]
+        between_them = f"; {', '.join(apart)}" if apart else ""
+        return f"Comparison({', '.join(values + refused)}{between_them})"
+
+    def _shown_differences(self) -> tuple[Contrast, ...]:
+        """Return all differences, or of many policies those to the first."""
+        names = self.names
+        if len(names) > MOST_PAIRED:
+            return tuple(self.contrast(name, names[0]) for name in names[1:])
+        return self.differences().contrasts
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the value of each policy with its interval; return the matplotlib axes."""
         rows = {name: (e.value, e.interval(level)) for name, e in self.estimates.items()}
-        return _forest(ax, rows)
+        return _forest(ax, rows, self.about.value)
+
+    def _texts(self, level: float) -> list[list[str]]:
+        rows = [_cells(e, level) for e in self.estimates.values()]
+        rows += [_refused_cells(name, reason) for name, reason in self.refused.items()]
+        return [_headings(level), *rows]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        rows = [row for e in self.estimates.values() for row in e._numbers(level)]  # noqa: SLF001
+        empty = dict.fromkeys(rows[0])
+        refused = {"verdict": Verdict.REFUSE.value}
+        return rows + [
+            {**empty, **refused, "policy": name, "reason": reason}
+            for name, reason in self.refused.items()
+        ]
 
     def _repr_html_(self) -> str:
-        rows = [_cells(e) for e in self.estimates.values()]
-        rows += [_refused_cells(name, reason) for name, reason in self.refused.items()]
-        return _text.table(_HEADINGS, rows)
+        shown = self._shown_differences()
+        return Tabular._repr_html_(self) + (Differences(shown)._repr_html_() if shown else "")
 
     def _place(self, name: str) -> int:
         if name in self.refused:
@@ -344,12 +446,17 @@ class Comparison:
         return self.inference
 
 
-_HEADINGS = ("policy", "value", "95% CI", "h", "ESS", "rows", "verdict")
+MOST_PAIRED = 4
+"""Policies up to which every two are compared where a comparison is shown in short."""
 
 
-def _cells(estimate: Estimate) -> list[str]:
+def _headings(level: float) -> list[str]:
+    return ["policy", "value", f"{100 * level:g}% CI", "h", "ESS", "rows", "verdict"]
+
+
+def _cells(estimate: Estimate, level: float) -> list[str]:
     """Return a row of the table that notebooks show."""
-    low, high = estimate.interval()
+    low, high = estimate.interval(level)
     return [
         estimate.policy,
         brief(estimate.value, high - low),
@@ -363,17 +470,18 @@ def _cells(estimate: Estimate) -> list[str]:
 
 def _refused_cells(name: str, reason: str) -> list[str]:
     """Return the row of a policy without an estimate: no number, and why."""
-    return [name, *["–"] * (len(_HEADINGS) - 2), f"{Verdict.REFUSE.value}: {reason}"]
+    return [name, *["–"] * 5, f"{Verdict.REFUSE.value}: {reason}"]
 
 
 def _forest(
     ax: Axes | None,
     rows: Mapping[str, tuple[float, tuple[float, float]]],
+    label: str,
     line: float | None = None,
 ) -> Axes:
     values, ends = [value for value, _ in rows.values()], [pair for _, pair in rows.values()]
     drawn = _drawing.new_axes(ax, 0.8 + 1.3 * _drawing.ROW * len(rows))
-    drawn.set_xlabel("value" if line is None else "difference")
+    drawn.set_xlabel(_drawing.escaped(label))
     return _drawing.forest(drawn, list(rows), values, ends, line=line)
 
 

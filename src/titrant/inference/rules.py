@@ -141,8 +141,15 @@ FAR_FROM_LEVEL, LEVELS_SHARE = 2.5, 0.05
 given there; where that is so in more than a twentieth of the rows, levels that confound are not
 adjusted for by rows but by a model's extrapolation."""
 
+FOLLOWS, FOLLOWS_ROUGHLY, FOLLOWS_SE = 0.3, 0.9, 4.0
+"""Doses planned for rows are taken for a function of the contexts. Where a tenth of their variance
+beyond the contexts (.3²) is that of the logged dose, they are none, and rows near them are not
+those that the weights stand for. Where no model says what the contexts leave of the logged dose,
+polynomials do, and only doses that are the logged ones but for little are refused."""
+
 CONFOUNDING = frozenset(
     {
+        "planned_doses",
         "mean_weight",
         "covariate_balance",
         "binned_balance",
@@ -691,6 +698,24 @@ def off_levels(rows: int, n: int) -> Check:
         "The value is that of the policy in the other rows: say so, or ask about a change from "
         "level to level.",
         judge(rows / n, warn=True),
+    )
+
+
+def planned_doses(correlation: float, n: int, *, modeled: bool) -> Check:
+    """Return the check of doses planned for n rows: what they share with the logged ones.
+
+    ``correlation`` is that of both beyond the contexts; ``modeled`` if by a model of the doses.
+    """
+    size, chance = abs(correlation), FOLLOWS_SE / math.sqrt(n)
+    limit = FOLLOWS if modeled else FOLLOWS_ROUGHLY
+    return _check(
+        "planned_doses",
+        size,
+        f"Beyond the contexts, the doses given for the rows go with the logged doses: correlation "
+        f"{correlation:.2g} (chance stays below {chance:.2g}; {limit:g} is too much).",
+        "They should be a rule of the contexts. If they change the logged dose, ask by `Shift`, "
+        "`Multiply`, `Limited` or `Moved`; if they use a column that is no context, make it one.",
+        judge(size, warn=size > chance, refuse=size > max(chance, limit)),
     )
 
 

@@ -57,7 +57,7 @@ def best_constant(
     estimator: Searched | None = None,
     bandwidth: float | None = None,
     propensity: PropensityModel | None = None,
-    maximize: bool = False,
+    maximize: bool | None = None,
     doses: int = 41,
     allow_untrusted: bool = False,
 ) -> Constant:
@@ -68,7 +68,7 @@ def best_constant(
     log : rows of one treatment
     estimator, bandwidth, propensity : those of `evaluate`, with its defaults: doubly robust, each
         dose at a bandwidth of its own
-    maximize : whether the outcome is a reward
+    maximize : whether the outcome is a reward; as the log says unless given
     doses : how many are compared, equally spaced between the .5 and 99.5 % quantiles of the log;
         of those with the same estimate the one that most effective rows speak about is returned
     allow_untrusted : search between those quantiles without asking the trust rules, at one
@@ -81,10 +81,11 @@ def best_constant(
     """
     _one_dose(log, "best_constant")
     _check.count(doses, "doses", "best_constant", at_least=2)
+    reward = log.about.direction(maximize, "best_constant")
     chosen = DoublyRobust() if estimator is None else estimator
     if allow_untrusted:
-        return _searched_constant(log, chosen, bandwidth, propensity, maximize=maximize)
-    losses = _losses(log, maximize=maximize)
+        return _searched_constant(log, chosen, bandwidth, propensity, maximize=reward)
+    losses = log.losses(maximize=reward)
     return _compared_constant(losses, doses, chosen, bandwidth, propensity)
 
 
@@ -124,7 +125,7 @@ def _searched_constant(
     """Return the constant of least estimate between the tails, at one bandwidth."""
     h = float(dose_sd(log)[0]) * len(log) ** -0.2 if bandwidth is None else bandwidth
     if is_piecewise(estimator) and not log.bounded:
-        losses = _losses(log, maximize=maximize)
+        losses = log.losses(maximize=maximize)
         return Constant(_exact_constant(losses, estimator, h, propensity))
     training = TrainingLog.of(log, propensity=propensity, maximize=maximize)
     procedure = CPO(estimator=estimator, bandwidth=h, spread=2.0)
@@ -137,7 +138,7 @@ def direct_argmin(
     model: OutcomeModel | Regressor | None = None,
     *,
     doses: int = 81,
-    maximize: bool = False,
+    maximize: bool | None = None,
 ) -> Function:
     """Return the dose with the best prediction for each context: the direct method unrestricted.
 
@@ -151,7 +152,7 @@ def direct_argmin(
 
     _one_dose(log, "direct_argmin")
     _check.count(doses, "doses", "direct_argmin", at_least=2)
-    losses = _losses(log, maximize=maximize)
+    losses = log.losses(maximize=log.about.direction(maximize, "direct_argmin"))
     low, high = np.quantile(log.treatment, TAILS).tolist()
     grid = np.linspace(low, high, doses)
     fitted = clone(as_outcome_model(Stack() if model is None else model))
@@ -169,7 +170,7 @@ def direct_linear(
     model: OutcomeModel | Regressor | None = None,
     *,
     ridge: float = 0.003,
-    maximize: bool = False,
+    maximize: bool | None = None,
     seed: int = 0,
 ) -> Policy:
     """Return the linear policy with the best mean prediction: the direct method within the class.
@@ -180,7 +181,8 @@ def direct_linear(
     procedure = CPO(
         estimator=DirectMethod(outcome=model, seed=seed), ridge=ridge, restarts=8, seed=seed
     )
-    training = TrainingLog.of(log, maximize=maximize)
+    reward = log.about.direction(maximize, "direct_linear")
+    training = TrainingLog.of(log, maximize=reward)
     return procedure.learn(training, LinearClass(), silent).policy
 
 
@@ -193,7 +195,7 @@ def discretized_policy(
     clip: float | None = None,
     ridge: float = 0.001,
     se_weight: float = 0.0,
-    maximize: bool = False,
+    maximize: bool | None = None,
     restarts: int = 4,
     seed: int = 0,
 ) -> Function:
@@ -210,7 +212,7 @@ def discretized_policy(
     """
     _one_dose(log, "discretized_policy")
     learned = learn_bins(
-        _losses(log, maximize=maximize),
+        log.losses(maximize=log.about.direction(maximize, "discretized_policy")),
         bins=_check.count(bins, "bins", "discretized_policy", at_least=2),
         quantiles=quantiles,
         propensity=propensity,
@@ -252,10 +254,6 @@ def median_regression(
     high = np.full(x.shape[1], np.inf if upper is None else upper, dtype=np.float64)
     coef, level = least_absolute(x, t, low, high, intercept=intercept)
     return Linear(coef, level, features=names)
-
-
-def _losses(log: LoggedData, *, maximize: bool) -> LoggedData:
-    return log.with_outcome(-log.outcome) if maximize else log
 
 
 def _one_dose(log: LoggedData, owner: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant import _text
+from titrant._tables import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ class ClassScore:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClassChoice:
+class ClassChoice(Tabular):
     """The classes that competed, simplest first, and a personal rule for reference."""
 
     chosen: str
@@ -164,10 +165,15 @@ class ClassChoice:
     def __repr__(self) -> str:
         return f"ClassChoice(chosen={self.chosen!r}, of {len(self.classes)})"
 
-    def _repr_html_(self) -> str:
-        """Return the table and the line under it."""
-        headings, *rows = self.table()
-        return _text.table(headings, rows) + f"<p>{self.finding}</p>"
+    def _texts(self, level: float) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        return self.table()
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        rows = (*self.classes, *([self.personal] if self.personal else []))
+        return [{**one.to_dict(), "chosen": one.name == self.chosen} for one in rows]
+
+    def _caption(self) -> str:
+        return self.finding
 
 
 HEADINGS = ("class", "size", "behind the chosen", "SE")

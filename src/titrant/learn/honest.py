@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _check, _text
+from titrant import _check
+from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.bandwidth import Bandwidth
 from titrant.inference.base import Inference, StudentInterval, quantile
@@ -34,7 +35,7 @@ LEARNED, STATUS_QUO, MEAN_DOSE = "learned", "status quo", "mean dose"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class HonestValue:
+class HonestValue(Tabular):
     """The value of a learned policy and its differences to others, from both halves."""
 
     halves: tuple[Comparison, ...]
@@ -181,14 +182,23 @@ class HonestValue:
         """Draw the learned policy and what it is compared with; return the matplotlib axes."""
         return self.comparison.plot(ax, level=level)
 
-    def _repr_html_(self) -> str:
-        rows = [("value", self.value, *self.interval())]
+    def _texts(self, level: float) -> list[list[str]]:
+        rows = [
+            [r["honest"], brief(r["estimate"], r["high"] - r["low"]), between(r["low"], r["high"])]
+            for r in self._numbers(level)
+        ]
+        return [["honest", "estimate", f"{100 * level:g}% CI"], *rows]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        names = ("honest", "estimate", "se", "low", "high")
+        rows = [("value", self.value, self.se, *self.interval(level))]
         for name in self.names:
-            contrast = self.comparison.contrast(LEARNED, name)
-            rows.append((f"learned − {name}", contrast.difference, *contrast.interval()))
-        cells = [(what, brief(v, high - low), between(low, high)) for what, v, low, high in rows]
-        headings = ["honest", "estimate", "95% CI"]
-        return _text.table(headings, cells, f"verdict: {self.verdict.value}")
+            c = self.comparison.contrast(LEARNED, name)
+            rows.append((f"learned − {name}", c.difference, c.se, *c.interval(level)))
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _caption(self) -> str:
+        return f"verdict: {self.verdict.value}"
 
 
 # One comparison from several on rows that have nothing in common.
@@ -253,6 +263,7 @@ def pooled_comparison(parts: Sequence[Comparison]) -> Comparison:
         estimates={e.policy: e for e in estimates},
         covariance=np.tensordot(shares**2, np.stack([part.covariance for part in parts]), axes=1),
         inference=inference,
+        about=parts[0].about,
     )
 
 
@@ -268,6 +279,7 @@ def _estimate(parts: Sequence[Estimate], shares: Array, interval: StudentInterva
         confidence=interval,
         diagnostics=_worse([part.diagnostics for part in parts]),
         flow=parts[0].flow,
+        about=parts[0].about,
     )
 
 

@@ -21,7 +21,7 @@ from titrant.execute import BATCH, OverBatches, add_up
 from titrant.kernels import Scale
 from titrant.learn.setting import one_or_more
 from titrant.optimize import AffineSearch, SearchSums, TermSearch
-from titrant.policies import Clipped, as_policy, doses
+from titrant.policies import Clipped, as_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +230,7 @@ def _columns(fitted: FittedClass, policy: Policy | None, mean: Array, log: Logge
     """Return features and doses side by side (n, P + d)."""
     tau = np.broadcast_to(mean, log.doses.shape)
     if policy is not None:
-        tau = doses(as_policy(policy), log.context, log.dimension, log.names)
+        tau = as_policy(policy).of_rows(log)
     return np.hstack([fitted.features(log.context), tau])
 
 

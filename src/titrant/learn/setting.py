@@ -62,18 +62,18 @@ class TrainingLog:
         log: Source,
         *,
         propensity: PropensityModel | None = None,
-        maximize: bool = False,
+        maximize: bool | None = None,
         executor: Executor | Engine | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Return a log with its survey."""
+        """Return a log with its survey; ``maximize`` is as the log says unless given."""
         engine = as_engine(executor, log)
         return cls(
             log=log,
             survey=survey_of(log, engine),
             engine=engine,
             propensity=propensity,
-            maximize=maximize,
+            maximize=log.about.direction(maximize, "TrainingLog"),
             checkpoint=checkpoint,
         )
 
@@ -103,8 +103,7 @@ class TrainingLog:
 
     def losses(self) -> LoggedData:
         """Return the rows that are in memory, all or a sample, rewards as losses."""
-        rows = self.survey.sample.log
-        return rows.with_outcome(-rows.outcome) if self.maximize else rows
+        return self.survey.sample.log.losses(maximize=self.maximize)
 
     def propensities(self) -> Array:
         """Return the propensities of the rows in memory (n,), from the column or a fitted model.

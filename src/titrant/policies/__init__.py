@@ -6,6 +6,7 @@ from titrant.policies.calling import doses
 from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
 from titrant.policies.exporting import to_excel, to_python, to_sql
+from titrant.policies.given import TablePolicy
 from titrant.policies.linear import Linear
 from titrant.policies.loading import (
     POLICIES,
@@ -41,6 +42,7 @@ __all__ = [
     "Rounded",
     "Shift",
     "StatusQuo",
+    "TablePolicy",
     "Tilt",
     "TrainingRange",
     "Tree",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant._tables import Tabular, rows_of
 from titrant.errors import PolicyFileError
 from titrant.policies.base import is_exactly
 from titrant.policies.bent import Additive, Products
@@ -120,7 +121,7 @@ def _short(array: Array) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recommended:
+class Recommended(Tabular):
     """The doses of n people, and what is known of each."""
 
     dose: Array
@@ -138,6 +139,19 @@ class Recommended:
         numbers = {name: getattr(self, name).tolist() for name in ("dose", "low", "high")}
         clean = {k: [None if v != v else v for v in values] for k, values in numbers.items()}  # noqa: PLR0124
         return {**clean, "seen": self.seen.tolist(), "reason": list(self.reason)}
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        return rows_of(self.to_dict())
+
+    def _texts(self, level: float) -> list[list[str]]:
+        rows = [
+            [
+                "–" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v)
+                for v in row.values()
+            ]
+            for row in self._numbers(level)
+        ]
+        return [["dose", "low", "high", "seen", "reason"], *rows]
 
 
 def advice(

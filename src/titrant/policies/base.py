@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 import numpy as np
 
 from titrant.errors import InvalidArgument
+from titrant.policies.calling import doses
 from titrant.policies.saving import document, write
 
 if TYPE_CHECKING:
     import os
 
     from titrant._types import Array
+    from titrant.data import LoggedData
     from titrant.policies.formulas import Formula
 
 P = TypeVar("P", bound="Policy")
@@ -38,10 +40,19 @@ class Policy(ABC):
         polars and Arrow tables and dicts of columns.
         """
 
+    def of_rows(self, log: LoggedData) -> Array:
+        """Return the doses (n, d) of the rows of a log, checked."""
+        return doses(self, log.context, log.dimension, log.names)
+
     @property
     def features(self) -> tuple[str, ...] | None:
         """The names of the context columns in their order; () if it uses none, None if unknown."""
         return None
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it gives a dose for any contexts; else it is about the rows of a log."""
+        return True
 
     @property
     def parametric(self) -> bool:

@@ -87,7 +87,7 @@ def recommended(
         raise DataError(
             f"The {who} failed: {error}. It gets the contexts as an array, here of {x.shape[0]:,} "
             f"rows and {counted(x.shape[1], 'column')}{called_by}, not as a table: take columns by "
-            "their place, such as X[:, 0]."
+            "their place, such as X[:, 0], or wrap it as `TablePolicy(function)` to get a table."
         ) from error
     return checked_doses(value, len(x), who)
 

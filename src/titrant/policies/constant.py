@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from titrant import _check
 from titrant.errors import InvalidArgument
-from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.base import ParametricPolicy, Policy, is_exactly
 from titrant.policies.calling import checked_doses, contexts_for
 from titrant.policies.formulas import Number
 from titrant.policies.saving import feature_names, number_or_vector, parameters
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
+    from titrant.data import LoggedData
     from titrant.policies.formulas import Formula
 
 # The same dose for everyone.
@@ -86,6 +88,15 @@ class StatusQuo(Policy):
             "Use it in `compare`, beside the policies that would replace it."
         )
 
+    @property
+    def is_rule(self) -> bool:
+        """Not a rule: it is about the rows of a log. A subclass with a formula is one."""
+        return not is_exactly(self, StatusQuo)
+
+    def of_rows(self, log: LoggedData) -> Array:
+        """Return the doses (n, d) as they were given, or as a subclass gives them."""
+        return log.doses if is_exactly(self, StatusQuo) else Policy.of_rows(self, log)
+
 
 # Any Python function of the context as a policy.
 
@@ -109,30 +120,37 @@ class Function(Policy):
 
     def __call__(self, X: object) -> Array:
         """Return the doses for contexts X, an array (n, p) or a table: (n,) or (n, d), checked."""
-        owner = _name(self.function)
+        owner = called_function(self.function)
         x = contexts_for(self.features, X, owner)
         return checked_doses(self.function(x), len(x), owner)
 
     def to_dict(self) -> dict[str, Any]:
         """Refuse: code is not data."""
         raise InvalidArgument(
-            f"The {_name(self.function)} is a Python function and cannot be saved as data. "
-            "Save a policy such as `Linear` or `RBF`, or keep the function in a module."
+            f"The {called_function(self.function)} is a Python function and cannot be saved as "
+            "data. Save a policy such as `Linear` or `RBF`, or keep the function in a module."
         )
 
 
-def as_policy(policy: Policy | Callable[[Array], ArrayLike]) -> Policy:
-    """Return a policy as it is, and a function of the context wrapped as a policy."""
+def as_policy(policy: object) -> Policy:
+    """Return a policy as it is; a number as a constant one, a function of the context wrapped."""
     if isinstance(policy, Policy):
         return policy
+    if is_number(policy):
+        return Constant(policy)
     if callable(policy) and not isinstance(policy, type):
         return Function(policy)
     raise InvalidArgument(
-        f"A policy must be a policy of titrant or a function of the context array; got {policy!r}. "
-        "For one dose use `Constant(dose)`, for a fitted regressor pass its `predict`."
+        "A policy must be a policy of titrant, a number, one dose for each row of a log, or a "
+        f"function of the contexts; got {policy!r}. For a fitted regressor pass its `predict`."
     )
 
 
-def _name(function: object) -> str:
+def is_number(policy: object) -> TypeGuard[float]:
+    """Whether something is a dose for everyone."""
+    return isinstance(policy, Real) and not isinstance(policy, (bool, np.bool_))
+
+
+def called_function(function: object) -> str:
     """Return how an error calls the function."""
     return f"policy function `{getattr(function, '__qualname__', type(function).__name__)}`"

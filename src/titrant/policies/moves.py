@@ -45,6 +45,11 @@ class Move(Policy):
         )
 
     @property
+    def is_rule(self) -> bool:
+        """Not a rule: it is about the rows of a log."""
+        return False
+
+    @property
     def features(self) -> tuple[str, ...] | None:
         """No context at all, unless a policy says otherwise."""
         return ()

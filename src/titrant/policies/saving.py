@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from titrant.errors import DataError, InvalidArgument, PolicyFileError
 from titrant.policies.calling import contexts_for
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
@@ -121,18 +121,28 @@ def write(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> object:
     """Return the content of a file that should hold a document."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = _text(os.fspath(path))
         content: object = json.loads(text, object_pairs_hook=partial(_once, path))
     except OSError as error:
         raise PolicyFileError(
             f"The policy file {path} cannot be opened: {error.strerror}."
         ) from error
+    except DataError as error:  # of a store, in a sentence
+        raise PolicyFileError(str(error)) from None
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise PolicyFileError(
             f"The file {path} is not JSON ({reason}). Give a file that `policy.save` wrote."
         ) from None
     return content
+
+
+def _text(path: str) -> str:
+    if "://" not in path:
+        return Path(path).read_text(encoding="utf-8")
+    from titrant.data.stores import read_text  # noqa: PLC0415  (loads pyarrow)
+
+    return read_text(path)
 
 
 def _once(path: object, entries: list[tuple[str, object]]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant import _text
+from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.data import LoggedData
 from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class Outcomes(Tabular):
     """Policies by several outcomes of the same rows, with all differences jointly."""
 
     comparisons: Mapping[str, Comparison]
@@ -89,17 +89,17 @@ class Outcomes:
         }
 
     def dominated(
-        self, maximize: Collection[str] = (), level: float | None = None
+        self, maximize: Collection[str] | None = None, level: float | None = None
     ) -> dict[str, tuple[str, ...]]:
         """Return the policies that another beats in every outcome, with those that do.
 
-        ``maximize`` names the outcomes that are rewards. By their values, a policy is dominated by
-        one that is nowhere worse and somewhere better; with a ``level`` only where that is shown:
-        the other is better in every outcome at once, by simultaneous intervals.
+        ``maximize`` names the outcomes that are rewards, unless the logs say it. By their values, a
+        policy is dominated by one that is nowhere worse and somewhere better; with a ``level`` only
+        where that is shown: the other is better in every outcome at once, by simultaneous
+        intervals.
         """
-        for name in maximize:
-            self[name]
-        sign = np.array([-1.0 if name in maximize else 1.0 for name in self.names])
+        rewards = self._rewards(maximize)
+        sign = np.array([-1.0 if name in rewards else 1.0 for name in self.names])
         found: dict[str, tuple[str, ...]] = {}
         for policy in self.policies:
             others = [other for other in self.policies if other != policy]
@@ -110,6 +110,18 @@ class Outcomes:
             if by:
                 found[policy] = tuple(by)
         return found
+
+    def _rewards(self, maximize: Collection[str] | None) -> list[str]:
+        """Return the outcomes of which more is better, by a call or by their logs."""
+        for name in maximize or ():
+            self[name]
+        return [
+            name
+            for name, compared in self.comparisons.items()
+            if compared.about.direction(
+                None if maximize is None else name in maximize, f"outcome {name}"
+            )
+        ]
 
     def _apart(self, a: str, b: str) -> Array:
         """Return the value of a less that of b by each outcome."""
@@ -128,7 +140,7 @@ class Outcomes:
             )
         return self.policies.index(policy)
 
-    def sentences(self, level: float = 0.95, maximize: Collection[str] = ()) -> list[str]:
+    def sentences(self, level: float = 0.95, maximize: Collection[str] | None = None) -> list[str]:
         """Return which policies others beat in all outcomes together, in sentences."""
         beaten, shown = self.dominated(maximize), self.dominated(maximize, level)
         if not beaten:
@@ -153,7 +165,9 @@ class Outcomes:
             rows.append([f"{policy} − {self.reference}", *chain.from_iterable(told)])
         return rows
 
-    def trade_offs(self, level: float = 0.95, maximize: Collection[str] = ()) -> dict[str, Any]:
+    def trade_offs(
+        self, level: float = 0.95, maximize: Collection[str] | None = None
+    ) -> dict[str, Any]:
         """Return what a page says of the outcomes together: two tables, headings first, in texts.
 
         Plain values of the same are in `to_dict`.
@@ -162,10 +176,12 @@ class Outcomes:
             "values": [self.headings(level), *self.table(level)],
             "differences": self.difference_table(level) if len(self.policies) > 1 else None,
             "sentences": self.sentences(level, maximize),
-            "rewards": [name for name in self.names if name in maximize],
+            "rewards": self._rewards(maximize),
         }
 
-    def to_dict(self, level: float = 0.95, maximize: Collection[str] = ()) -> dict[str, Any]:
+    def to_dict(
+        self, level: float = 0.95, maximize: Collection[str] | None = None
+    ) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON; ``maximize`` names the rewards."""
         return {
             "dominated": {p: list(by) for p, by in self.dominated(maximize).items()},
@@ -210,8 +226,15 @@ class Outcomes:
     def __repr__(self) -> str:
         return f"Outcomes({', '.join(self.names)}; {len(self.policies)} policies)"
 
-    def _repr_html_(self) -> str:
-        return _text.table(self.headings(), self.table())
+    def _texts(self, level: float) -> list[list[str]]:
+        return [self.headings(level), *self.table(level)]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        return [
+            {"outcome": outcome, **row}
+            for outcome, compared in self.comparisons.items()
+            for row in compared._numbers(level)  # noqa: SLF001
+        ]
 
 
 def outcomes(

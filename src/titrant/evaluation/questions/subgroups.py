@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from titrant import _drawing, _text
+from titrant import _drawing
+from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators import Ask, DoublyRobust, Observed
@@ -153,7 +154,7 @@ class Equality:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subgroups:
+class Subgroups(Tabular):
     """What a policy changes in parts of a log, with the same for the whole."""
 
     policy: str
@@ -271,15 +272,44 @@ class Subgroups:
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the difference in each part with its interval beside zero; return the axes."""
         drawn = _drawing.new_axes(ax, 0.8 + 1.3 * _drawing.ROW * len(self.answered))
-        drawn.set_xlabel("difference")
+        drawn.set_xlabel(_drawing.escaped(self.whole.about.difference))
         labels = [part.label for part in self.answered]
         ends = [part.interval(level) for part in self.answered]
         return _drawing.forest(
             drawn, labels, [part.difference for part in self.answered], ends, line=0.0
         )
 
-    def _repr_html_(self) -> str:
-        return _text.table(self.headings(), self.table())
+    def _texts(self, level: float) -> list[list[str]]:
+        return [self.headings(level), *self.table(level)]
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:
+        own, at_once = self.whole.contrast(self.policy, self.against), self.simultaneous(level)
+        estimate = self.whole[self.policy]
+        (low, high), none = own.interval(level), (None, None)
+        rows: list[tuple[Any, ...]] = [
+            (
+                *(None, "all rows", estimate.rows, estimate.value),
+                *(self.whole[self.against].value, own.difference, own.se, low, high, *none),
+                *(estimate.ess, estimate.diagnostics.verdict.value),
+            )
+        ]
+        for part in self.parts:
+            told = _plain(part, level, at_once.get(part.label))
+            ends = part.interval(level) if part.trusted else none
+            rows.append(
+                (
+                    *(told[name] for name in ("column", "label", "rows", "value", "against")),
+                    *(told["difference"], told["se"], *ends, *(told["simultaneous"] or none)),
+                    *(part.ess, part.diagnostics.verdict.value),
+                )
+            )
+        return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+
+
+_COLUMNS = (
+    *("column", "part", "rows", "value", "against", "difference", "se", "low", "high"),
+    *("at_once_low", "at_once_high", "ess", "verdict"),
+)
 
 
 def subgroups(
@@ -309,6 +339,12 @@ def subgroups(
         of as many rows; several columns in one dict; or a label of each row of a log in memory
     against : what the policy is compared with; the status quo unless given
     interval : `RobustBiasCorrected()` unless given, `Narrow()` or `Normal()`
+
+    Returns
+    -------
+    Subgroups : a `Subgroup` of each part, with its ``difference`` and ``interval(level)``;
+        ``equality``, a test of each column; ``simultaneous()`` intervals; ``refused``; ``whole``,
+        the `Comparison` on all rows
 
     >>> import numpy as np, titrant as tt
     >>> rng = np.random.default_rng(0)

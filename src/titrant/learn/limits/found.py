@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant import _text
+from titrant._tables import Tabular
 from titrant.errors import DataError
 from titrant.learn.choice import amount, difference
 from titrant.learn.limits.declared import LimitedClass, Limits
@@ -87,7 +88,7 @@ class CapFound:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LimitsFound:
+class LimitsFound(Tabular):
     """What the limits of a learned rule do to it."""
 
     costs: tuple[LimitCost, ...]
@@ -143,10 +144,14 @@ class LimitsFound:
     def __repr__(self) -> str:
         return f"LimitsFound({', '.join(one.name for one in self.costs)})"
 
-    def _repr_html_(self) -> str:
-        """Return the table and the line under it."""
-        headings, *rows = self.table()
-        return _text.table(headings, rows) + f"<p>{self.finding}</p>"
+    def _texts(self, level: float) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        return self.table()
+
+    def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
+        return [one.to_dict() for one in self.costs]
+
+    def _caption(self) -> str:
+        return self.finding
 
 
 def told(

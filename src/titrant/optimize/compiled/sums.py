@@ -170,11 +170,16 @@ def squares_alone(pairs: Index) -> bool:
 
 @compiled
 def set_three_terms(w: Array, e: Array, b: Array, kept: int, z: Array) -> None:
-    """Set z (3, B) to b, w·e, w, or to their slopes; without a table b stays 0."""
+    """Set z (3, B) to b, w·e, w, or to their slopes; without a table b stays 0.
+
+    Loops, since an assignment of arrays compiles numba's message about shapes, for two seconds.
+    """
     if kept == 4:  # noqa: PLR2004
-        z[0] = b
+        for i in range(len(w)):
+            z[0, i] = b[i]
     set_weighted(w, e, 1.0, 0.0, z[1])
-    z[2] = w
+    for i in range(len(w)):
+        z[2, i] = w[i]
 
 
 @fast

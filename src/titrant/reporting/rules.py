@@ -1,0 +1,450 @@
+"""Policies in words: a formula on the user's scale, its coefficients, and its document."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from titrant.data.columns import IS_MISSING
+from titrant.errors import InvalidArgument
+from titrant.policies import (
+    RBF,
+    Additive,
+    Clipped,
+    Constant,
+    Function,
+    InLimits,
+    Linear,
+    Personal,
+    Products,
+    Rounded,
+    StatusQuo,
+    Tree,
+)
+from titrant.policies.base import ParametricPolicy, is_exactly
+from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
+from titrant.reporting.content import Coefficient, Rule
+from titrant.reporting.numbers import number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from titrant._types import Array
+    from titrant.data import LoggedData
+    from titrant.policies import Policy
+
+LARGEST_DOCUMENT = 10_000
+"""Characters of JSON that a page takes for one policy; a sum of bumps can have many more."""
+MOVED = 0.01
+"""Of the doses' sd: by no more may rounding a rule move anyone's dose."""
+_FINEST = 12
+"""Powers of ten by which rounding is made finer until that holds."""
+_BENT = 9.0
+"""How far a bend can move a dose: squares of contexts are held at three sizes."""
+_TERMS = 12
+"""Contexts in a formula, the largest if there are more."""
+LISTED = 30
+"""Coefficients in a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """What contexts are called in a formula."""
+
+    names: Sequence[str]
+    """Of the log, in its order: those of a policy that knows none."""
+    yes_no: frozenset[str] = frozenset()
+    """The contexts that are 0 or 1."""
+    called: Callable[[str], str] = str
+
+    def of(self, policy: Policy) -> list[str]:
+        """Return the names of a policy's contexts."""
+        return list(policy.features or self.names)
+
+    def term(self, size: str, name: str) -> str:
+        """Return what a context adds: so much for each unit, or if something is so."""
+        label = self.called(name)
+        if name.endswith(IS_MISSING):
+            return f"{size} if {label}"
+        if "=" in name:
+            return f"{size} if {label.replace('=', ' is ', 1).replace('  ', ' ')}"
+        return f"{size} if {label} = 1" if name in self.yes_no else f"{size} · {label}"
+
+
+def rule(
+    name: str,
+    policy: Policy,
+    treatments: Sequence[str],
+    log: LoggedData,
+    *,
+    sd: Array,
+    called: Callable[[str], str] = str,
+) -> Rule:
+    """Return a policy in words, rounded for the people of a log; ``sd`` (p,) of its contexts."""
+    linear, shown = linear_part(policy), readable(policy, log)
+    found = () if linear is None else _coefficients(linear, dict(zip(log.names, sd, strict=True)))
+    x = log.context
+    zeros_and_ones = ((x == 0.0) | (x == 1.0)).all(axis=0)
+    speech = Speech(log.names, frozenset(np.array(log.names)[zeros_and_ones].tolist()), called)
+    return Rule(
+        policy=name,
+        formulas=(
+            *(_formula(shown, j, t, speech) for j, t in enumerate(treatments)),
+            *_details(unwrapped(shown), treatments, speech),
+        ),
+        intercept=None if linear is None else _entries(linear.intercept),
+        coefficients=_largest(found),
+        left_out=max(0, len(found) - LISTED),
+        document=_document(policy),
+    )
+
+
+def _formula(policy: Policy, j: int, treatment: str, speech: Speech) -> str:
+    """Return the rule for dose number j."""
+    if is_exactly(policy, StatusQuo):
+        return f"{treatment} as it was given"
+    if is_exactly(policy, Clipped):
+        low, high = _entry(policy.lower, j), _entry(policy.upper, j)
+        return _formula(policy.policy, j, treatment, speech) + _kept(low, high)
+    if is_exactly(policy, Rounded):
+        step = f", rounded to steps of {_shown(_entry(policy.step, j))}"
+        offset = _entry(policy.offset, j)
+        start = f" from {_shown(offset)}" if offset else ""
+        return _formula(policy.policy, j, treatment, speech) + step + start
+    if is_exactly(policy, InLimits):
+        return _formula(policy.policy, j, treatment, speech) + _limited(policy, speech)
+    if isinstance(policy, Move):
+        return _change(policy, treatment, speech)
+    return f"{treatment} = {_right_side(policy, j, speech)}"
+
+
+def _limited(policy: InLimits, speech: Speech) -> str:
+    """Return the limits of a rule in words."""
+    steps, said = policy.steps, []
+    if isinstance(steps, float):
+        said.append(f"in steps of {_shown(steps)}")
+    elif steps is not None:
+        said.append(f"one of {', '.join(map(_shown, steps))}")
+    for words, end in (("at least", policy.at_least), ("at most", policy.at_most)):
+        if end is not None:
+            said.append(f"{words} {speech.called(end) if isinstance(end, str) else _shown(end)}")
+    if policy.current is not None:
+        said.append(
+            f"within {_shown(policy.largest_change or 0.0)} of {speech.called(policy.current)}"
+        )
+    return "".join(f", {one}" for one in said)
+
+
+def _change(policy: Move, treatment: str, speech: Speech) -> str:
+    """Return how a policy changes what was given."""
+    given = f"{treatment} as it was given"
+    if isinstance(policy, Shift):
+        sign = "−" if policy.by < 0.0 else "+"
+        given = f"{given} {sign} {_shown(abs(policy.by))}"
+    elif isinstance(policy, Multiply):
+        given = f"{_shown(policy.by)} · {given}"
+    elif isinstance(policy, Tilt):
+        return f"{given}, tilted by e^({_shown(policy.strength)} · {treatment})"
+    elif isinstance(policy, Randomized):
+        return f"{_formula(policy.policy, 0, treatment, speech)}, ± {_shown(policy.sd)} at random"
+    elif isinstance(policy, Moved):
+        given = f"what a Python function makes of {given}"
+    if isinstance(policy, Limited):
+        return given + _kept(policy.low, policy.high)
+    ends = _kept(policy.low, policy.high) if isinstance(policy, OneToOne) else ""
+    return f"{given}{ends} or as it was" if ends else given
+
+
+def _right_side(policy: Policy, j: int, speech: Speech) -> str:
+    if isinstance(policy, Function):
+        return "what a Python function returns: it has no formula to show"
+    said = SIDES.get(type(policy))
+    return type(policy).__name__ if said is None else said(policy, j, speech)
+
+
+def _linear(policy: Linear, j: int, speech: Speech) -> str:
+    if policy.coef is None:
+        return type(policy).__name__
+    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+    return _sum(_entry(policy.intercept, j), speech.of(policy), slopes, speech)
+
+
+def _bumps(policy: RBF, j: int, speech: Speech) -> str:  # noqa: ARG001
+    level = _shown(_entry(policy.intercept, j))
+    return f"{level} + a sum of {len(policy.centers)} bumps of width {_width(policy.scale)}"
+
+
+def _people(policy: Personal, j: int, speech: Speech) -> str:  # noqa: ARG001
+    alike = f"the {policy.nearest} of {len(policy.contexts):,} people who are most alike"
+    return f"the dose with the least mean loss of {alike}"
+
+
+def _sum(intercept: float, names: Sequence[str], slopes: Array, speech: Speech) -> str:
+    """Return intercept ± |slope| · name ± …, the largest if there are many."""
+    most = np.argsort(-np.abs(slopes), kind="stable")[:_TERMS]
+    terms = [
+        f" {'−' if slopes[i] < 0 else '+'} {speech.term(_shown(abs(slopes[i])), names[i])}"
+        for i in np.sort(most)
+        if slopes[i]
+    ]
+    rest = int(np.count_nonzero(slopes)) - len(terms)
+    more = f" + … ({rest} more in the table)" if rest > 0 else ""
+    return f"{_shown(intercept)}{''.join(terms)}{more}"
+
+
+def _kept(low: float, high: float) -> str:
+    if np.isfinite(low) and np.isfinite(high):
+        return f", kept within {_shown(low)} … {_shown(high)}"
+    if np.isfinite(low):
+        return f", at least {_shown(low)}"
+    return f", at most {_shown(high)}" if np.isfinite(high) else ""
+
+
+def _coefficients(linear: Linear, sd: Mapping[str, float]) -> tuple[Coefficient, ...]:
+    coef = np.asarray(linear.coef)
+    rows = coef.reshape(len(coef), -1)
+    names = linear.features or (tuple(sd) if len(sd) == len(rows) else ())
+    return tuple(
+        Coefficient(
+            context=context,
+            values=tuple(slopes.tolist()),
+            per_sd=tuple((slopes * sd[context]).tolist()) if context in sd else None,
+        )
+        for context, slopes in zip(names, rows, strict=True)
+    )
+
+
+def _largest(found: tuple[Coefficient, ...]) -> tuple[Coefficient, ...]:
+    """Return the coefficients that move doses most, in the order of the contexts."""
+    if len(found) <= LISTED:
+        return found
+    size = [max(map(abs, c.per_sd or c.values)) for c in found]
+    kept = sorted(range(len(found)), key=lambda i: -size[i])[:LISTED]
+    return tuple(found[i] for i in sorted(kept))
+
+
+def linear_part(policy: Policy) -> Linear | None:
+    """Return the linear rule inside a policy, if there is one."""
+    inside = unwrapped(policy)
+    return inside if is_exactly(inside, Linear) and inside.coef is not None else None
+
+
+def limits(policy: Policy) -> list[tuple[str, Policy]]:
+    """Return a policy from the rule inside to all its steps and limits, each in words."""
+    if is_exactly(policy, Clipped):
+        said = _kept(_entry(policy.lower, 0), _entry(policy.upper, 0)).removeprefix(", ")
+    elif is_exactly(policy, Rounded):
+        said = f"rounded to steps of {_shown(_entry(policy.step, 0))}"
+    else:
+        return [("by the rule", policy)]
+    return [*limits(policy.policy), (said, policy)]
+
+
+def unwrapped(policy: Policy) -> Policy:
+    """Return the policy inside limits and steps."""
+    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded) or is_exactly(policy, InLimits):
+        return unwrapped(policy.policy)
+    return policy
+
+
+# A rule in as few digits as leave everyone's dose alone.
+
+
+def readable(policy: Policy, log: LoggedData) -> Policy:
+    """Return the policy with shorter numbers, which move no logged dose by more than .01 sd(T).
+
+    Numbers that are short stay as they are, and so does a policy of a class that is not listed.
+    """
+    spread = log.doses.std(axis=0)
+    inside = unwrapped(policy)
+    template = isinstance(inside, Linear) and inside.coef is None
+    if not len(log) or template or type(inside) not in ROUNDED:
+        return policy
+    exact = policy.of_rows(log)
+    for power in range(_FINEST):
+        candidate = _shortened(policy, MOVED * float(spread.min()) * 10.0**-power, log)
+        moved = np.abs(candidate.of_rows(log) - exact).max(axis=0)
+        if (moved <= MOVED * spread).all():
+            return candidate
+    return policy
+
+
+def _shortened(policy: Policy, budget: float, log: LoggedData) -> Policy:
+    """Return a policy whose parameters, rounded, together move a dose by about the budget."""
+    if is_exactly(policy, Clipped):
+        ends = (short(end, budget) for end in (policy.lower, policy.upper))
+        return Clipped(_shortened(policy.policy, budget, log), *ends)
+    if is_exactly(policy, Rounded):
+        return Rounded(_shortened(policy.policy, budget, log), policy.step, policy.offset)
+    if not isinstance(policy, ParametricPolicy):
+        return policy
+    reach = _reach(policy, log)
+    shorter = policy.with_params(short(policy.params, budget / (reach * (reach > 0).sum() ** 0.5)))
+    if not is_exactly(shorter, Tree):
+        return shorter
+    names = list(shorter.features or log.names)
+    columns = [log.context[:, log.names.index(names[c])] for c in shorter.columns]
+    cuts = [_cut(x, float(cut)) for x, cut in zip(columns, shorter.cuts, strict=True)]
+    sides = shorter.below, shorter.above
+    return Tree(shorter.columns, cuts, *sides, shorter.doses, features=shorter.features)
+
+
+def _reach(policy: Any, log: LoggedData) -> Array:  # noqa: ANN401  (any of the list)
+    """Return how far one unit of each parameter can move a dose (P,)."""
+    if isinstance(policy, (Constant, Tree)):
+        return np.ones(policy.params.size)
+    d = np.size(policy.intercept)
+    far = dict(zip(log.names, np.abs(log.context).max(axis=0).tolist(), strict=True))
+    each = [max(far[name], 1e-9) for name in policy.features or log.names]
+    found = np.append(np.ones(d), np.repeat(each, d))
+    return np.append(found, np.full(policy.params.size - found.size, _BENT))
+
+
+def _cut(x: Array, cut: float) -> float:
+    """Return the shortest number that parts the values x (n,) as a cut does."""
+    below, above = x[x <= cut], x[x > cut]
+    if not len(below) or not len(above):
+        return cut
+    low, high = float(below.max()), float(above.min())
+    for decimals in range(-int(np.ceil(np.log10(high - low))) - 1, _FINEST):
+        ten = 10.0**decimals
+        for rounded in (round(cut, decimals), float(np.floor(cut * ten) / ten)):
+            if low <= rounded < high:
+                return rounded
+    return cut
+
+
+def short(values: float | Array, within: float | Array) -> Any:  # noqa: ANN401
+    """Return numbers in the decimals that leave them within a distance; short ones as they are.
+
+    >>> short(35.3137, 0.1), short(35.25, 0.1), short(float("inf"), 0.1)
+    (35.3, 35.25, inf)
+    """
+    found = np.array(
+        [
+            v if not np.isfinite(v) or float(f"{v:.5g}") == v else round(v, decimals_of(by))
+            for v, by in np.broadcast(np.asarray(values, dtype=np.float64), within)
+        ]
+    ).reshape(np.shape(values))
+    return found if found.ndim else float(found)
+
+
+def decimals_of(within: float) -> int:
+    """Return how many decimals leave a number within a distance.
+
+    >>> decimals_of(0.1), decimals_of(0.05), decimals_of(0.04)
+    (1, 1, 2)
+    """
+    return int(np.clip(np.ceil(-np.log10(2.0 * within) - 1e-9), -300, 300))
+
+
+# Rules that take more than a line: curves by their points, squares by their units, trees by leaves.
+
+
+def _additive(policy: Additive, j: int, speech: Speech) -> str:
+    """Return intercept ± slope · name … + curve(name) … in words."""
+    known = speech.of(policy)
+    bent = np.array([len(k) > 0 for k in policy.knots])
+    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+    line = _sum(_entry(policy.intercept, j), known, np.where(bent, 0.0, slopes), speech)
+    curves = "".join(f" + curve({speech.called(known[i])})" for i in np.flatnonzero(bent)[:_TERMS])
+    rest = int(bent.sum()) - _TERMS
+    return line + curves + (f" + … ({rest} curves more)" if rest > 0 else "")
+
+
+def _products(policy: Products, j: int, speech: Speech) -> str:
+    """Return intercept ± slope · name … ± factor · u(name)·u(name) … in words."""
+    known = speech.of(policy)
+    label = [speech.called(name) for name in known]
+    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
+    factors = policy.bends.reshape(len(policy.bends), -1)[:, j]
+    terms = [
+        f"u({label[a]})²" if a == b else f"u({label[a]})·u({label[b]})" for a, b in policy.pairs
+    ]
+    return _sum(_entry(policy.intercept, j), [*known, *terms], np.append(slopes, factors), speech)
+
+
+def _details(policy: Policy, treatments: Sequence[str], speech: Speech) -> Iterator[str]:
+    """Yield the lines that a formula leaves out."""
+    names = speech.of(policy)
+    known = [speech.called(name) for name in names]
+    if is_exactly(policy, Additive):
+        for i, knots in enumerate(policy.knots):
+            if not len(knots):
+                continue
+            heights = policy.curve(i, knots).reshape(len(knots), -1)
+            for t, column in zip(treatments, heights.T, strict=True):
+                of = f" for {t}" if len(treatments) > 1 else ""
+                points = (f"{number(y)} at {number(x)}" for x, y in zip(knots, column, strict=True))
+                yield f"curve({known[i]}){of}: {', '.join(points)}"
+    elif is_exactly(policy, Products):
+        for i in sorted({i for pair in policy.pairs for i in pair}):
+            center = f"{abs(policy.center[i]):.6g}"
+            sign = "+" if policy.center[i] < 0 else "−"
+            unit = f"{policy.size[i]:.6g}"
+            yield f"u({known[i]}) = ({known[i]} {sign} {center})/{unit}, held within ±3"
+    elif is_exactly(policy, Tree):
+        doses = policy.doses.reshape(len(policy.doses), -1)
+        for answers, leaf in policy.paths():
+            asked = ", ".join(
+                _answer(speech, names[policy.columns[s]], policy.cuts[s], at_most=low)
+                for s, low in answers
+            )
+            yield f"{asked}: {', '.join(map(_shown, doses[leaf]))}"
+
+
+def _answer(speech: Speech, name: str, cut: float, *, at_most: bool) -> str:
+    """Return one answer of a tree; an indicator of a text is there or not."""
+    label = speech.called(name)
+    if "=" in name and 0.0 <= cut < 1.0:
+        column, _, level = label.replace(" = ", "=").partition("=")
+        return f"{column} is {'not ' if at_most else ''}{level}"
+    if name in speech.yes_no and 0.0 <= cut < 1.0:
+        return f"{label} = {0 if at_most else 1}"
+    return f"{label} {'≤' if at_most else '>'} {_shown(cut)}"
+
+
+def _document(policy: Policy) -> dict[str, Any] | None:
+    """Return what `load_policy` reads; None for code, for the log itself, and when too large."""
+    if is_exactly(policy, StatusQuo):
+        return None
+    try:
+        found = policy.to_dict()
+    except InvalidArgument:  # a Python function is not data
+        return None
+    return found if len(json.dumps(found)) <= LARGEST_DOCUMENT else None
+
+
+def _shown(value: float) -> str:
+    return f"{value:.12g}".replace("-", "−")
+
+
+def _width(scale: float | Array) -> str:
+    widths = np.unique(scale)
+    return _shown(widths[0]) if len(widths) == 1 else f"{_shown(widths[0])} … {_shown(widths[-1])}"
+
+
+def _entry(value: float | Array, j: int) -> float:
+    entries = np.atleast_1d(value)
+    return float(entries[j] if len(entries) > 1 else entries[0])
+
+
+def _entries(value: float | Array) -> tuple[float, ...]:
+    return tuple(np.atleast_1d(value).tolist())
+
+
+SIDES: dict[type[Policy], Callable[[Any, int, Speech], str]] = {
+    Constant: lambda policy, j, _: _shown(_entry(policy.dose, j)),
+    Linear: _linear,
+    Additive: _additive,
+    Products: _products,
+    Tree: lambda policy, _, __: f"the dose of one of {len(policy.doses)} groups",
+    RBF: _bumps,
+    Personal: _people,
+}
+"""How the right side of each policy's formula is written, for dose number j."""
+ROUNDED = (Constant, Linear, Additive, Products, Tree)
+"""The classes whose parameters are written shorter than they are."""
