@@ -395,7 +395,8 @@ def test_a_refused_policy_is_shown_without_numbers():
     lines = str(found).splitlines()
     assert lines[2:] == [f"{n:<8}  refused: {why}" for n, why in found.refused.items()]
     assert "lost refused, edge refused; near − constant" in repr(found)
-    _, *rows = found._repr_html_().split("<tr>")[2:]
+    values, _ = found._repr_html_().split("<table>")[1:]
+    _, *rows = values.split("<tr>")[2:]
     for row, (name, why) in zip(rows[1:], found.refused.items(), strict=True):
         cells = re.findall("<td[^>]*>(.*?)</td>", row)
         assert cells == [name, *["–"] * 5, f"refuse: {html.escape(why)}"]

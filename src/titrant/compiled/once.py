@@ -8,13 +8,14 @@ ends with its process. Who cannot have it in time, or at all, compiles for itsel
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 from time import monotonic, sleep
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -68,7 +69,10 @@ class Compiling:
         timer.start()
         self.end.callback(timer.cancel)
         with suppress(OSError):  # a folder or a file system without locks
-            _take(self.end.enter_context(Path(folder, LOCK).open("ab")))  # noqa: SIM115
+            # Nothing is ever written into it: it is there to be locked.
+            file = os.open(Path(folder, LOCK), os.O_RDWR | os.O_CREAT)
+            self.end.callback(os.close, file)
+            _take(file)
         return True
 
     def _tell(self) -> None:
@@ -80,7 +84,7 @@ class Compiling:
 _compiling = Compiling()
 
 
-def _take(file: IO[bytes]) -> None:
+def _take(file: int) -> None:
     """Lock a file until it is closed; give up after `WAIT` seconds."""
     if sys.platform == "win32":  # has no such lock: there each process compiles for itself
         return

@@ -9,7 +9,6 @@ from titrant._writing import write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation.evaluation import Comparison, Estimate, Evaluation, name_of
 from titrant.learn.honest import HonestValue
-from titrant.learning import PolicyLearner
 from titrant.reporting.doubts import doubts_of
 from titrant.reporting.gather import gather
 from titrant.reporting.learned import described, honest_value
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.evaluation import AnyPolicy
     from titrant.execute import Engine
     from titrant.inference import IntervalMethod
+    from titrant.learning import PolicyLearner
     from titrant.propensity import PropensityModel
     from titrant.reporting.content import Report
 
@@ -88,6 +88,8 @@ def report(
     >>> page.comparison.names
     ['status quo', 'none', 'some']
     """
+    from titrant.learning import PolicyLearner  # noqa: PLC0415 - loads scikit-learn
+
     how: dict[str, Any] = {"estimator": estimator, "bandwidth": bandwidth, "propensity": propensity}
     shown: dict[str, Any] = {"learned": None, "interval": interval}
     if isinstance(policies, PolicyLearner):
