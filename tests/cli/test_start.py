@@ -33,8 +33,9 @@ RULE = ["--policy", "constant:0.5", "--allow-untrusted"]
         (["evaluate", "--help"], set()),
         (["recommend", *ADVICE], {"pandas", "pyarrow"}),  # as pyarrow does with an array of doses
         (["evaluate", *KNOWN, *RULE, "--estimator", "sn"], {"pyarrow", "rich", "scipy"}),
-        # Propensities are held against a density that is fitted without contexts.
-        *long((["check", *KNOWN], {"pyarrow", "rich", "scipy", "sklearn"})),
+        # Propensities are held against a density that is fitted without contexts, by scikit-learn,
+        # which loads pandas where it is installed.
+        *long((["check", *KNOWN], {"pandas", "pyarrow", "rich", "scipy", "sklearn"})),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
