@@ -149,6 +149,8 @@ def test_what_is_not_announced(call, csv_log, plain):
     assert said.code == 2
     assert "`check` is none of evaluate, compare, learn." in said.err
     assert call("protocol", "evaluate", csv_log, "--treatment", "dose").code == 2
+    mistyped = call("protocol", "evaluate", csv_log, *plain, "--nonsense")
+    assert "Try `titrant evaluate --help`." in mistyped.err
     assert "A pipe can be read only once." in call("protocol", "evaluate", "-", *plain, *ASKED).err
 
 

@@ -106,7 +106,7 @@ def protocol(options: ProtocolOptions, run: RunOptions) -> None:
         raise bad_value("COMMAND", f"`{name}` is none of {', '.join(COMMANDS)}.")
     group = click.get_current_context().parent
     command = group.command.get_command(group, name)  # type: ignore[union-attr]
-    with command.make_context(f"titrant {name}", arguments, parent=group) as typed:
+    with command.make_context(name, arguments, parent=group) as typed:
         announced = announcement(name, typed.params)
     words = {"question": options.question, "eligible": options.eligible}
     announced["words"] = {key: text for key, text in words.items() if text is not None}
