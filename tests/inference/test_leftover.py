@@ -7,7 +7,8 @@ import pytest
 
 import titrant as tt
 from titrant.evaluation.model_checks import by_column
-from titrant.inference.leftover import FEWEST_ROWS, LOOKS, Leftover, Looks, biases, leftovers
+from titrant.inference.alike import LOOKS, Looks
+from titrant.inference.leftover import CELL_ROWS, FEWEST_ROWS, Leftover, biases, leftovers
 from titrant.inference.rules import LEFT_RATE, leftover_bias
 from titrant.outcome import Stack, ridge_pair
 
@@ -97,7 +98,9 @@ def test_cells_hold_about_as_many_rows_each_and_equal_values_together():
     look = Looks(x)
     # The constant makes no cells; one context and two, fine and coarse.
     assert look.varying == [0, 1]
-    alone, pairs = list(look.cells(1, look.varying)), list(look.cells(2, look.varying))
+    sizes = CELL_ROWS
+    alone = list(look.cells(1, look.varying, sizes))
+    pairs = list(look.cells(2, look.varying, sizes))
     assert [at for _, at in alone] == [(0,), (1,)] * 2
     assert [at for _, at in pairs] == [(0, 1)] * 2
     fine = np.bincount(alone[0][0])
@@ -108,7 +111,7 @@ def test_cells_hold_about_as_many_rows_each_and_equal_values_together():
 def test_levels_of_a_text_are_cells_and_rare_ones_are_one():
     rng = np.random.default_rng(2)
     x = np.column_stack([rng.integers(0, 30, 1200), rng.integers(0, 5, 1200)]).astype(float)
-    ((pair, _), *_) = Looks(x, frozenset({0, 1})).cells(2, [0, 1])
+    ((pair, _), *_) = Looks(x, frozenset({0, 1})).cells(2, [0, 1], CELL_ROWS)
     # Ten bins of a number: 19 levels of the first text and one for its rare ones, 5 of the other.
     assert len(set(pair)) == 20 * 5
     counts = np.bincount(x[:, 0].astype(int))

@@ -31,6 +31,7 @@ from titrant.evaluation.nuisance import PolicyRows
 from titrant.evaluation.repeated import carry_over_findings
 from titrant.evaluation.survey import Sample
 from titrant.inference import Verdict, rules
+from titrant.inference.alike import never_given
 from titrant.inference.doubts import centered_ranks
 from titrant.inference.evidence import in_se
 from titrant.inference.leftover import leftovers
@@ -180,6 +181,7 @@ class SecondOpinions:
             ("What plain models would give was", self._add_plain),
             ("Drift along the rows was", self._add_over_time),
             ("Confounding that is left was", self._add_leftovers),
+            ("Doses that nobody alike was given were", self._add_never_given),
         ):
             try:
                 add(found)
@@ -246,6 +248,24 @@ class SecondOpinions:
                     found[i].append(check)
                 if min(left.among) < left.among[0]:
                     found[i].append(looked_note(left.among))
+
+    def _add_never_given(self, found: list[list[Check | str]]) -> None:
+        """Add the check of people whose like were never given the policy's dose."""
+        asked = [
+            (one, rows)
+            for one, question, rows in zip(found, self.questions, self._rows, strict=True)
+            if question.smoothed and rows.fixed is None and rows.x is not None
+        ]
+        log = self._few.log
+        if log.dimension > 1 or not asked:
+            return
+        x, names, texts = by_column(log.context, log.names)
+        tau = np.column_stack([rows.tau for _, rows in asked])
+        each = never_given(x, log.treatment, tau, asked[0][1].counts, log.groups, nominal=texts)
+        for (one, _), never in zip(asked, each, strict=True):
+            check = rules.never_given(never, names) if never.contexts else None
+            if check is not None and check.verdict is not Verdict.OK:
+                one.append(check)
 
     @property
     def _ranks(self) -> Array | None:

@@ -9,38 +9,29 @@ row:
     b̂ = (1/n)·Σ_c Σ_{i≠j∈c} aᵢeⱼ/(n_c − 1),
     Var b̂ ≈ (1/n²)·Σ_c Σ_{i≠j∈c} (aᵢ²eⱼ² + aᵢeᵢaⱼeⱼ)/(n_c − 1)².
 
-Cells are bins of equally many rows of one context, of two, or of three; of a text they are its
-levels. Of very many contexts, pairs and triples are made of those that show most alone.
+Cells are made of one context, of two, or of three (`alike.py`). Of very many contexts, pairs and
+triples are made of those that show most alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations
-from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+from titrant.inference.alike import Looks
 
-    from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
     from titrant._types import Array
-
-    Places = NDArray[np.intp]
+    from titrant.inference.alike import Places
 
 CELL_ROWS = (12, 48)
 """Rows of a cell: small cells see fine patterns, large ones more of a coarse one."""
 MOST_TOGETHER = 3
 """Contexts that make a cell."""
-LOOKS = 400
-"""Sets of cells of pairs, and of triples, that are looked at: all of 28 contexts, and of 14."""
-LEVELS = 2
-"""Levels of a text that are kept apart, in multiples of the bins of a number; the others, with the
-fewest rows, are one."""
 FEWEST_ROWS = 150
 """Rows from which on it is looked for."""
 RESIDUAL_TAIL = 0.005
@@ -92,7 +83,7 @@ def leftovers(
     alone = dict.fromkeys(look.varying, 0.0)
     for together in range(1, MOST_TOGETHER + 1):
         chosen = look.among(together, alone)
-        for cell, at in look.cells(together, chosen):
+        for cell, at in look.cells(together, chosen, CELL_ROWS):
             bias, se = biases(cell, a, held, omega, unit)
             if (se > 0.0).all():
                 found.append((bias, se, at))
@@ -107,54 +98,6 @@ def leftovers(
         Leftover(float(bias[k, i]), float(se[k, i]), found[k][2], len(found), among)
         for i, k in enumerate(best)
     ]
-
-
-@dataclass(frozen=True)
-class Looks:
-    """The sets of cells that contexts x (n, p) make."""
-
-    x: Array
-    nominal: frozenset[int] = frozenset()
-
-    @cached_property
-    def varying(self) -> list[int]:
-        """The places of the contexts that are not constant."""
-        return [j for j in range(self.x.shape[1]) if np.ptp(self.x[:, j]) > 0.0]
-
-    def among(self, together: int, alone: Mapping[int, float]) -> list[int]:
-        """Return the contexts that are taken so many at a time: all, or those that show most."""
-        most = together
-        while comb(most + 1, together) <= LOOKS:
-            most += 1
-        first = sorted(self.varying, key=lambda j: -alone[j])[:most]
-        return sorted(first)
-
-    def cells(
-        self, together: int, chosen: Sequence[int]
-    ) -> Iterator[tuple[Places, tuple[int, ...]]]:
-        """Yield sets of cells: the cell of each row (n,), and the contexts that make them."""
-        for rows in CELL_ROWS:
-            bins = max(2, round((len(self.x) / rows) ** (1.0 / together)))
-            own = {j: self._bins(j, bins) for j in chosen}
-            for at in combinations(chosen, together):
-                sizes = tuple(int(own[j].max()) + 1 for j in at)
-                yield np.ravel_multi_index(tuple(own[j] for j in at), sizes), at
-
-    def _bins(self, context: int, bins: int) -> Places:
-        """Return the bin of each row (n,), or its level."""
-        if context not in self.nominal:
-            return np.floor(self._places[:, context] * bins).astype(np.intp)
-        level, rows = np.unique(self.x[:, context], return_inverse=True, return_counts=True)[1:]
-        place = np.empty_like(rows)
-        place[np.argsort(-rows, kind="stable")] = np.arange(len(rows))
-        return np.minimum(place, LEVELS * bins - 1)[level].astype(np.intp)
-
-    @cached_property
-    def _places(self) -> Array:
-        """Midpoints of the ranks on (0, 1) (n, p); equal values have one place."""
-        from scipy.stats import rankdata  # noqa: PLC0415
-
-        return np.asarray((rankdata(self.x, axis=0) - 0.5) / len(self.x))
 
 
 def biases(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
+    from titrant.inference.alike import NeverGiven
     from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
     from titrant.inference.leftover import Leftover
 
@@ -136,6 +137,9 @@ value by about half a standard error or more."""
 
 CARRY_OVER_RATE = 1e-3
 """By chance, of what models leave of outcomes against the dose before, groups being independent."""
+NEVER_SHARE, NEVER_ROWS = 0.03, 30
+"""People for whom no log can say what the policy's dose would do. A few are in every log: of a
+policy one sd off the usual dose about a hundredth. The rows are two small cells."""
 FAR_FROM_LEVEL, LEVELS_SHARE = 2.5, 0.05
 """A dose so many sds (of the doses within levels) from the mean dose of its level is hardly ever
 given there; where that is so in more than a twentieth of the rows, levels that confound are not
@@ -166,6 +170,7 @@ CONFOUNDING = frozenset(
         "drift",
         "carry_over",
         "level_support",
+        "never_given",
     }
 )
 """The checks whose warning bears on confounding: contexts may not be adjusted for as they should,
@@ -338,11 +343,25 @@ def level_support(share: float, column: str, levels: int) -> Check:
     )
 
 
+def never_given(found: NeverGiven, names: Sequence[str]) -> Check:
+    """Return the check of the rows for whom the policy's dose is unheard of among rows alike."""
+    alike = _listed(names, found.contexts)
+    much = found.share > NEVER_SHARE and found.rows >= NEVER_ROWS
+    return _check(
+        "never_given",
+        found.share,
+        f"In {_percent(found.share)} of the rows nobody alike in {alike} was given a dose near the "
+        f"policy's ({_percent(NEVER_SHARE)} is much, from {NEVER_ROWS} rows on).",
+        "What the dose would do to them the log does not say, and the value takes it from others: "
+        "let the policy leave them at doses they had, or ask about the rest alone by "
+        "`weights_to=` or subgroups.",
+        judge(found.share, warn=much),
+    )
+
+
 def leftover_bias(found: Leftover, se: float, names: Sequence[str]) -> Check:
     """Return the check of the bias that rows alike in a few contexts show, by the SE of a value."""
-    size = abs(found.bias) / se
-    *others, last = (f"`{names[j]}`" for j in found.contexts)
-    alike = f"{', '.join(others)} and {last}" if others else last
+    size, alike = abs(found.bias) / se, _listed(names, found.contexts)
     return _check(
         "leftover_bias",
         size,
@@ -353,6 +372,12 @@ def leftover_bias(found: Leftover, se: float, names: Sequence[str]) -> Check:
         "as a product or a group of levels, or give models of your own.",
         judge(size, warn=found.p_value < LEFT_RATE and size > LEFT_SE),
     )
+
+
+def _listed(names: Sequence[str], places: Sequence[int]) -> str:
+    """Return the names at some places as a list to read."""
+    *others, last = (f"`{names[j]}`" for j in places)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def largest_weight_share(shares: tuple[float, float, float]) -> Check:

@@ -362,6 +362,7 @@ CLAUSES = {
     "bandwidth_sensitivity": "{it} hangs on the bandwidth",
     "covariate_balance": "the weighted rows behind {it} are not like all rows",
     "binned_balance": "the weighted rows behind {it} are not like all rows",
+    "never_given": "some people's like were never given the doses of {it}",
     "leftover_bias": "the models miss how some contexts go with dose and outcome",
     "carry_over": "earlier doses tell about later outcomes",
     "level_support": "{it} gives doses far from those of a context's own level",

@@ -1,0 +1,110 @@
+"""Doses that nobody alike was given: by loops, by hand, by laws, and where all doses are given."""
+
+import math
+
+import numpy as np
+import pytest
+
+import titrant as tt
+from titrant.inference.alike import CELL_ROWS, FEWEST_UNITS, Looks, never_given
+from titrant.inference.rules import NEVER_ROWS, NEVER_SHARE
+
+
+def logged(n: int = 600, seed: int = 0, *, spared: bool = True):
+    """Contexts (n, 3) and doses (n,); those with a high first context have low doses alone."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    t = 0.5 * x[:, 1] + rng.normal(size=n)
+    few = x[:, 0] > 1.3
+    return x, np.where(few & spared, -1.0 + 0.3 * rng.normal(size=n), t), few
+
+
+def share_by_loops(x, t, tau, unit):
+    """Return the largest share of rows whose dose is unheard of, row by row and cell by cell."""
+    n, shares = len(t), [0.0]
+    look = Looks(x)
+    for together in (1, 2):
+        chosen = look.among(together, dict.fromkeys(look.varying, 0.0))
+        for cell, _ in look.cells(together, chosen, CELL_ROWS):
+            never = 0
+            for i in range(n):
+                alike = [j for j in range(n) if cell[j] == cell[i]]
+                if len({unit[j] for j in alike}) < FEWEST_UNITS:
+                    continue
+                mean = sum(t[j] for j in alike) / len(alike)
+                sd = math.sqrt(sum((t[j] - mean) ** 2 for j in alike) / (len(alike) - 1))
+                near = any(abs(t[j] - tau[j]) <= 0.5 * t.std() for j in alike)
+                never += not near and abs(tau[i] - mean) > 4.0 * sd
+            shares.append(never / n)
+    return max(shares)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_by_loops(grouped):
+    x, t, _ = logged(160)
+    tau = np.column_stack([np.full(160, 1.0), 1.0 + 0.3 * x[:, 1]])
+    unit = np.arange(160) // 2 if grouped else None
+    found = never_given(x[:, :2], t, tau, np.ones(160), unit)
+    rows = np.arange(160) if unit is None else unit
+    for k in range(2):
+        assert found[k].share == pytest.approx(share_by_loops(x[:, :2], t, tau[:, k], rows))
+    assert found[0].share > 0.0
+
+
+def test_two_cells_by_hand():
+    # A context of two values: at 1 doses are 0 or 2 (mean 1, sd about 1), at 0 they are 0 or .2.
+    # A dose of 2 is given at 1; at 0 it is 1.9 from the mean .1, 18 of their sds.
+    x = np.repeat([0.0, 1.0], [16, 48])[:, None]
+    t = np.r_[np.tile([0.0, 0.2], 8), np.tile([0.0, 2.0], 24)]
+    [found] = never_given(x, t, np.full((64, 1), 2.0), np.ones(64), None)
+    assert (found.share, found.rows, found.contexts) == (0.25, 16, (0,))
+    # Counted by weights, those at 0 are half of all.
+    omega = np.repeat([3.0, 1.0], [16, 48])
+    assert never_given(x, t, np.full((64, 1), 2.0), omega, None)[0].share == 0.5
+    # Of two patients a cell says nothing.
+    unit = np.r_[np.arange(16) % 2, 2 + np.arange(48)]
+    assert never_given(x, t, np.full((64, 1), 2.0), np.ones(64), unit)[0].rows == 0
+
+
+def test_units_order_and_rising_scales_change_nothing():
+    x, t, _ = logged()
+    tau = np.full((len(t), 1), 1.0)
+    ones = np.ones(len(t))
+    own = never_given(x, t, tau, ones, None)
+    assert own[0].share > NEVER_SHARE
+    # Doses in other units (a power of two keeps each digit).
+    assert never_given(x, 4.0 * t, 4.0 * tau, ones, None) == own
+    # Contexts go by their ranks; rows by no order.
+    assert never_given(np.exp(x), t, tau, ones, None) == own
+    order = np.random.default_rng(1).permutation(len(t))
+    assert never_given(x[order], t[order], tau, ones, None) == own
+
+
+def checks_of(estimate):
+    return [check.name for check in estimate.diagnostics if check.verdict.value != "ok"]
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_a_dose_that_some_never_had_is_warned_of_and_one_they_had_is_not():
+    x, t, _ = logged(800, 2)
+    y = (t - 1.0) ** 2 + x[:, 1] + np.random.default_rng(3).normal(size=len(t))
+    log = tt.LoggedData(x, t, y, names=["creatinine", "age", "weight"])
+    found = tt.evaluate(log, 1.0, allow_untrusted=True)
+    assert "never_given" in checks_of(found)
+    [said] = [str(check) for check in found.diagnostics if check.name == "never_given"]
+    assert "`creatinine`" in said
+    spared = tt.evaluate(log, lambda x: np.where(x[:, 0] > 1.3, -1.0, 1.0), allow_untrusted=True)
+    assert "never_given" not in checks_of(spared)
+    # With as many people whose doses are like those of others, there is nothing to say.
+    x, t, _ = logged(800, 2, spared=False)
+    log = tt.LoggedData(x, t, y, names=["creatinine", "age", "weight"])
+    assert "never_given" not in checks_of(tt.evaluate(log, 1.0, allow_untrusted=True))
+
+
+def test_few_rows_are_no_share_to_speak_of():
+    x, t, few = logged(300)
+    [found] = never_given(x, t, np.full((300, 1), 1.0), np.ones(300), None)
+    assert found.rows <= np.count_nonzero(few) < NEVER_ROWS
+    from titrant.inference.rules import never_given as rule  # noqa: PLC0415
+
+    assert rule(found, ["a", "b", "c"]).verdict.value == "ok"
