@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.confounding import safe, study
+from benchmarks.confounding import never, safe, study
 from benchmarks.confounding.contestants import CONTESTANTS
 from benchmarks.confounding.designs import DESIGNS, GROUPS, JUMPS
 from benchmarks.confounding.records import records_in
@@ -74,9 +74,9 @@ CLOSING = """\
   weights leave out of balance on average or in some of their range (`covariate_balance`,
   `binned_balance`), weights and outcomes that rows alike in up to three contexts share beyond what
   models explain (`leftover_bias`; pairs of at most 28 contexts and triples of 14, with a note where
-  there are more), an outcome that jumps at the very dose (`dose_jump`), values
-  that rest on cut predictions, on few rows or on doses outside the support. Each is measured above;
-  the [trust report](../how-to/read-the-trust-report.md) tells what to do.
+  there are more), people whose like never had the dose (`never_given`), an outcome that jumps at
+  the very dose (`dose_jump`), values that rest on cut predictions, on few rows or on doses outside
+  the support. Each is measured above; the [trust report](../how-to/read-the-trust-report.md) tells what to do.
 - **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
   it in 1,000 rows, and no check sees it. The rows marked *radial* are of this kind, a mild and a
   hard one. Of a checkerboard, where two contexts tell nothing alone and their product nothing
@@ -87,9 +87,12 @@ CLOSING = """\
   Smoothing rounds it off, and among 1,000 rows with ordinary noise the bandwidth path and lines
   from either side do not always tell it from a gentle one. Where they do, the interval is wider.
   See the first dose of the kinked designs. A smaller bandwidth helps somewhat.
-- **Half seen**: a few people who were never given doses like the one asked about. The fitted law
-  lends them doses of the others, and `support` counts only a part of them. What the dose would do
-  to them no log can say: `weights_to=` a population without them, or subgroups, ask about the rest.
+- **Seen from a thousand rows on**: people who were never given doses like the one asked about, if
+  one or two contexts tell who they are and they are at least a twentieth (`never_given`, measured
+  above). The fitted law lends them doses of the others, and `support`, which goes by it, counts
+  only a part of them. Among 300 rows, or told by three contexts, or in several small groups, they
+  are mostly not seen. What the dose would do to them no log can say: `weights_to=` a population
+  without them, or subgroups, ask about the rest.
 - **Half seen**: a code of many values, twenty rows each, that moves the effect of the dose as well
   as its size. What its values do is shrunk, and a part of it stays in the estimate.
 - **Seen late**: where the outcome is a rare event, few rows decide. With less than 10 % of events
@@ -99,6 +102,11 @@ FIRES = """\
 The share of estimates, all sizes together, for which a check warns or refuses: where nothing is
 wrong this is a false alarm, where the interval misses the truth it is a detection. *Nonlinear*
 holds the radial designs too."""
+UNHEARD_OF = """\
+Where nobody alike in one or two contexts was given a dose near the policy's, the value rests on
+others. The share of 300 logs in which `never_given` warns of a constant dose, beside the share of
+people of whom in truth fewer than one in 200 had a dose near it. Its limits were set on the designs
+written before. Measured by `python -m benchmarks.confounding.never`."""
 WITHOUT_EFFECT = """\
 The outcome does not depend on the dose, so every deployment by `PolicyLearner(safe=True)` is a
 false one. *Bound above zero* is how often the bound alone, without the verdict, would have
@@ -214,6 +222,7 @@ def page(every: list[Record], safe_runs: list[Record]) -> str:
         parts += [verdicts(known), checks(known)]
     if safe_runs:
         parts.append(deployments(safe_runs))
+    parts.append(f"## Doses that nobody alike was given\n\n{UNHEARD_OF}\n\n{never.table()}")
     return "\n\n".join([*parts, CLOSING]) + "\n"
 
 

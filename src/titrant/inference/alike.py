@@ -28,13 +28,13 @@ LOOKS = 400
 LEVELS = 2
 """Levels of a text that are kept apart, in multiples of the bins of a number; the others, with the
 fewest rows, are one."""
-CELL_ROWS = (16, 48)
+CELL_ROWS = (32, 64)
 """Rows of the cells in which a dose may be unheard of."""
 FEWEST_UNITS = 12
 """Rows, or groups of them, of which a cell says something."""
-FAR = 4.0
-"""Sds of the doses in a cell from their mean, beyond which a dose is unheard of there: at 3, one
-log in six with doses that are rare but given would be warned of."""
+FAR = 5.0
+"""Sds of the doses in a cell from their mean, beyond which a dose is unheard of there: at 4, and in
+cells of 16 rows, most logs with long-tailed doses that are rare but given would be warned of."""
 NEAR = 0.5
 """Sds of all doses within which none of a cell was given, besides."""
 MOST_TOGETHER = 2
@@ -67,7 +67,7 @@ def never_given(
     count; of rows of one ``unit`` (n,), such as a patient, a cell counts one. A dose τᵢ is unheard
     of in the cell c of row i if, with the mean t̄_c and the sd s_c of its doses,
 
-        |τᵢ − t̄_c| > 4·s_c   and   |tⱼ − τⱼ| > sd(t)/2 for all j ∈ c.
+        |τᵢ − t̄_c| > 5·s_c   and   |tⱼ − τⱼ| > sd(t)/2 for all j ∈ c.
 
     No fitted law is asked, which would lend to few rows the doses of the others.
     """
