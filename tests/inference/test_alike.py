@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.inference.alike import CELL_ROWS, FEWEST_UNITS, Looks, never_given
-from titrant.inference.rules import NEVER_ROWS, NEVER_SHARE
+from titrant.inference.trust.alike import CELL_ROWS, FEWEST_UNITS, Looks, never_given
+from titrant.inference.trust.rules import NEVER_ROWS, NEVER_SHARE
 
 
 def logged(n: int = 600, seed: int = 0, *, spared: bool = True):
@@ -105,6 +105,6 @@ def test_few_rows_are_no_share_to_speak_of():
     x, t, few = logged(300)
     [found] = never_given(x, t, np.full((300, 1), 1.0), np.ones(300), None)
     assert found.rows <= np.count_nonzero(few) < NEVER_ROWS
-    from titrant.inference.rules import never_given as rule  # noqa: PLC0415
+    from titrant.inference.trust.rules import never_given as rule  # noqa: PLC0415
 
     assert rule(found, ["a", "b", "c"]).verdict.value == "ok"

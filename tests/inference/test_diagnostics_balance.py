@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from titrant.inference import balance
-from titrant.inference.balance import (
+from titrant.inference.trust import balance
+from titrant.inference.trust.balance import (
     Bins,
     Contexts,
     Cut,

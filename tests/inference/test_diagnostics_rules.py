@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from titrant.errors import InvalidArgument, UntrustedEstimate
-from titrant.inference import Check, Diagnostics, Verdict, rules
-from titrant.inference.balance import BinnedImbalance, Bins, Cut, Imbalance
+from titrant.inference import Check, Diagnostics, Verdict
+from titrant.inference.trust import rules
+from titrant.inference.trust.balance import BinnedImbalance, Bins, Cut, Imbalance
 from titrant.scaling import Held
 
 OK, WARN, REFUSE = Verdict.OK, Verdict.WARN, Verdict.REFUSE

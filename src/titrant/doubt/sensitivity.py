@@ -24,8 +24,8 @@ from titrant.doubt.benchmarks import LeftOut, chosen_blocks, densities
 from titrant.doubt.residuals import Cutoffs, Doubt, Doubted, SignedWeight, doubted
 from titrant.estimators.joint import Ask, ask, relayed
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.fitting import MOST_TO_FIT
-from titrant.evaluation.jackknife import judged_rows, share_of
+from titrant.evaluation.models.fitting import MOST_TO_FIT
+from titrant.evaluation.models.jackknife import judged_rows, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

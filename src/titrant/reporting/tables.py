@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
-from titrant.inference.rules import balance_limit, is_unbalanced
+from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
 from titrant.reporting.numbers import count, fixed, number, percent, places, share, span
 from titrant.reporting.rules import MOVED, decimals_of

@@ -10,8 +10,8 @@ import numpy as np
 from titrant.errors import TitrantError
 from titrant.evaluation.questions.cells import FEW_VALUES, Cut, cuts_of
 from titrant.evaluation.questions.subgroups import parts_on
-from titrant.policies.exporting import Rule, context_formula
-from titrant.policies.formulas import Number, Product, as_lists
+from titrant.policies.formats.exporting import Rule, context_formula
+from titrant.policies.formats.formulas import Number, Product, as_lists
 from titrant.reporting import counting
 from titrant.reporting.content import CONTEXTS, Subgroup
 from titrant.reporting.numbers import number
@@ -81,7 +81,7 @@ def person(policy: Policy, log: LoggedData, reach: float) -> dict[str, Any] | No
     ``fields``: the columns it asks for, each with ``column``, ``kind`` (number, level, text or
     date), ``levels`` to choose from, ``low`` and ``high`` of the log, a ``start`` and whether it
     may be ``missing``. ``stages``: from the rule to its limits and steps, each its ``words`` and
-    its ``doses`` as nested lists (`titrant.policies.formulas.as_lists`). ``needed``: tests of which
+    its ``doses`` as nested lists (`as_lists`). ``needed``: tests of which
     none may hold. ``terms`` of a linear rule: what each context adds. ``near``: how many in the log
     were alike, and got about as much, within ``reach``. ``decimals`` to which doses are told.
     """

@@ -25,8 +25,9 @@ from titrant.estimators.doubly_robust import DirectMethod
 from titrant.evaluation.evaluation import Comparison, Evaluation, nothing_answered
 from titrant.evaluation.questions.changed import changed
 from titrant.evaluation.questions.together import Pick, Together
-from titrant.inference import Diagnostics, rules
+from titrant.inference import Diagnostics
 from titrant.inference.base import StudentInference, StudentInterval, quantile
+from titrant.inference.trust import rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,11 +13,11 @@ from titrant.estimators import Discretized, DoublyRobust, SelfNormalized, Smooth
 from titrant.estimators.form import has_common_terms, has_weighted_terms, is_ratio
 from titrant.estimators.joint import Ask, Tally, joint_estimates, statistics_of
 from titrant.estimators.weight import weight
-from titrant.inference import rules
-from titrant.inference.balance import balance_sums, binned_imbalance, binned_sums, imbalance
 from titrant.inference.base import difference_se
 from titrant.inference.diagnostics import Diagnostics
 from titrant.inference.rbc import corrected_question
+from titrant.inference.trust import rules
+from titrant.inference.trust.balance import balance_sums, binned_imbalance, binned_sums, imbalance
 from titrant.kernels import Boundary
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators import Estimator, Joint, Question, Rows
     from titrant.estimators.joint import AnyStatistics, Search
-    from titrant.inference.balance import Bins, Codes, Contexts
     from titrant.inference.diagnostics import Check
-    from titrant.inference.support import Support
+    from titrant.inference.trust.balance import Bins, Codes, Contexts
+    from titrant.inference.trust.support import Support
     from titrant.kernels import Scale
 
 # The tail index of weights: how fast the largest ones grow with the number of rows.

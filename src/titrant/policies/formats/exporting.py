@@ -15,7 +15,7 @@ import numpy as np
 
 from titrant.data.columns import IS_MISSING, Recipe
 from titrant.errors import InvalidArgument
-from titrant.policies.formulas import (
+from titrant.policies.formats.formulas import (
     AtMost,
     Choice,
     Column,
