@@ -46,7 +46,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Together:
+class Evaluations:
     """Evaluations of the same rows."""
 
     evaluations: tuple[Evaluation, ...]
