@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from titrant.evaluation import fitting
+from titrant.evaluation.models import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

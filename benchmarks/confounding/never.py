@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.confounding.designs import HELD_OUT, LATEST, NEWEST
-from titrant.inference import Verdict, rules
-from titrant.inference.alike import NEAR, never_given
+from titrant.inference import Verdict
+from titrant.inference.trust import rules
+from titrant.inference.trust.alike import NEAR, never_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from benchmarks.confounding.designs import DESIGNS, KNOWN, TUNING
 from benchmarks.confounding.records import Task
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.jackknife import filled, models_share
+from titrant.evaluation.models.jackknife import filled, models_share
 from titrant.inference import RobustBiasCorrected
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def place_of(name: str) -> Place:
 
 MODELS: dict[str, tuple[float, float]] = {
     "estimators.DoublyRobust.folds": (3, 10),
-    "evaluation.nuisance.DEFAULT_FLOOR": (0.002, 0.05),
+    "evaluation.models.nuisance.DEFAULT_FLOOR": (0.002, 0.05),
     "outcome.Forest.trees": (20, 80),
     "outcome.Forest.leaf": (7, 30),
     "outcome.landmarks.Landmarks.landmarks": (100, 400),

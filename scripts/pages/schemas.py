@@ -15,9 +15,9 @@ from typing import Any
 from titrant.inference import Verdict
 from titrant.optimize import Status
 from titrant.policies.constant import StatusQuo
-from titrant.policies.loading import POLICIES
+from titrant.policies.formats.loading import POLICIES
+from titrant.policies.formats.saving import FORMAT, VERSION
 from titrant.policies.moves import MOVES, Move
-from titrant.policies.saving import FORMAT, VERSION
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -12,7 +12,7 @@ from titrant.bandwidth import Subsampled as Subsampled
 from titrant.bandwidth import TwoBandwidth as TwoBandwidth
 from titrant.data import Columns as Columns
 from titrant.data import LoggedData as LoggedData
-from titrant.data.scan import scan_parquet as scan_parquet
+from titrant.data.files.scan import scan_parquet as scan_parquet
 from titrant.doubt.sensitivity import Sensitivity as Sensitivity
 from titrant.doubt.sensitivity import sensitivity as sensitivity
 from titrant.doubt.stress import Stress as Stress

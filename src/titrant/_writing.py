@@ -24,14 +24,14 @@ DRAFT_PREFIX, DRAFT_SUFFIX = ".titrant-draft-", ".part"
 
 
 @dataclass(slots=True)
-class Written:
+class FilesWritten:
     """What this process has done, for those who report on it at its end."""
 
     files: int = 0
     """Written so far."""
 
 
-WRITTEN = Written()
+WRITTEN = FilesWritten()
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows only
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _SYSTEM, _SHARED_MEMORY = ("/dev/", "/proc/"), "/dev/shm/"  # noqa: S108  (plain files lie there)

@@ -17,7 +17,11 @@ from titrant.data.validate import first_rows, listed, of_rows
 from titrant.errors import InvalidArgument, NoOverlap
 from titrant.estimators import DoublyRobust, Estimator
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.fitting import check_work, takes_default_outcome, takes_default_propensity
+from titrant.evaluation.models.fitting import (
+    check_work,
+    takes_default_outcome,
+    takes_default_propensity,
+)
 from titrant.evaluation.survey import check_log
 from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
@@ -82,7 +86,7 @@ class PolicyLearner(BaseEstimator):
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
     safe_level : how good: "ok", or "warn" to deploy in spite of warnings; never when it is refused
-        or a warning bears on confounding, see `titrant.inference.rules.CONFOUNDING`
+        or a warning bears on confounding, see `titrant.inference.trust.rules.CONFOUNDING`
     against : policies by name to compare the learned one with, besides status quo and mean dose
     grade : the estimator of the honest value: `DoublyRobust()` unless given
     honest : whether to compute the honest value, which learns twice more on halves of the log

@@ -142,7 +142,9 @@ def test_values_survivetoml(value):
 
 def test_arguments_that_may_be_several_are_saved_and_read(call, monkeypatch):
     asked = []
-    monkeypatch.setattr("titrant.cli.simulate._chosen", lambda options: asked.append(options) or [])
+    monkeypatch.setattr(
+        "titrant.cli.commands.simulate._chosen", lambda options: asked.append(options) or []
+    )
     named = ("reproduce", "figure-1", "figure-4", "--quick", "--save-config", "run.toml")
     assert call(*named).code == 0
     said = call("reproduce", "--config", "run.toml", "--workers", 1)

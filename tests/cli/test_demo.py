@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from titrant.cli.simulate import best_rule, rules, true_values
+from titrant.cli.commands.simulate import best_rule, rules, true_values
 from titrant.data.simulate import DESIGNS
 from titrant.policies import policy_from_dict
 from titrant.reporting.numbers import number

@@ -10,8 +10,9 @@ import click
 import pytest
 
 from titrant._writing import draft, write_text
-from titrant.cli import simulate, terminal
+from titrant.cli import terminal
 from titrant.cli.app import explain
+from titrant.cli.commands import simulate
 from titrant.errors import DataError, NoOverlap, PolicyFileError, UntrustedEstimate
 from titrant.policies import load_training
 from titrant.reporting.numbers import number

@@ -18,11 +18,11 @@ import titrant as tt
 from plain import plainly
 from sweeps import long
 from titrant import learning
-from titrant.cli import recommend
-from titrant.cli.learn import CLASSES, MODELS, SAFE_LEVELS
-from titrant.cli.recommend import rounded
-from titrant.data import files, scan
-from titrant.data.files import read_table
+from titrant.cli.commands import recommend
+from titrant.cli.commands.learn import CLASSES, MODELS, SAFE_LEVELS
+from titrant.cli.commands.recommend import rounded
+from titrant.data import files
+from titrant.data.files import read_table, scan
 from titrant.outcome import ridge_pair
 
 # What the command says and writes does not depend on models, so they are plain, and the rule is a

@@ -8,7 +8,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import titrant as tt
-from titrant.cli.learn import numbers
+from titrant.cli.commands.learn import numbers
 
 pytestmark = pytest.mark.usefixtures("plain_models")
 COLUMNS = (

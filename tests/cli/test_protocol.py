@@ -16,7 +16,7 @@ from pages.schemas import schema
 
 import titrant as tt
 from titrant.cli.app import titrant
-from titrant.cli.protocol import COMMANDS, ELSEWHERE, SECTIONS, fingerprint
+from titrant.cli.commands.protocol import COMMANDS, ELSEWHERE, SECTIONS, fingerprint
 
 ASKED = ("--policy", "35", "--bandwidth", "8")
 WORDS = ("--question", "Which dose?", "--eligible", "adults")

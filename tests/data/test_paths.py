@@ -19,7 +19,7 @@ import pytest
 from titrant.cli import run
 from titrant.data import Columns
 from titrant.data.files import FilesWarning, paths_of, read_log, read_table
-from titrant.data.scan import scan_parquet
+from titrant.data.files.scan import scan_parquet
 from titrant.errors import DataError
 
 COLUMNS = Columns(treatment="dose", outcome="loss", context=["age"])

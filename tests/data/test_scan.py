@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from titrant.data import Columns, LoggedData
 from titrant.data.columns import Texts
+from titrant.data.files.scan import scan_parquet
 from titrant.data.logged import joined
-from titrant.data.scan import scan_parquet
 from titrant.errors import DataError, InvalidArgument
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine, as_engine

@@ -14,7 +14,7 @@ import titrant as tt
 from data.store import LOCKED, serving
 from titrant.cli import run
 from titrant.data.files import FilesWarning, paths_of, read_table, stream_of
-from titrant.data.stores import StorePath
+from titrant.data.files.stores import StorePath
 
 COLUMNS = tt.Columns(treatment="t", outcome="y", context=["x"], propensity="q")
 
@@ -155,7 +155,7 @@ def test_a_pyarrow_without_the_file_system_is_named(monkeypatch):
     def lacking(_: str) -> None:
         raise NotImplementedError("Got GCS URI but Arrow compiled without GCS support")
 
-    monkeypatch.setattr("titrant.data.stores._file_system", lacking)
+    monkeypatch.setattr("titrant.data.files.stores._file_system", lacking)
     with pytest.raises(tt.DataError, match="installed pyarrow has no file system for `gs://b/x"):
         paths_of("gs://b/x.csv")
 

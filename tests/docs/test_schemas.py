@@ -15,7 +15,7 @@ from titrant.cli import run
 from titrant.data.simulate import DESIGNS, Quadratic
 from titrant.inference import INTERVALS
 from titrant.outcome import ridge_pair
-from titrant.policies.loading import POLICIES
+from titrant.policies.formats.loading import POLICIES
 from titrant.policies.moves import MOVES
 
 LOG = Quadratic().draw(400, 0)

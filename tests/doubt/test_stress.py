@@ -12,7 +12,7 @@ import titrant as tt
 from titrant.doubt import trials as module
 from titrant.doubt.trials import World, at_most
 from titrant.evaluation import Evaluation
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 
 QUICK = {
     "estimator": tt.DoublyRobust(outcome=LinearRegression(), folds=2),

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from evaluation.logs import KINDS, kind_name, propensity_for, smooth_log
 from titrant import Constant, DoublyRobust, SelfNormalized, StatusQuo, compare, evaluate
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.jackknife import filled, jackknife, models_share
+from titrant.evaluation.models.jackknife import filled, jackknife, models_share
 from titrant.inference import Narrow, Normal, RobustBiasCorrected
 from titrant.outcome import OutcomeModel
 
@@ -175,7 +175,7 @@ def test_the_share_rests_on_all_rows_that_models_are_fitted_on():
 
 def test_a_share_that_the_sample_does_not_tell_is_the_other_variance_and_said(monkeypatch):
     # No row of the sample is near the far dose, while rows of the log are.
-    monkeypatch.setattr("titrant.evaluation.jackknife.MOST_TO_FIT", 500)
+    monkeypatch.setattr("titrant.evaluation.models.jackknife.MOST_TO_FIT", 500)
     log = long_log()
     doses = {"far": Constant(2.9), "near": Constant(0.0)}
     options = {"bandwidth": 0.02, "allow_untrusted": True}

@@ -11,8 +11,8 @@ import pytest
 
 import titrant as tt
 from titrant.data.simulate import Quadratic
-from titrant.evaluation import kept
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models import kept
+from titrant.evaluation.models.nuisance import Nuisances
 
 pytestmark = pytest.mark.usefixtures("plain_models")
 POLICIES = {"half": tt.Constant(0.5), "none": tt.Constant(0.0)}

@@ -20,7 +20,7 @@ from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import ESTIMATORS, IPW, Rows, SelfNormalized
 from titrant.estimators import weight as weight_module
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.masses import with_masses
+from titrant.evaluation.models.masses import with_masses
 from titrant.inference import INTERVALS, Verdict
 from titrant.kernels import Boundary, Epanechnikov, Scale
 from titrant.outcome import ridge_pair

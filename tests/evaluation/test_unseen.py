@@ -15,7 +15,7 @@ from titrant.evaluation.repeated import (
     carry_over_findings,
     level_findings,
 )
-from titrant.inference import rules
+from titrant.inference.trust import rules
 
 SAME = 1e-12  # two ways to the same sums
 POLICY = tt.Constant(18.0)

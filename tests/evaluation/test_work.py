@@ -10,8 +10,13 @@ from sklearn.linear_model import LinearRegression
 
 import titrant as tt
 from titrant import learning
-from titrant.evaluation import fitting
-from titrant.evaluation.fitting import MOST_MINUTES, check_work, outcome_work, propensity_work
+from titrant.evaluation.models import fitting
+from titrant.evaluation.models.fitting import (
+    MOST_MINUTES,
+    check_work,
+    outcome_work,
+    propensity_work,
+)
 from titrant.learn import setting
 from titrant.outcome import Spline
 

@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 
 import titrant as tt
 from sweeps import long
-from titrant.inference.doubts import centered_ranks
+from titrant.inference.trust.doubts import centered_ranks
 from titrant.learn.classes import RBFClass
 
 N = 4000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from titrant.inference import rules
-from titrant.inference.alike import CELL_ROWS, FEWEST_UNITS, Looks, NeverGiven, never_given
+from titrant.inference.trust import rules
+from titrant.inference.trust.alike import CELL_ROWS, FEWEST_UNITS, Looks, NeverGiven, never_given
 
 
 def logged(n: int = 600, seed: int = 0, *, spared: bool = True, above: float = 1.3):

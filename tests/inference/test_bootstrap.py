@@ -11,7 +11,7 @@ from scipy import stats
 
 from inference.rows import at_distances, in_blocks, in_one_block, some_rows
 from titrant import InvalidArgument
-from titrant._hash import splitmix64
+from titrant.data.keys import splitmix64
 from titrant.estimators import ESTIMATORS, DoublyRobust, Question, Rows, SelfNormalized, ask
 from titrant.estimators.joint import answered
 from titrant.inference import PoissonBootstrap, bootstrap

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from titrant.inference import balance
-from titrant.inference.balance import (
+from titrant.inference.trust import balance
+from titrant.inference.trust.balance import (
+    BinnedContext,
     Bins,
     Contexts,
-    Cut,
     balance_sums,
     binned_imbalance,
     binned_sums,
@@ -174,7 +174,7 @@ def test_right_residuals_are_not_moved_by_wrong_weights_nor_wrong_ones_by_right_
 
 
 def test_bins_say_which_rows_they_hold():
-    cut = Cut("age", np.array([40.0, 61.5]))
+    cut = BinnedContext("age", np.array([40.0, 61.5]))
     assert [cut.words(k) for k in range(3)] == [
         "'age' up to 40",
         "'age' from 40 to 61.5",

@@ -11,7 +11,7 @@ import titrant as tt
 from titrant.data.simulate import Quadratic
 from titrant.estimators import DoublyRobust
 from titrant.evaluation import trust
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.inference import Verdict

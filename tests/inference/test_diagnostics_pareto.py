@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import genpareto
 
 from titrant.estimators import Tally
-from titrant.inference.evidence import pareto_shape, tail_index
+from titrant.inference.trust.evidence import pareto_shape, tail_index
 
 # The mean of 30 estimates, each with a standard error of about (1 + k)/√255, has one of .02.
 MEAN_OF_THIRTY = 0.05

@@ -17,8 +17,9 @@ from titrant.data.simulate import NormalDose, Quadratic, Synthetic, UniformDose
 from titrant.errors import NoOverlap, UntrustedEstimate
 from titrant.estimators import DoublyRobust
 from titrant.evaluation import evaluation
-from titrant.inference import Normal, Verdict, support
-from titrant.inference.support import LinearSurrogate, Support, extended_range
+from titrant.inference import Normal, Verdict
+from titrant.inference.trust import support
+from titrant.inference.trust.support import LinearSurrogate, Support, extended_range
 from titrant.kernels import Boundary
 from titrant.propensity import truncated_density
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from titrant.errors import InvalidArgument, UntrustedEstimate
-from titrant.inference import Check, Diagnostics, Verdict, rules
-from titrant.inference.balance import BinnedImbalance, Bins, Cut, Imbalance
+from titrant.inference import Check, Diagnostics, Verdict
+from titrant.inference.trust import rules
+from titrant.inference.trust.balance import BinnedContext, BinnedImbalance, Bins, Imbalance
 from titrant.scaling import Held
 
 OK, WARN, REFUSE = Verdict.OK, Verdict.WARN, Verdict.REFUSE
@@ -217,7 +218,10 @@ def test_balance_must_be_off_both_materially_and_beyond_chance(in_sd, in_se, nam
 def binned(in_sd, in_se, leveled, se=1.0) -> Check:
     """Return the check of two contexts, the first with two levels, the second in three parts."""
     bins = Bins(
-        (Cut("sex", np.array([0.5]), np.array([0.0, 1.0])), Cut("age", np.array([40.0, 60.0]))),
+        (
+            BinnedContext("sex", np.array([0.5]), np.array([0.0, 1.0])),
+            BinnedContext("age", np.array([40.0, 60.0])),
+        ),
         Held.of(np.zeros((9, 2))),
     )
     share, weighted = np.array([0.5, 0.5, 0.3, 0.3, 0.4]), np.array([0.6, 0.4, 0.2, 0.3, 0.5])

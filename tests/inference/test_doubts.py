@@ -13,9 +13,9 @@ from sweeps import long
 from titrant.data.gaps import Difference, differences
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
-from titrant.inference import doubts
-from titrant.inference.doubts import DOUBTS, EXACT, cross_fitted_r2, determined, is_key, parts
-from titrant.inference.rules import CONFOUNDING
+from titrant.inference.trust import doubts
+from titrant.inference.trust.doubts import DOUBTS, EXACT, cross_fitted_r2, determined, is_key, parts
+from titrant.inference.trust.rules import CONFOUNDING
 from titrant.outcome import ridge_pair
 
 N = 600

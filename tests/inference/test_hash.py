@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from titrant._hash import GOLDEN, splitmix64
+from titrant.data.keys import GOLDEN, splitmix64
 
 # The first five outputs of seed 1234567, as printed with the reference implementation in C.
 SEED_1234567 = [

@@ -11,7 +11,7 @@ import titrant as tt
 from inference.rows import in_blocks, in_one_block, some_rows
 from titrant.estimators import DoublyRobust, Question, Rows
 from titrant.inference import Verdict
-from titrant.inference.evidence import Jump, side_sums
+from titrant.inference.trust.evidence import Jump, side_sums
 from titrant.kernels import Scale
 from titrant.outcome import Stack, ridge_pair
 

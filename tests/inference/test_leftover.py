@@ -7,9 +7,9 @@ import pytest
 
 import titrant as tt
 from titrant.evaluation.model_checks import by_column
-from titrant.inference.alike import LOOKS, Looks
-from titrant.inference.leftover import CELL_ROWS, FEWEST_ROWS, Leftover, biases, leftovers
-from titrant.inference.rules import LEFT_RATE, leftover_bias
+from titrant.inference.trust.alike import LOOKS, Looks
+from titrant.inference.trust.leftover import CELL_ROWS, FEWEST_ROWS, Leftover, biases, leftovers
+from titrant.inference.trust.rules import LEFT_RATE, leftover_bias
 from titrant.outcome import Stack, ridge_pair
 
 # Sums of some sixty numbers of order 1, in another order.

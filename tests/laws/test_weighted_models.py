@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import titrant as tt
 from titrant.errors import DataError
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments

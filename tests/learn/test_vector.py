@@ -13,8 +13,8 @@ from learn.examples import SEARCHED, changed, quadratic_log
 from learn.kinds import AFFINE
 from titrant.data.simulate import DESIGNS
 from titrant.estimators.form import has_search_loop
-from titrant.evaluation.fitting import fitted_outcome
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.fitting import fitted_outcome
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.learn import LinearClass
 from titrant.learn import search as search_module
 from titrant.learn.search import PolicySearch

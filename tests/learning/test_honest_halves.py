@@ -13,7 +13,7 @@ from sweeps import long
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
-from titrant.inference.rules import CONFOUNDING
+from titrant.inference.trust.rules import CONFOUNDING
 from titrant.learn.honest import LEARNED, HonestValue, pooled, student
 from titrant.learning import SAFE_LEVELS
 from titrant.outcome import fold_of

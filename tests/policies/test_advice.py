@@ -11,7 +11,7 @@ from titrant.errors import PolicyFileError
 from titrant.policies import Clipped, Constant, InLimits, Linear, TrainingRange, Tree
 from titrant.policies.advice import REASONS, People, advice, reasons
 from titrant.policies.calling import recommended
-from titrant.policies.loading import load_training, save_learned
+from titrant.policies.formats.loading import load_training, save_learned
 
 # Two groups, around age 40 and 60; losses (t − 20)² and (t − 30)² on a grid of whole doses.
 GRID = np.arange(10.0, 41.0)

@@ -15,7 +15,7 @@ from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument
 from titrant.policies import POLICIES, Linear, Personal, StatusQuo, to_excel, to_python, to_sql
 from titrant.policies.calling import recommended
-from titrant.policies.exporting import LONGEST_CELL
+from titrant.policies.formats.exporting import LONGEST_CELL
 
 CLOSE = 1e-9  # a spreadsheet keeps 15 digits; sums run in another order
 WITHOUT = "function", "clipped function", "personal"

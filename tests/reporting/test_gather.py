@@ -17,11 +17,11 @@ from titrant.data.simulate import DESIGNS
 from titrant.errors import InvalidArgument
 from titrant.evaluation.curves import bandwidth_path, curve
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.evaluation.trust import calibrated
 from titrant.execute import Engine
-from titrant.inference.evidence import tail_index
+from titrant.inference.trust.evidence import tail_index
 from titrant.policies import StatusQuo
 from titrant.reporting import estimates, gather, render
 from titrant.reporting.content import LOGGED

@@ -21,7 +21,8 @@ from reporting.examples import (
     usual,
     usual_learned,
 )
-from titrant.inference import Check, Verdict, doubts, rules
+from titrant.inference import Check, Verdict
+from titrant.inference.trust import doubts, rules
 from titrant.reporting import words
 from titrant.reporting.numbers import number, span
 from titrant.reporting.words import CLAUSES, decide, drawn_note, spoken

@@ -196,11 +196,11 @@ def path_statistics(
 ) -> PathStatistics:
     """Return the statistics of some rows at every scale."""
     b, e = estimator.baseline(rows)
-    w = np.stack([estimator.weight(rows, scale) for scale in scales], axis=1)
     terms = np.empty((len(b), 1 + 2 * len(scales)))
-    terms[:, 0] = b
+    terms[:, 0], w = b, terms[:, 2::2]
+    for j, scale in enumerate(scales):
+        w[:, j] = estimator.weight(rows, scale)
     terms[:, 1::2] = w * e[:, None]
-    terms[:, 2::2] = w
     return PathStatistics(Moments.of(terms), np.count_nonzero(w, axis=0).astype(np.float64))
 
 

@@ -74,7 +74,7 @@ class LazyGroup(click.Group):
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {cmd_name!r}.{hint}")
         name = cmd_name.replace("-", "_")
-        module = import_module(f"titrant.cli.{_HOME.get(name, name)}")
+        module = import_module(f"titrant.cli.commands.{_HOME.get(name, name)}")
         return cast("click.Command", getattr(module, name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from titrant.cli.commands.recommend import RecommendOptions
     from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions, PageOptions
-    from titrant.cli.recommend import RecommendOptions
     from titrant.data.columns import ColumnNote, Roles
     from titrant.data.files import Written
     from titrant.data.source import Source
@@ -336,7 +336,7 @@ FORMS = (
 
 def policies(texts: Sequence[str], log: Source) -> dict[str, Policy]:
     """Return the policies by name; the log has every context column that they name."""
-    from titrant.policies.loading import MOST_NESTED  # noqa: PLC0415
+    from titrant.policies.formats.loading import MOST_NESTED  # noqa: PLC0415
 
     found: dict[str, Policy] = {}
     for text in texts:

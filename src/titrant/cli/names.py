@@ -22,7 +22,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NamedEstimator:
     """A name for an estimator: its class, its fixed settings, and what else it may be given."""
 
     cls: str
@@ -35,20 +35,20 @@ _SMOOTHED = ("kernel", "bandwidth", "clip")
 _MODELED = ("outcome_model", "seed")
 
 ESTIMATORS = {
-    "dr": Choice("DoublyRobust", "doubly robust, self-normalized", (*_SMOOTHED, *_MODELED)),
-    "dr-unnormalized": Choice(
+    "dr": NamedEstimator("DoublyRobust", "doubly robust, self-normalized", (*_SMOOTHED, *_MODELED)),
+    "dr-unnormalized": NamedEstimator(
         "DoublyRobust",
         "doubly robust",
         (*_SMOOTHED, *_MODELED),
         (("self_normalized", False),),
     ),
-    "sn": Choice("SelfNormalized", "self-normalized weighting", _SMOOTHED),
-    "ipw": Choice("IPW", "plain weighting", _SMOOTHED),
-    "centered-ipw": Choice(
+    "sn": NamedEstimator("SelfNormalized", "self-normalized weighting", _SMOOTHED),
+    "ipw": NamedEstimator("IPW", "plain weighting", _SMOOTHED),
+    "centered-ipw": NamedEstimator(
         "IPW", "weighting around the mean outcome", _SMOOTHED, (("centered", True),)
     ),
-    "dm": Choice("DirectMethod", "outcome model alone", _MODELED),
-    "discretized": Choice("Discretized", "dose bins, ten or at --edges", ("clip", "edges")),
+    "dm": NamedEstimator("DirectMethod", "outcome model alone", _MODELED),
+    "discretized": NamedEstimator("Discretized", "dose bins, ten or at --edges", ("clip", "edges")),
 }
 SMOOTH = "smooth"
 """The default models, which follow contexts that act nonlinearly."""

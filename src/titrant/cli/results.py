@@ -20,10 +20,10 @@ from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.reporting import gather, render
-from titrant.reporting.learned import described, honest_value, policies
 from titrant.reporting.numbers import percent
 from titrant.reporting.rules import linear_part, rule
 from titrant.reporting.words import better
+from titrant.reporting.written import described, honest_value, learned_policies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -417,7 +417,7 @@ def learned_page(
 
     ``truth`` are the true values of the policies, where the log was simulated.
     """
-    known = policies(learner)
+    known = learned_policies(learner)
     with bar(REPORTING) as steps:
         report = gather(
             honest_value(learner).comparison,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import asked
 from titrant.evaluation.evaluation import name_of
-from titrant.evaluation.jackknife import filled
+from titrant.evaluation.models.jackknife import filled
 from titrant.evaluation.schedule import served
 from titrant.inference import IntervalMethod, RobustBiasCorrected
 from titrant.inference.base import paired

@@ -19,7 +19,7 @@ import numpy as np
 
 from titrant.errors import InvalidArgument
 from titrant.estimators import SelfNormalized
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.policies import Move, Randomized

@@ -24,8 +24,8 @@ from titrant.doubt.benchmarks import LeftOut, chosen_blocks, densities
 from titrant.doubt.residuals import Cutoffs, Doubt, Doubted, SignedWeight, doubted
 from titrant.estimators.joint import Ask, ask, relayed
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.fitting import MOST_TO_FIT
-from titrant.evaluation.jackknife import judged_rows, share_of
+from titrant.evaluation.models.fitting import MOST_TO_FIT
+from titrant.evaluation.models.jackknife import judged_rows, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -98,7 +98,7 @@ class Sensitivity(Tabular):
     """Γ of each recorded context, were it not recorded; the strongest first."""
     benchmark_rows: int
     """Rows that the models of benchmarks were fitted on."""
-    known: Bounded = field(repr=False, compare=False)
+    known: BoundedPair = field(repr=False, compare=False)
     """What answers for further strengths."""
 
     def bounds(self, gamma: float) -> tuple[float, float]:
@@ -327,7 +327,7 @@ def sensitivity_of(
     method = interval_method(interval, "sensitivity")
     a, b = evaluation.names
     chosen = {0: comparison[a].bandwidth, 1: comparison[b].bandwidth}
-    known = Bounded.of(evaluation, questions_at(evaluation, chosen), method)
+    known = BoundedPair.of(evaluation, questions_at(evaluation, chosen), method)
     known.answers([(g, up) for g in GRID for up in (False, True)])
     return Sensitivity(
         policy=a,
@@ -342,7 +342,7 @@ def sensitivity_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedPair:
     """Two policies on a log, and what is known of their bounds at strengths Γ, up and down."""
 
     evaluation: Evaluation
@@ -359,7 +359,7 @@ class Bounded:
     @classmethod
     def of(
         cls, evaluation: Evaluation, questions: Sequence[Question], method: IntervalMethod
-    ) -> Bounded:
+    ) -> BoundedPair:
         """Return what bounds of the first policy less the second rest on, in one pass."""
         point = ask(questions, evaluation.over_rows)
         signed = SignedWeight.of(point)
@@ -401,7 +401,7 @@ def _act_apart(evaluation: Evaluation, signed: SignedWeight) -> bool:
     return moved and policies[0] != policies[-1]  # which are one where the status quo is the other
 
 
-def tipping_of(known: Bounded, level: float) -> Tipping:
+def tipping_of(known: BoundedPair, level: float) -> Tipping:
     """Return the least Γ at which the difference reaches 0: by its bound, and by its interval."""
     at_one = known.answers([(1.0, True)])[0].difference.value
     up = at_one < 0.0

@@ -20,8 +20,8 @@ from titrant.doubt.benchmarks import chosen_blocks
 from titrant.errors import DataError, InvalidArgument, TitrantError
 from titrant.estimators import DoublyRobust
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.fitting import takes_default_outcome
-from titrant.evaluation.jackknife import models_share
+from titrant.evaluation.models.fitting import takes_default_outcome
+from titrant.evaluation.models.jackknife import models_share
 from titrant.execute import Engine
 from titrant.policies import Constant, StatusQuo
 

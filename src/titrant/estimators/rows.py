@@ -29,6 +29,11 @@ class Reached(NamedTuple):
     v: Array
     values: Array
 
+    @property
+    def size(self) -> int:
+        """How many numbers these are."""
+        return self.near.size + self.v.size + self.values.size
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distances:
@@ -46,22 +51,23 @@ class Distances:
     def reached(self, kernel: Kernel, scale: Scale) -> Reached:
         """Return the rows in reach of a kernel, and its values there."""
         asked = kernel, scale
-        found = self.kept.get(asked)
+        found = self.kept.get(asked) or self._of_whole(asked)
         if found is None:
-            found = self._of_whole(asked) or self._computed(kernel, scale)
-            size = found.near.size + found.v.size + found.values.size
-            if size + sum(r.near.size + 2 * r.v.size for r in self.kept.values()) <= KEPT:
-                self.kept[asked] = found
+            v = (self.t - self.tau) @ scale.inverse_root
+            near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
+            v = v[near]
+            values = np.empty_like(v)
+            for j in range(v.shape[1]):
+                values[:, j] = kernel(v[:, j].copy())  # a user's kernel may write into it
+            found = Reached(near, v, values)
+        self._keep(asked, found)
         return found
 
-    def _computed(self, kernel: Kernel, scale: Scale) -> Reached:
-        v = (self.t - self.tau) @ scale.inverse_root
-        near = np.flatnonzero((np.abs(v) <= kernel.support).all(axis=1))
-        v = v[near]
-        values = np.empty_like(v)
-        for j in range(v.shape[1]):
-            values[:, j] = kernel(v[:, j].copy())  # a user's kernel may write into it
-        return Reached(near, v, values)
+    def _keep(self, asked: tuple[Kernel, Scale], found: Reached) -> None:
+        """Keep what was found for those who ask again, while it is little."""
+        others = sum(one.size for one in self.kept.values())
+        if asked not in self.kept and others + found.size <= KEPT:
+            self.kept[asked] = found
 
     def _of_whole(self, asked: tuple[Kernel, Scale]) -> Reached | None:
         """Return what is known of all rows, for these."""

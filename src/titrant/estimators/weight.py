@@ -33,28 +33,22 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
     asked = kernel, boundary, scale
     if asked in rows.known:
         return rows.known[asked]
-    if rows.fixed is None or rows.share is None:
-        w = _kernel_weight(rows, kernel, boundary, scale)
-    elif not rows.share.any():
-        w = rows.fixed
-    else:
-        smooth = _kernel_weight(rows, kernel, boundary, scale)
-        w = rows.fixed + np.where(rows.share > 0.0, rows.share * smooth, 0.0)
-    return rows.known.setdefault(asked, frozen(w))
-
-
-def _kernel_weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
-    """Return K*(u)/(|H|^{1/2}·q) (n,)."""
+    fixed, share = rows.fixed, rows.share
+    if fixed is not None and share is not None and not share.any():
+        return frozen(fixed)  # a kernel decides about none of them
     if has_loop(kernel, rows):
-        return compiled_weight(rows, kernel, boundary, scale)
-    near, v, values = rows.distances.reached(kernel, scale)
-    low, high = _ends_in_bandwidths(rows, boundary, scale)
-    w = np.zeros(len(rows.t))
-    w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
-    for j in range(v.shape[1]):
-        place = v[:, j], low[near, j], high[near, j]
-        w[near] *= values[:, j] * local_factor(kernel, boundary, *place)
-    return w
+        w = compiled_weight(rows, kernel, boundary, scale)
+    else:
+        near, v, values = rows.distances.reached(kernel, scale)
+        low, high = _ends_in_bandwidths(rows, boundary, scale)
+        w = np.zeros(len(rows.t))
+        w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
+        for j in range(v.shape[1]):
+            place = v[:, j], low[near, j], high[near, j]
+            w[near] *= values[:, j] * local_factor(kernel, boundary, *place)
+    if fixed is not None and share is not None:
+        w = fixed + np.where(share > 0.0, share * w, 0.0)
+    return rows.known.setdefault(asked, frozen(w))
 
 
 def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:

@@ -14,7 +14,7 @@ from titrant.bandwidth import DEFAULT_FACTORS, path_search
 from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators import DoublyRobust, Question, SmoothedEstimator
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.jackknife import filled, models_share
+from titrant.evaluation.models.jackknife import filled, models_share
 from titrant.inference import Verdict
 from titrant.policies import Constant, Shift
 from titrant.policies.base import is_exactly

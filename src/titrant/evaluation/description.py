@@ -14,8 +14,8 @@ from titrant.data.about import About
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
-from titrant.inference.balance import Bins
-from titrant.inference.doubts import FEW_LEVELS, is_key, standardized
+from titrant.inference.trust.balance import Bins
+from titrant.inference.trust.doubts import FEW_LEVELS, is_key, standardized
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -27,27 +27,27 @@ from titrant.estimators import (
 from titrant.estimators.discretized import few_levels
 from titrant.estimators.form import knows_point_masses
 from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
-from titrant.evaluation.jackknife import filled, models_share, share_notes
-from titrant.evaluation.kept import forget
-from titrant.evaluation.masses import asked_of_masses, mass_findings
 from titrant.evaluation.model_checks import (
     SecondOpinions,
     plan_findings,
     rank_findings,
     unseen_notes,
 )
-from titrant.evaluation.moves import caps_without_cdf, move_findings, refuse_moves
-from titrant.evaluation.nuisance import Nuisances, PolicyRows
+from titrant.evaluation.models.jackknife import filled, models_share, share_notes
+from titrant.evaluation.models.kept import forget
+from titrant.evaluation.models.masses import asked_of_masses, mass_findings
+from titrant.evaluation.models.moves import caps_without_cdf, move_findings, refuse_moves
+from titrant.evaluation.models.nuisance import Nuisances, PolicyRows
 from titrant.evaluation.repeated import level_findings, repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, add_up, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
-from titrant.inference.balance import Bins
-from titrant.inference.doubts import ignored
-from titrant.inference.evidence import LogFacts, diagnose
 from titrant.inference.results import Comparison, Contrast, Estimate
-from titrant.inference.support import Support
+from titrant.inference.trust.balance import Bins
+from titrant.inference.trust.doubts import ignored
+from titrant.inference.trust.evidence import LogFacts, diagnose
+from titrant.inference.trust.support import Support
 from titrant.kernels import Scale
 from titrant.policies import Policy, StatusQuo, as_policy
 from titrant.policies.base import is_exactly
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from titrant.data.source import Partition, Source
     from titrant.estimators import Joint, JointPass, Rows
     from titrant.estimators.joint import AnyStatistics, Search
-    from titrant.evaluation.masses import AskedMasses
+    from titrant.evaluation.models.masses import AskedMasses
     from titrant.evaluation.questions.functionals import Functional
     from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey

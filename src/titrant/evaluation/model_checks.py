@@ -21,20 +21,21 @@ from titrant.errors import TitrantError
 from titrant.estimators import DoublyRobust
 from titrant.estimators.base import WeightedEstimator
 from titrant.estimators.joint import joint_estimates, statistics_of
-from titrant.evaluation.fitting import (
+from titrant.evaluation.models.fitting import (
     contexts,
     fitted_outcome,
     folding_numbers,
     unfitted_propensity,
 )
-from titrant.evaluation.nuisance import PolicyRows
+from titrant.evaluation.models.nuisance import PolicyRows
 from titrant.evaluation.repeated import carry_over_findings
 from titrant.evaluation.survey import Sample
-from titrant.inference import Verdict, rules
-from titrant.inference.alike import never_given
-from titrant.inference.doubts import centered_ranks
-from titrant.inference.evidence import in_se
-from titrant.inference.leftover import leftovers
+from titrant.inference import Verdict
+from titrant.inference.trust import rules
+from titrant.inference.trust.alike import never_given
+from titrant.inference.trust.doubts import centered_ranks
+from titrant.inference.trust.evidence import in_se
+from titrant.inference.trust.leftover import leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.estimators import Joint, Question, Rows
-    from titrant.evaluation.nuisance import Nuisances, Prepared
+    from titrant.evaluation.models.nuisance import Nuisances, Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
     from titrant.policies.given import Planned

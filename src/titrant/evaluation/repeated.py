@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant._hash import splitmix64
-from titrant.data.keys import FEWEST_IDS, ROWS_OF_ID
-from titrant.inference import Verdict, rules
+from titrant.data.keys import FEWEST_IDS, ROWS_OF_ID, splitmix64
+from titrant.inference import Verdict
 from titrant.inference.rbc import parts
+from titrant.inference.trust import rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

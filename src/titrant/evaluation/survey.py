@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from titrant._hash import GOLDEN, splitmix64
 from titrant.data import LoggedData, validate
 from titrant.data.columns import Recipe, Texts, added_texts, check_texts
+from titrant.data.keys import GOLDEN, splitmix64
 from titrant.data.logged import joined
 from titrant.data.masses import point_masses
 from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.errors import DataError, InvalidArgument
 from titrant.execute import BATCH, OverBatches, add_up
-from titrant.inference.balance import Contexts
-from titrant.inference.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
+from titrant.inference.trust.balance import Contexts
+from titrant.inference.trust.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
 from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 

@@ -13,14 +13,14 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument, TitrantError, UntrustedEstimate
 from titrant.estimators import DoublyRobust, SelfNormalized
 from titrant.evaluation.evaluation import Evaluation
-from titrant.evaluation.fitting import contexts
 from titrant.evaluation.model_checks import ranks_of
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.fitting import contexts
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference import Diagnostics
-from titrant.inference.doubts import ignored
-from titrant.inference.rules import overlap, propensity_pit, stabilized_weight, unfitted
+from titrant.inference.trust.doubts import ignored
+from titrant.inference.trust.rules import overlap, propensity_pit, stabilized_weight, unfitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

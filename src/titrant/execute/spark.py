@@ -84,7 +84,7 @@ class Streamed:
         """Yield the rows, ``size`` at a time, checked like any log."""
         import pyarrow as pa  # noqa: PLC0415
 
-        from titrant.data.scan import cut  # noqa: PLC0415
+        from titrant.data.files.scan import cut  # noqa: PLC0415
 
         done = 0
         for table in cut((pa.Table.from_batches([batch]) for batch in self.stream), size):
@@ -98,7 +98,7 @@ class Streamed:
             )
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
-        from titrant.data.scan import batch_of  # noqa: PLC0415
+        from titrant.data.files.scan import batch_of  # noqa: PLC0415
 
         try:
             return batch_of(table, self.columns, self.limits, self.first_row + done)

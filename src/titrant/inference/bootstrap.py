@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
-from titrant._hash import GOLDEN, splitmix64
+from titrant.data.keys import GOLDEN, splitmix64
 from titrant.estimators.form import is_ratio_around_a_constant
 from titrant.estimators.joint import Ask
 from titrant.inference.base import Inference, Interval, IntervalMethod, difference

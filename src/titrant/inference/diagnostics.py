@@ -1,6 +1,6 @@
 """What a trust report is: checks with a number, a verdict and what to do about it.
 
-The rules by which a number earns its verdict are in `titrant.inference.rules`.
+The rules by which a number earns its verdict are in `titrant.inference.trust.rules`.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Narrow(IntervalMethod):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Estimated:
     """A question, its value, mean terms (k,) and degrees of freedom."""
 
     question: Question
@@ -141,7 +141,7 @@ class Answer:
     """What stands in for the bias-corrected question, if anything does."""
 
     @classmethod
-    def of(cls, joint: Joint, i: int, note: str | None = None) -> Answer:
+    def of(cls, joint: Joint, i: int, note: str | None = None) -> Estimated:
         """Return answer i of several."""
         degrees = float(joint.tally.degrees_of_freedom[i])
         return cls(joint.questions[i], float(joint.values[i]), joint.mean(i), degrees, note)
@@ -149,7 +149,7 @@ class Answer:
 
 def corrected_answers(
     point: Joint, shrink: float = SHRINK, at_kink: float = AT_KINK
-) -> Search[list[Answer]]:
+) -> Search[list[Estimated]]:
     """Return the bias-corrected answers, or what stands in for them, in one pass over the rows.
 
     Where the order-four weights cancel or reach fewer than two rows, that is the second-order
@@ -161,12 +161,12 @@ def corrected_answers(
     both = yield from asked([*corrected, *halved])
     usable = (both.tally.count >= _FEWEST) & (both.tally.purity >= _PURITY)
 
-    def best(i: int) -> Answer:
+    def best(i: int) -> Estimated:
         if usable[i]:
-            return Answer.of(both, i)
+            return Estimated.of(both, i)
         if usable[m + i]:
-            return Answer.of(both, m + i, "second-order kernel at h/2")
-        return Answer.of(point, i, "second-order kernel at h, its smoothing bias not corrected")
+            return Estimated.of(both, m + i, "second-order kernel at h/2")
+        return Estimated.of(point, i, "second-order kernel at h, its smoothing bias not corrected")
 
     return [best(i) for i in range(m)]
 

@@ -20,7 +20,7 @@ from titrant.errors import InvalidArgument
 from titrant.estimators import DirectMethod, DoublyRobust
 from titrant.estimators.form import is_piecewise
 from titrant.evaluation.evaluation import compare
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.learn.bins import learn_bins
 from titrant.learn.classes import ConstantClass, LinearClass
 from titrant.learn.cpo import CPO

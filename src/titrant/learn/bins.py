@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.estimators import Discretized
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.kernels import Scale
 from titrant.learn.classes import LinearClass
 from titrant.optimize import LBFGS, Objective

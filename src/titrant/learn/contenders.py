@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOutFold:
     """One fold held out."""
 
     train: NDArray[np.intp]
@@ -61,7 +61,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Split(HeldOut):
+class Split(HeldOutFold):
     """One fold held out: what is learned from without it, and what it is graded by."""
 
     seen: Curves

@@ -16,8 +16,8 @@ import numpy as np
 from titrant import _check
 from titrant.estimators import IPW, DirectMethod, SelfNormalized, SmoothedEstimator
 from titrant.estimators.form import has_weighted_terms, is_built_in
-from titrant.evaluation.fitting import fitted_outcome, folding_numbers
-from titrant.evaluation.nuisance import Nuisances, floor_of
+from titrant.evaluation.models.fitting import fitted_outcome, folding_numbers
+from titrant.evaluation.models.nuisance import Nuisances, floor_of
 from titrant.execute.engine import pinned
 from titrant.execute.installed import installed
 from titrant.learn.search import PolicySearch, nearest

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from titrant.execute import Engine
 
 
-class Choice(Protocol):
+class RowChoice(Protocol):
     """Which rows belong to a half."""
 
     def __call__(self, log: LoggedData) -> NDArray[np.bool_]:
@@ -50,13 +50,13 @@ def half_of(log: LoggedData, half: int, seed: int) -> LoggedData:
     return log.rows(_choice(half, seed, None if alone else keys)(log))
 
 
-def _half(log: Source, chosen: Choice, engine: Engine) -> Source:
+def _half(log: Source, chosen: RowChoice, engine: Engine) -> Source:
     if isinstance(log, LoggedData):
         return log.rows(chosen(log))
     return Half(log, chosen, chosen.sizes(log, engine))
 
 
-def _choice(half: int, seed: int, keys: Keys | None) -> Choice:
+def _choice(half: int, seed: int, keys: Keys | None) -> RowChoice:
     if keys is None:
         return RowsOfHalf(half, seed)
     from titrant.outcome import fold_of  # noqa: PLC0415
@@ -118,7 +118,7 @@ class GroupsOfHalf:
         return engine.add_up(partial(_size, self), log.partitions)
 
 
-def _size(chosen: Choice, partition: Partition) -> tuple[int]:
+def _size(chosen: RowChoice, partition: Partition) -> tuple[int]:
     return (sum(int(chosen(batch).sum()) for batch in partition.batches(BATCH)),)
 
 
@@ -127,7 +127,7 @@ class HalfPartition:
     """The rows of one half in a partition, numbered as rows of that half."""
 
     whole: Partition
-    chosen: Choice
+    chosen: RowChoice
     first_row: int
     """The number of its first row in the half."""
     rows: int
@@ -155,7 +155,7 @@ class Half(Derived):
     """One half of a log that is not in memory: the rows that it would have there."""
 
     whole: Source
-    chosen: Choice
+    chosen: RowChoice
     sizes: tuple[int, ...]
     """Its rows in each partition of the whole."""
 

@@ -14,7 +14,7 @@ from titrant.bandwidth import Bandwidth
 from titrant.inference.base import Inference, StudentInterval, quantile
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
 from titrant.inference.results import Comparison, Estimate
-from titrant.inference.rules import bears_on_confounding
+from titrant.inference.trust.rules import bears_on_confounding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

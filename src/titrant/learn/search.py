@@ -16,7 +16,7 @@ import numpy as np
 from titrant.data import LoggedData
 from titrant.estimators import Rows
 from titrant.estimators.form import has_kernel_weight, has_search_loop
-from titrant.evaluation.fitting import folding_numbers
+from titrant.evaluation.models.fitting import folding_numbers
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.kernels import Scale
 from titrant.learn.setting import one_or_more
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from titrant.data.keys import Keys
     from titrant.data.source import Source
     from titrant.estimators import DirectMethod, SmoothedEstimator
-    from titrant.evaluation.nuisance import Nuisances
+    from titrant.evaluation.models.nuisance import Nuisances
     from titrant.execute import Engine
     from titrant.learn.classes import FittedClass
     from titrant.optimize import SearchStatistics, Second

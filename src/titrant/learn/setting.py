@@ -11,8 +11,8 @@ import numpy as np
 from titrant.data.logged import drawn_by_weight
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import SelfNormalized
-from titrant.evaluation.fitting import contexts, linear_sums
-from titrant.evaluation.nuisance import Nuisances
+from titrant.evaluation.models.fitting import contexts, linear_sums
+from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import as_engine
 from titrant.learn.halves import halves_of

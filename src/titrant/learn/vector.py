@@ -27,7 +27,7 @@ from titrant.learn.candidates import (
 )
 from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import Automatic, ClippedClass, CurveClass, DoseCurves, LinearClass
-from titrant.learn.contenders import Contender, CurveContender, HeldOut
+from titrant.learn.contenders import Contender, CurveContender, HeldOutFold
 from titrant.learn.cpo import CPO
 from titrant.learn.setting import Learned, Procedure, dose_range, dose_sd, silent
 from titrant.policies import Clipped, ParametricPolicy
@@ -189,10 +189,10 @@ class VectorArena:
         )
 
     @cached_property
-    def splits(self) -> tuple[HeldOut, ...]:
+    def splits(self) -> tuple[HeldOutFold, ...]:
         """The folds, each held out once."""
         return tuple(
-            HeldOut(np.flatnonzero(self.fold != k), np.flatnonzero(self.fold == k))
+            HeldOutFold(np.flatnonzero(self.fold != k), np.flatnonzero(self.fold == k))
             for k in range(self.folds)
         )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from titrant import _check
-from titrant._hash import GOLDEN, splitmix64
+from titrant.data.keys import GOLDEN, splitmix64
 from titrant.errors import DataError
 from titrant.outcome.base import (
     as_outcome_model,

@@ -5,10 +5,8 @@ from titrant.policies.bent import Additive, Products
 from titrant.policies.calling import doses
 from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, Function, StatusQuo, as_policy
-from titrant.policies.exporting import to_excel, to_python, to_sql
-from titrant.policies.given import TablePolicy
-from titrant.policies.linear import Linear
-from titrant.policies.loading import (
+from titrant.policies.formats.exporting import to_excel, to_python, to_sql
+from titrant.policies.formats.loading import (
     POLICIES,
     TrainingRange,
     load_policy,
@@ -16,6 +14,8 @@ from titrant.policies.loading import (
     policy_from_dict,
     save_learned,
 )
+from titrant.policies.given import TablePolicy
+from titrant.policies.linear import Linear
 from titrant.policies.lookup import Personal, Tree
 from titrant.policies.moves import MOVES, Limited, Move, Moved, Multiply, Randomized, Shift, Tilt
 from titrant.policies.rbf import RBF

@@ -10,14 +10,14 @@ import numpy as np
 
 from titrant.errors import InvalidArgument
 from titrant.policies.calling import doses
-from titrant.policies.saving import document, write
+from titrant.policies.formats.saving import document, write
 
 if TYPE_CHECKING:
     import os
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
 P = TypeVar("P", bound="Policy")
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from titrant import _check, _drawing
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.formulas import Number, Product, Ratio, Sum, Within, each_dose, linear
+from titrant.policies.formats.formulas import Number, Product, Ratio, Sum, Within, each_dose, linear
+from titrant.policies.formats.saving import context, feature_names, matrix, parameters, read_only
 from titrant.policies.linear import intercept_for
-from titrant.policies.saving import context, feature_names, matrix, parameters, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from titrant._drawing import Axes
     from titrant._types import Array
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
 CURVE = 201
 """Values at which a curve is drawn."""

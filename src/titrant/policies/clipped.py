@@ -14,7 +14,7 @@ from titrant.errors import DataError, InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import contexts_for, recommended
 from titrant.policies.constant import as_policy
-from titrant.policies.formulas import (
+from titrant.policies.formats.formulas import (
     AtMost,
     Choice,
     Floor,
@@ -27,7 +27,7 @@ from titrant.policies.formulas import (
     Within,
     each_dose,
 )
-from titrant.policies.saving import number_or_vector, per_dose, read_only
+from titrant.policies.formats.saving import number_or_vector, per_dose, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
     Bound = float | Array | Sequence[float | None] | None
 

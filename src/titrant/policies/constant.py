@@ -12,8 +12,8 @@ from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy, is_exactly
 from titrant.policies.calling import checked_doses, contexts_for
-from titrant.policies.formulas import Number
-from titrant.policies.saving import feature_names, number_or_vector, parameters
+from titrant.policies.formats.formulas import Number
+from titrant.policies.formats.saving import feature_names, number_or_vector, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
 # The same dose for everyone.
 

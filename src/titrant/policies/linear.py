@@ -10,8 +10,14 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.formulas import each_dose, linear
-from titrant.policies.saving import context, feature_names, matrix, number_or_vector, parameters
+from titrant.policies.formats.formulas import each_dose, linear
+from titrant.policies.formats.saving import (
+    context,
+    feature_names,
+    matrix,
+    number_or_vector,
+    parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)

@@ -10,8 +10,8 @@ import numpy as np
 from titrant import _check
 from titrant.policies.base import ParametricPolicy, Policy
 from titrant.policies.calling import contexts_for
-from titrant.policies.formulas import AtMost, Choice, Number
-from titrant.policies.saving import context, feature_names, matrix, parameters, read_only
+from titrant.policies.formats.formulas import AtMost, Choice, Number
+from titrant.policies.formats.saving import context, feature_names, matrix, parameters, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
 
 BLOCK = 1024

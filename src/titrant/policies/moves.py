@@ -19,7 +19,7 @@ from titrant.errors import DataError, InvalidArgument
 from titrant.policies.base import Policy
 from titrant.policies.calling import checked_doses
 from titrant.policies.constant import StatusQuo, as_policy
-from titrant.policies.saving import feature_names
+from titrant.policies.formats.saving import feature_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy
-from titrant.policies.formulas import (
+from titrant.policies.formats.formulas import (
     Exponential,
     Number,
     Product,
@@ -19,8 +19,14 @@ from titrant.policies.formulas import (
     each_dose,
     linear,
 )
+from titrant.policies.formats.saving import (
+    context,
+    feature_names,
+    matrix,
+    number_or_vector,
+    parameters,
+)
 from titrant.policies.linear import intercept_for
-from titrant.policies.saving import context, feature_names, matrix, number_or_vector, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from titrant._types import Array
-    from titrant.policies.formulas import Formula
+    from titrant.policies.formats.formulas import Formula
 
 BLOCK = 4096
 """Rows whose similarities to all centers are held in memory at a time."""

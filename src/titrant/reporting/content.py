@@ -105,7 +105,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subgroup:
+class ShownSubgroup:
     """What a policy does to some of the rows, against the status quo."""
 
     context: str
@@ -230,7 +230,7 @@ class Report:
     shifts: Curve | None
     """The value of every logged dose raised or lowered by as much."""
     profiles: tuple[Profile, ...]
-    subgroups: tuple[Subgroup, ...]
+    subgroups: tuple[ShownSubgroup, ...]
     overlap: tuple[OverlapMap, ...]
     weights: tuple[Weights, ...]
     paths: Mapping[str, BandwidthPath]

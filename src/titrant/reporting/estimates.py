@@ -11,13 +11,13 @@ import numpy as np
 from titrant.errors import TitrantError, UntrustedEstimate
 from titrant.estimators import SmoothedEstimator, ask
 from titrant.evaluation.curves import curve_on, path_search_on
-from titrant.evaluation.moves import doses_under
+from titrant.evaluation.models.moves import doses_under
 from titrant.evaluation.schedule import served
 from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_checks
 from titrant.inference import Diagnostics
-from titrant.inference.balance import balance_sums, imbalance
-from titrant.inference.evidence import tail_index
-from titrant.inference.rules import covariate_balance
+from titrant.inference.trust.balance import balance_sums, imbalance
+from titrant.inference.trust.evidence import tail_index
+from titrant.inference.trust.rules import covariate_balance
 from titrant.policies import Constant, Function, Move, Shift, doses
 from titrant.reporting.content import DOSES, Balance, Weights
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from titrant.estimators import Question, Rows
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Comparison, Evaluation
-    from titrant.inference.balance import Contexts
+    from titrant.inference.trust.balance import Contexts
     from titrant.policies import Policy
     from titrant.propensity import Calibration
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from titrant import _drawing
 from titrant.inference.base import quantile
-from titrant.inference.rules import IMBALANCE_SD, balance_limit, is_unbalanced
+from titrant.inference.trust.rules import IMBALANCE_SD, balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED
 from titrant.reporting.numbers import number, percent, share, span
 from titrant.reporting.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
-from titrant.inference.rules import balance_limit, is_unbalanced
+from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
 from titrant.reporting.numbers import count, fixed, number, percent, places, share, span
 from titrant.reporting.rules import MOVED, decimals_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Profile,
         Report,
         Rule,
-        Subgroup,
+        ShownSubgroup,
         Weights,
     )
 
@@ -279,7 +279,7 @@ def subgroups(report: Report) -> Table:
     known = [s for s in report.subgroups if s.difference is not None and s.interval is not None]
     found = [(s.difference or 0.0, s.interval or (0.0, 0.0)) for s in known]
     cells = dict(zip((s.label for s in known), aligned(found, sign=True), strict=True))
-    columns: dict[str, Callable[[Subgroup], str]] = {
+    columns: dict[str, Callable[[ShownSubgroup], str]] = {
         "who": lambda s: who(report, s),
         "rows": lambda s: count(s.rows),
         f"logged {dose}": lambda s: _doses(report, s.logged_dose),
@@ -296,7 +296,7 @@ def _doses(report: Report, found: Array) -> str:
     return ", ".join(fixed(t, _dose_decimals(report, j)) for j, t in enumerate(found.tolist()))
 
 
-def who(report: Report, part: Subgroup) -> str:
+def who(report: Report, part: ShownSubgroup) -> str:
     """Return the rows of a part, their context by its label."""
     return part.label.replace(part.context, report.called(part.context), 1)
 

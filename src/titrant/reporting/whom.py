@@ -10,10 +10,10 @@ import numpy as np
 from titrant.errors import TitrantError
 from titrant.evaluation.questions.cells import FEW_VALUES, Cut, cuts_of
 from titrant.evaluation.questions.subgroups import parts_on
-from titrant.policies.exporting import Rule, context_formula
-from titrant.policies.formulas import Number, Product, as_lists
+from titrant.policies.formats.exporting import RuleFormulas, context_formula
+from titrant.policies.formats.formulas import Number, Product, as_lists
 from titrant.reporting import counting
-from titrant.reporting.content import CONTEXTS, Subgroup
+from titrant.reporting.content import CONTEXTS, ShownSubgroup
 from titrant.reporting.numbers import number
 from titrant.reporting.rules import MOVED, decimals_of, limits, linear_part, readable
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from titrant.data import LoggedData
     from titrant.data.columns import Recipe
     from titrant.evaluation.evaluation import Comparison, Evaluation
-    from titrant.evaluation.questions.subgroups import Subgroup as Part
+    from titrant.evaluation.questions.subgroups import Subgroup
     from titrant.policies import Policy
 
 
 def subgroups(
     whole: Evaluation, comparison: Comparison, pair: tuple[str, str], tau: Array, level: float
-) -> tuple[Subgroup, ...]:
+) -> tuple[ShownSubgroup, ...]:
     """Return what the first policy of the pair changes against the second, by thirds of contexts.
 
     The contexts are those that the policy's doses ``tau``, or else the logged ones, go with most
@@ -53,8 +53,8 @@ def _thirds(whole: Evaluation, tau: Array) -> Iterator[Cut]:
         yield Cut(whole.source.names[c], c, cuts, levels=len(cuts) < FEW_VALUES)
 
 
-def _shown(part: Part, level: float) -> Subgroup:
-    return Subgroup(
+def _shown(part: Subgroup, level: float) -> ShownSubgroup:
+    return ShownSubgroup(
         context=part.column,
         label=part.label,
         rows=part.rows,
@@ -81,15 +81,15 @@ def person(policy: Policy, log: LoggedData, reach: float) -> dict[str, Any] | No
     ``fields``: the columns it asks for, each with ``column``, ``kind`` (number, level, text or
     date), ``levels`` to choose from, ``low`` and ``high`` of the log, a ``start`` and whether it
     may be ``missing``. ``stages``: from the rule to its limits and steps, each its ``words`` and
-    its ``doses`` as nested lists (`titrant.policies.formulas.as_lists`). ``needed``: tests of which
+    its ``doses`` as nested lists (`as_lists`). ``needed``: tests of which
     none may hold. ``terms`` of a linear rule: what each context adds. ``near``: how many in the log
     were alike, and got about as much, within ``reach``. ``decimals`` to which doses are told.
     """
     recipe = None if log.flow is None else log.flow.recipe
     try:
-        rule = Rule.of(policy, recipe, log.names)
+        rule = RuleFormulas.of(policy, recipe, log.names)
         shown = [words for words, _ in limits(readable(policy, log))]
-        parts = [Rule.of(part, recipe, log.names) for _, part in limits(policy)]
+        parts = [RuleFormulas.of(part, recipe, log.names) for _, part in limits(policy)]
     except TitrantError:
         return None
     if not 0 < len(rule.columns) <= MOST_FIELDS:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from titrant._writing import write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation.evaluation import Comparison, Estimate, Evaluation, name_of
-from titrant.learn.honest import HonestValue
-from titrant.reporting.doubts import doubts_of
+from titrant.inference import Verdict
+from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
+from titrant.policies import Constant, StatusQuo
 from titrant.reporting.gather import gather
-from titrant.reporting.learned import described, honest_value
-from titrant.reporting.learned import policies as learned_policies
 from titrant.reporting.page import render
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from titrant.execute import Engine
     from titrant.inference import IntervalMethod
     from titrant.learning import PolicyLearner
+    from titrant.policies import Policy
     from titrant.propensity import PropensityModel
     from titrant.reporting.content import Report
 
@@ -157,3 +157,102 @@ def _refuse_results(policies: Mapping[str, object]) -> None:
                 "hold. Give `report` the log and the policies, or the learner; what it returns has "
                 "the estimates as `comparison`."
             )
+
+
+# A learned policy as a page describes it.
+
+
+def honest_value(learner: PolicyLearner) -> HonestValue:
+    """Return the honest value of a learner that was asked for it."""
+    if learner.estimate_ is None:
+        raise InvalidArgument("There is no honest value to show; learn with `honest=True`.")
+    return learner.estimate_
+
+
+def learned_policies(learner: PolicyLearner) -> dict[str, Policy]:
+    """Return the learned policy and all that it is compared with, as they are on all rows."""
+    mean = learner.survey_.mean_dose
+    return {
+        LEARNED: learner.learned_.policy,
+        STATUS_QUO: StatusQuo(),
+        MEAN_DOSE: Constant(float(mean[0]) if len(mean) == 1 else mean),
+        **learner.against_,
+    }
+
+
+def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
+    """Return how the policy was learned, as the report describes it."""
+    honest, report = honest_value(learner), learner.learned_.report
+    chosen = report.get("candidates", {})
+    return {
+        "name": LEARNED,
+        "deployed": learner.deployed_,
+        "decision": learner.decision_,
+        # What speaks against a policy that looks better but was not deployed.
+        "objection": honest.objection(Verdict(learner.safe_level)) if learner.stopped_by_ else None,
+        "honest": {
+            "value": honest.value,
+            "interval": honest.interval(level),
+            "verdict": honest.verdict.value,
+            "against": {
+                name: {
+                    "difference": honest.comparison.contrast(LEARNED, name).difference,
+                    "interval": honest.contrast(name).at(level),
+                }
+                for name in honest.names
+            },
+        },
+        "chosen": chosen.get("chosen"),
+        "because": chosen.get("because"),
+        "candidates": [
+            {
+                "name": name,
+                "loss": c["held_out_loss"],
+                "behind": c["behind_the_best"],
+                "behind_se": c["behind_the_best_se"],
+                "weight": c["weight"],
+            }
+            for name, c in chosen.get("scores", {}).items()
+        ],
+        "outcome_models": report.get("outcome_models", {}),
+        "choice": None
+        if (choice := learner.choice_) is None
+        else {"finding": choice.finding, "table": choice.table()},
+        "limits": None
+        if (kept := learner.limits_) is None
+        else {
+            "finding": kept.finding,
+            "table": kept.table(),
+            "traded": None if kept.cap is None else kept.cap.table(),
+        },
+    }
+
+
+# What if we are wrong: the doubts of a page, found where they are wanted.
+
+
+def doubts_of(
+    how: Mapping[str, Any], *, sensitivity: bool, stress: bool, seed: int, level: float
+) -> Callable[[Evaluation, Comparison, str], Mapping[str, Any]] | None:
+    """Return what finds the doubts of a page; None if none are wanted.
+
+    ``how`` are the estimator, bandwidth and propensity of `evaluate`.
+    """
+    if not (sensitivity or stress):
+        return None
+    from titrant.doubt.sensitivity import left_out_of, sensitivity_of  # noqa: PLC0415
+    from titrant.doubt.stress import stressed  # noqa: PLC0415
+
+    def found(evaluation: Evaluation, comparison: Comparison, name: str) -> Mapping[str, Any]:
+        bounds, trials = None, None
+        if sensitivity:
+            left_out = left_out_of(evaluation, how["propensity"], None, lambda *_: None)
+            known = sensitivity_of(evaluation, comparison, left_out, given=False, level=level)
+            bounds = known.to_dict()
+        if stress:
+            pair = dict(zip(evaluation.names, evaluation.policies, strict=True))
+            tried = stressed(evaluation.source, pair, given=False, **how, seed=seed)
+            trials = tried.to_dict(level)
+        return {"policy": name, "sensitivity": bounds, "stress": trials}
+
+    return found

@@ -16,7 +16,7 @@ from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from titrant.data.stores import StorePath, in_store, name_of, opened
+from titrant.data.files.stores import StorePath, in_store, name_of, opened
 from titrant.data.validate import counted, did_you_mean, listed
 from titrant.errors import DataError
 
@@ -50,7 +50,7 @@ def paths_of(path: str, only: str | None = None) -> list[str]:
     """Return the files meant by ``path``, in order of their names.
 
     A folder means the tables directly in it; with ``only``, they must be of this format. A path
-    may be one of an object store (`titrant.data.stores`).
+    may be one of an object store (`titrant.data.files.stores`).
     """
     if not path.strip():
         raise DataError(

@@ -23,10 +23,10 @@ from titrant.data.files.paths import (
     paths_of,
     say_other_columns,
 )
+from titrant.data.files.stores import StorePath, in_store, name_of, opened, source_of
 from titrant.data.files.written import AS_IT_SEEMS, Written
 from titrant.data.frames import noted, without_views
 from titrant.data.logged import LoggedData
-from titrant.data.stores import StorePath, in_store, name_of, opened, source_of
 from titrant.data.validate import first_line, listed, reading_as
 from titrant.errors import DataError
 

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from titrant.data.columns import READ, ColumnNote, check_present
 from titrant.data.features import as_text, gaps, is_text
+from titrant.data.files.stores import opened
 from titrant.data.frames import noted
-from titrant.data.stores import opened
 from titrant.data.validate import unreadable
 from titrant.errors import DataError
 

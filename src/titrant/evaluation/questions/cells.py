@@ -97,7 +97,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class TextLevels:
     """The texts of a column, by its 0/1 contexts; rows that have none of them come first."""
 
     column: str
@@ -208,7 +208,7 @@ def _by_levels(name: str, survey: Survey) -> Cells:
     """Return the parts of a column by its values: of texts, or of few numbers."""
     marked = _texts_of(name, survey)
     if marked:
-        return Levels(name, tuple(marked), _level_names(name, marked, survey))
+        return TextLevels(name, tuple(marked), _level_names(name, marked, survey))
     x = _column(name, survey)
     values = np.unique(x)
     if len(values) > MOST_LEVELS:

@@ -24,9 +24,10 @@ from titrant.estimators import SelfNormalized, SmoothedEstimator
 from titrant.estimators.doubly_robust import DirectMethod
 from titrant.evaluation.evaluation import Comparison, Evaluation, nothing_answered
 from titrant.evaluation.questions.changed import changed
-from titrant.evaluation.questions.together import Pick, Together
-from titrant.inference import Diagnostics, rules
+from titrant.evaluation.questions.together import Evaluations, Pick
+from titrant.inference import Diagnostics
 from titrant.inference.base import StudentInference, StudentInterval, quantile
+from titrant.inference.trust import rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +136,7 @@ class Quantile(Functional):
         found, solved = self.solved(_Known.of(setting))
         names = found.names
         own = found.inference
-        assert isinstance(own, StudentInference)  # noqa: S101  (by `Together.inferred`)
+        assert isinstance(own, StudentInference)  # noqa: S101  (by `Evaluations.inferred`)
         inference = QuantileInference.of(own, [solved[name] for name in names])
         estimates = {
             name: replace(
@@ -441,7 +442,7 @@ class _Known:
             evaluations.append(own)
         if not estimates:
             raise nothing_answered(refused)
-        together = Together(tuple(evaluations))
+        together = Evaluations(tuple(evaluations))
         point, inference = together.inferred(picks, setting.interval)
         comparison = Comparison(
             estimates=estimates,
@@ -493,7 +494,7 @@ def _renamed(found: Comparison, functional: Functional) -> Comparison:
 def _moved(found: Comparison, zero: Array, scale: float, functional: Functional) -> Comparison:
     """Return the comparison by zero + scale·value, zero (m,) known numbers."""
     own = found.inference
-    assert isinstance(own, StudentInference)  # noqa: S101  (by `Together.inferred`)
+    assert isinstance(own, StudentInference)  # noqa: S101  (by `Evaluations.inferred`)
     inference = StudentInference(
         own.method, zero + scale * own.centers, scale**2 * own.covariance, own.degrees, own.notes
     )

@@ -19,7 +19,7 @@ from titrant._text import between, brief
 from titrant.data import LoggedData
 from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.evaluation.evaluation import Evaluation, nothing_answered
-from titrant.evaluation.questions.together import Pick, Together
+from titrant.evaluation.questions.together import Evaluations, Pick
 from titrant.inference.base import simultaneous_probability
 from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
@@ -342,7 +342,7 @@ def outcomes_on(
         for k, c in enumerate(found.values())
         for p in answered
     ]
-    point, inference = Together(each).inferred(picks, interval)
+    point, inference = Evaluations(each).inferred(picks, interval)
     rules = dict(zip(each[0].names, each[0].policies, strict=True))
     logged = (p for p in answered if is_exactly(rules[p], StatusQuo))
     return Outcomes(

@@ -20,9 +20,9 @@ from titrant.data.columns import named_table
 from titrant.data.validate import counted as numbered
 from titrant.data.validate import first_rows, listed, of_rows
 from titrant.errors import DataError, InvalidArgument
-from titrant.evaluation.fitting import MOST_TO_FIT, contexts, counted, folding_numbers
+from titrant.evaluation.models.fitting import MOST_TO_FIT, contexts, counted, folding_numbers
 from titrant.evaluation.questions.changed import changed
-from titrant.inference import rules
+from titrant.inference.trust import rules
 from titrant.outcome.crossfit import fold_of
 from titrant.policies.calling import contexts_for
 from titrant.propensity.logistic import DensityRatio

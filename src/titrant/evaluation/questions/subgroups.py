@@ -23,16 +23,17 @@ from titrant.estimators import Ask, DoublyRobust, Observed
 from titrant.estimators.form import is_ratio
 from titrant.estimators.joint import asked
 from titrant.evaluation.evaluation import Evaluation, name_of
-from titrant.evaluation.jackknife import filled, models_share
+from titrant.evaluation.models.jackknife import filled, models_share
 from titrant.evaluation.questions.cells import Inside, cells_of
 from titrant.evaluation.schedule import served
-from titrant.inference import Diagnostics, Normal, RobustBiasCorrected, Verdict, rules
+from titrant.inference import Diagnostics, Normal, RobustBiasCorrected, Verdict
 from titrant.inference.base import (
     ROUNDING,
     StudentInference,
     paired,
     simultaneous_probability,
 )
+from titrant.inference.trust import rules
 from titrant.kernels import Scale
 from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly

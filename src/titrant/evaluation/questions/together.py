@@ -16,8 +16,8 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import ask
 from titrant.evaluation.evaluation import HeldBlocks
-from titrant.evaluation.fitting import MOST_TO_FIT
-from titrant.evaluation.jackknife import filled, models_share
+from titrant.evaluation.models.fitting import MOST_TO_FIT
+from titrant.evaluation.models.jackknife import filled, models_share
 from titrant.evaluation.schedule import served
 from titrant.execute import add_up
 from titrant.inference import RobustBiasCorrected
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from titrant.bandwidth import Bandwidth
     from titrant.estimators import Joint, Question, Rows
     from titrant.evaluation.evaluation import Evaluation
-    from titrant.evaluation.nuisance import PolicyRows
+    from titrant.evaluation.models.nuisance import PolicyRows
     from titrant.evaluation.survey import Sample
     from titrant.inference import IntervalMethod
 
@@ -46,7 +46,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Together:
+class Evaluations:
     """Evaluations of the same rows."""
 
     evaluations: tuple[Evaluation, ...]

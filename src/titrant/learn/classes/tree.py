@@ -76,7 +76,7 @@ class TreeClass(CurveClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TreeSplit:
     """A split: which rows it asks (n,), its context and cut, and what it saves."""
 
     rows: NDArray[np.bool_]
@@ -108,7 +108,7 @@ class TreeProblem:
         cost = np.column_stack([robust - robust.mean(), np.ones(len(x))])
         return cls(np.stack(code, axis=1), cuts, cost, max(FEWEST, int(np.ceil(LEAST * len(x)))))
 
-    def grown(self, depth: int, leaves: int) -> list[Cut]:
+    def grown(self, depth: int, leaves: int) -> list[TreeSplit]:
         """Return the splits in the order in which a tree grows, each after the one it refines."""
         every = np.ones(len(self.code), dtype=np.bool_)
         if depth == 1:
@@ -126,13 +126,13 @@ class TreeProblem:
             open_ = self._open(splits, depth)
         return splits
 
-    def _open(self, splits: list[Cut], depth: int) -> list[Cut]:
+    def _open(self, splits: list[TreeSplit], depth: int) -> list[TreeSplit]:
         """Return the best cut of each leaf that may still be split."""
         ends = [(rows, level) for rows, level in self.leaves(splits) if level < depth]
         found = (self.best_cut(rows, level) for rows, level in ends)
         return [cut for cut in found if cut is not None]
 
-    def leaves(self, splits: list[Cut]) -> list[tuple[NDArray[np.bool_], int]]:
+    def leaves(self, splits: list[TreeSplit]) -> list[tuple[NDArray[np.bool_], int]]:
         """Return the rows (n,) of each leaf and how deep it lies."""
         ends = [(np.ones(len(self.code), dtype=np.bool_), 0)]
         for cut in splits:
@@ -142,11 +142,11 @@ class TreeProblem:
             ends[at : at + 1] = [(rows & low, level + 1), (rows & ~low, level + 1)]
         return ends
 
-    def best_cut(self, rows: NDArray[np.bool_], depth: int) -> Cut | None:
+    def best_cut(self, rows: NDArray[np.bool_], depth: int) -> TreeSplit | None:
         """Return the cut of these rows that saves most; None if none leaves enough on each side."""
         part = replace(self, code=self.code[rows], cost=self.cost[rows])
         whole = float(part.cost[:, :-1].sum(axis=0).min())
-        best: Cut | None = None
+        best: TreeSplit | None = None
         for j in range(len(self.cuts)):
             sums = part.sums(j)
             if len(sums) < 2:  # noqa: PLR2004
@@ -154,10 +154,10 @@ class TreeProblem:
             total = self.least_cost(sums[:-1]) + self.least_cost(sums[-1] - sums[:-1])
             c = int(np.argmin(total))
             if np.isfinite(total[c]) and (best is None or whole - total[c] > best.saved):
-                best = Cut(rows, j, c, whole - float(total[c]), depth)
+                best = TreeSplit(rows, j, c, whole - float(total[c]), depth)
         return best
 
-    def best_pair(self) -> list[Cut]:
+    def best_pair(self) -> list[TreeSplit]:
         """Return the splits of the best tree of depth two: the first, then those of its sides."""
         low, high = self._sides()
         best, place = np.inf, (-1, -1)
@@ -172,7 +172,7 @@ class TreeProblem:
         below = self.code[:, j] <= c
         sides = (self.best_cut(rows, 1) for rows in (below, ~below))
         return [
-            Cut(every, j, c),
+            TreeSplit(every, j, c),
             *sorted((cut for cut in sides if cut is not None), key=lambda cut: -cut.saved),
         ]
 
@@ -240,7 +240,7 @@ class TreeProblem:
         enough = sums[..., -1] > self.least - 0.5
         return np.where(enough, sums[..., :-1].min(axis=-1), np.inf)
 
-    def tree(self, splits: list[Cut], grid: Array, names: tuple[str, ...]) -> Policy:
+    def tree(self, splits: list[TreeSplit], grid: Array, names: tuple[str, ...]) -> Policy:
         """Return the policy of these splits, its doses the vertices of parabolas at the minima."""
         ends = self.leaves(splits)
         curves = np.stack([self.cost[rows, :-1].mean(axis=0) for rows, _ in ends])

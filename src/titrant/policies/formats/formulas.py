@@ -1,6 +1,6 @@
 """A rule as a formula of the columns of a table: what other languages can be given of a policy.
 
-Each policy with a formula says it in `Policy.formulas`; `titrant.policies.exporting` writes it.
+Each policy with a formula says it in `Policy.formulas`; `exporting.py` writes it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What must be known before a policy can be valued: the propensity, its floor, the outcome model.
 
-`Nuisances.of` has them estimated once for a log (`titrant.evaluation.fitting`); `Nuisances.prepare`
+`Nuisances.of` has them estimated once for a log (`fitting.py`); `Nuisances.prepare`
 adds q and r̂(t, x) to any block of that log, and `Nuisances.rows` shows it to an estimator under any
 policy.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Rows
-from titrant.evaluation.fitting import (
+from titrant.evaluation.models.fitting import (
     MOST_TO_FIT,
     check_enough,
     check_work,
@@ -30,9 +30,9 @@ from titrant.evaluation.fitting import (
     takes_default_outcome,
     takes_default_propensity,
 )
-from titrant.evaluation.kept import memory
-from titrant.evaluation.masses import check_known_masses, with_masses
-from titrant.evaluation.moves import DoseLaw, with_move
+from titrant.evaluation.models.kept import memory
+from titrant.evaluation.models.masses import check_known_masses, with_masses
+from titrant.evaluation.models.moves import DoseLaw, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.policies import StatusQuo
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from titrant.data.masses import PointMasses
     from titrant.data.source import Partition, Source
     from titrant.estimators import Estimator
-    from titrant.evaluation.fitting import Seen
+    from titrant.evaluation.models.fitting import Seen
     from titrant.evaluation.survey import Sample, Survey
     from titrant.outcome import CrossFit, FoldForests
     from titrant.outcome.base import Curves

@@ -11,6 +11,7 @@ import click
 import titrant as tt
 from titrant.cli import inputs, writing
 from titrant.cli.app import REFUSED
+from titrant.cli.commands.protocol import filled, held_to
 from titrant.cli.options import (
     ClusterOptions,
     DoubtOptions,
@@ -29,7 +30,6 @@ from titrant.cli.options import (
     settings,
     takes,
 )
-from titrant.cli.protocol import filled, held_to
 from titrant.cli.terminal import (
     CHECKING,
     ESTIMATING,
@@ -230,7 +230,7 @@ def _page(  # noqa: PLR0917
 ) -> str:
     """Return the report page."""
     from titrant.reporting import gather, render  # noqa: PLC0415
-    from titrant.reporting.doubts import doubts_of  # noqa: PLC0415
+    from titrant.reporting.written import doubts_of  # noqa: PLC0415
 
     with bar(REPORTING) as steps:
         report = gather(

@@ -17,11 +17,11 @@ from titrant.policies.advice import People
 from titrant.policies.bent import Additive, Products
 from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, StatusQuo
+from titrant.policies.formats.saving import FORMAT, TRAINING, VERSION, read, write
 from titrant.policies.linear import Linear
 from titrant.policies.lookup import Personal, Tree
 from titrant.policies.moves import MOVES
 from titrant.policies.rbf import RBF
-from titrant.policies.saving import FORMAT, TRAINING, VERSION, read, write
 
 if TYPE_CHECKING:
     import os

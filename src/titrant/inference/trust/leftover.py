@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from titrant.inference.alike import Looks
+from titrant.inference.trust.alike import Looks
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from titrant._types import Array
-    from titrant.inference.alike import Places
+    from titrant.inference.trust.alike import Places
 
 CELL_ROWS = (12, 48)
 """Rows of a cell: small cells see fine patterns, large ones more of a coarse one."""

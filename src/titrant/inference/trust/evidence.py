@@ -13,11 +13,11 @@ from titrant.estimators import Discretized, DoublyRobust, SelfNormalized, Smooth
 from titrant.estimators.form import has_common_terms, has_weighted_terms, is_ratio
 from titrant.estimators.joint import Ask, Tally, joint_estimates, statistics_of
 from titrant.estimators.weight import weight
-from titrant.inference import rules
-from titrant.inference.balance import balance_sums, binned_imbalance, binned_sums, imbalance
 from titrant.inference.base import difference_se
 from titrant.inference.diagnostics import Diagnostics
 from titrant.inference.rbc import corrected_question
+from titrant.inference.trust import rules
+from titrant.inference.trust.balance import balance_sums, binned_imbalance, binned_sums, imbalance
 from titrant.kernels import Boundary
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.estimators import Estimator, Joint, Question, Rows
     from titrant.estimators.joint import AnyStatistics, Search
-    from titrant.inference.balance import Bins, Codes, Contexts
     from titrant.inference.diagnostics import Check
-    from titrant.inference.support import Support
+    from titrant.inference.trust.balance import Bins, Codes, Contexts
+    from titrant.inference.trust.support import Support
     from titrant.kernels import Scale
 
 # The tail index of weights: how fast the largest ones grow with the number of rows.
@@ -203,7 +203,7 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Inquiry:
     """What to ask of the rows about one estimate."""
 
     question: Question
@@ -238,7 +238,7 @@ class Evidence:
     """What is kept of the rows about one estimate; it adds up over blocks."""
 
     answers: AnyStatistics
-    """Of the questions of the plan: its path, then the corrected ones."""
+    """Of the questions of the inquiry: its path, then the corrected ones."""
     balance: Array
     """See `balance_sums`, (2, p)."""
     binned: Array
@@ -354,25 +354,27 @@ class AllEvidence:
 
 def diagnose(point: Joint, facts: LogFacts) -> Search[list[Diagnostics]]:
     """Return the trust report of each answer in ``point``, in one pass over the rows."""
-    plans = [Plan.of(point, i, facts) for i in range(len(point.questions))]
-    gathered = yield Ask(partial(evidence_about, plans, facts))
+    inquiries = [Inquiry.of(point, i, facts) for i in range(len(point.questions))]
+    gathered = yield Ask(partial(evidence_about, inquiries, facts))
     return [
-        report(point, i, plan, facts, evidence)
-        for i, (plan, evidence) in enumerate(zip(plans, gathered.parts, strict=True))
+        report(point, i, inquiry, facts, evidence)
+        for i, (inquiry, evidence) in enumerate(zip(inquiries, gathered.parts, strict=True))
     ]
 
 
-def evidence_about(plans: Sequence[Plan], facts: LogFacts, rows: Sequence[Rows]) -> AllEvidence:
+def evidence_about(
+    inquiries: Sequence[Inquiry], facts: LogFacts, rows: Sequence[Rows]
+) -> AllEvidence:
     """Return the evidence of some rows about every estimate."""
     codes = facts.bins.codes(rows[0].need("x", "balance"))
-    return AllEvidence(tuple(map(partial(evidence_of, facts, rows, codes), plans)))
+    return AllEvidence(tuple(map(partial(evidence_of, facts, rows, codes), inquiries)))
 
 
-def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan) -> Evidence:
+def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, inquiry: Inquiry) -> Evidence:
     """Return the evidence of some rows, in bins (n, p), about one estimate."""
-    own, estimator = rows[plan.question.policy], plan.question.estimator
-    terms = estimator.terms(own, plan.question.scale)
-    plain, influence = estimator.weights(terms), weighted_influence(plan, terms)
+    own, estimator = rows[inquiry.question.policy], inquiry.question.estimator
+    terms = estimator.terms(own, inquiry.question.scale)
+    plain, influence = estimator.weights(terms), weighted_influence(inquiry, terms)
     residuals = terms[:, 1] if has_weighted_terms(estimator) else None
     w = plain
     if own.omega is not None:
@@ -385,11 +387,11 @@ def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan)
         else None
     )
     return Evidence(
-        statistics_of((*plan.path, *plan.corrected), rows),
+        statistics_of((*inquiry.path, *inquiry.corrected), rows),
         balance_sums(
             plain,
             own.need("x", "balance"),
-            plan.mean_weight,
+            inquiry.mean_weight,
             facts.contexts,
             1.0 if own.omega is None else own.omega,
         ),
@@ -397,24 +399,24 @@ def evidence_of(facts: LogFacts, rows: Sequence[Rows], codes: Codes, plan: Plan)
         Tally.of(influence[:, None]),
         raised_weight(w, influence, own),
         int(outside),
-        int(np.count_nonzero(within_reach_of_bound(own.smoothed(), plan.question.scale))),
-        side_sums(own, plan.question),
+        int(np.count_nonzero(within_reach_of_bound(own.smoothed(), inquiry.question.scale))),
+        side_sums(own, inquiry.question),
         bins,
         MovedDoses.of(own, facts.dose_ends),
     )
 
 
-def weighted_influence(plan: Plan, terms: Array) -> Array:
+def weighted_influence(inquiry: Inquiry, terms: Array) -> Array:
     """Return how far n times the estimate moves with the weight of each row (n,).
 
     w·(e − Σwe/Σw)/w̄ of a ratio; the baseline is not weighted. Terms of another kind have no such
     parts: theirs is the row's whole influence.
     """
-    estimator = plan.question.estimator
-    slope = estimator.gradient(plan.mean)
+    estimator = inquiry.question.estimator
+    slope = estimator.gradient(inquiry.mean)
     if has_weighted_terms(estimator):
         return np.asarray(terms[:, 1:] @ slope[1:])
-    return np.asarray((terms - plan.mean) @ slope)
+    return np.asarray((terms - inquiry.mean) @ slope)
 
 
 def raised_weight(w: Array, influence: Array, rows: Rows) -> Array:
@@ -446,19 +448,21 @@ def without_outcome_model(question: Question) -> Iterator[Question]:
         yield replace(question, estimator=plain)
 
 
-def report(point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence) -> Diagnostics:
+def report(
+    point: Joint, i: int, inquiry: Inquiry, facts: LogFacts, evidence: Evidence
+) -> Diagnostics:
     """Return all checks of answer i that apply, and notes on those that could not be made."""
-    joint = joint_estimates((*plan.path, *plan.corrected), evidence.answers)
+    joint = joint_estimates((*inquiry.path, *inquiry.corrected), evidence.answers)
     return Diagnostics.of(
         [
             *facts.outcomes,
-            *(facts.columns if adjusts(plan.question.estimator) else ()),
-            *weight_checks(point, i, plan, facts, evidence),
-            *support_checks(plan, facts, evidence),
-            *smoothing_checks(joint, plan, evidence),
+            *(facts.columns if adjusts(inquiry.question.estimator) else ()),
+            *weight_checks(point, i, inquiry, facts, evidence),
+            *support_checks(inquiry, facts, evidence),
+            *smoothing_checks(joint, inquiry, evidence),
             *jump_checks(point, i, evidence),
             rules.value_range(float(point.values[i]), *facts.outcome_ends),
-            *(facts.ranks if plan.question.estimator.uses_propensity else ()),
+            *(facts.ranks if inquiry.question.estimator.uses_propensity else ()),
         ]
     )
 
@@ -469,7 +473,7 @@ def adjusts(estimator: Estimator) -> bool:
 
 
 def weight_checks(
-    point: Joint, i: int, plan: Plan, facts: LogFacts, evidence: Evidence
+    point: Joint, i: int, inquiry: Inquiry, facts: LogFacts, evidence: Evidence
 ) -> Iterator[Check | str]:
     """Yield the checks of the weights; the direct method weights all rows alike."""
     tally = point.tally
@@ -486,20 +490,20 @@ def weight_checks(
     yield rules.largest_weight_share((one, five, ten))
     # A ratio does not feel a common factor, nor much of the rest if a model explains outcomes; a
     # column of propensities that is off by a factor is wrong all the same.
-    estimator = plan.question.estimator
+    estimator = inquiry.question.estimator
     robust = facts.modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
-    ratio = is_ratio_of_densities(plan, evidence)
+    ratio = is_ratio_of_densities(inquiry, evidence)
     gap = rules.MEAN_WEIGHT_GAP_DR if robust and not ratio else rules.MEAN_WEIGHT_GAP
     yield rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]), gap)
-    if not plan.question.estimator.uses_propensity:
-        if plan.question.estimator.uses_outcome_model:  # not so the mean of observed outcomes
+    if not inquiry.question.estimator.uses_propensity:
+        if inquiry.question.estimator.uses_outcome_model:  # not so the mean of observed outcomes
             yield "The direct method uses no propensities: nothing shows how wrong its model is."
         return
     yield tail_check(point, i, evidence)
     if ratio:
         yield from ratio_checks(point, i, facts)
     se, value = float(point.se[i]), float(point.values[i])
-    if isinstance(plan.question.estimator, SmoothedEstimator):
+    if isinstance(inquiry.question.estimator, SmoothedEstimator):
         share = float(evidence.raised[0] / tally.absolute[i])
         moved = in_se(evidence.raised[1] / point.rows, se, value)
         yield rules.floor_share(share, facts.floor, facts.floor_share, moved)
@@ -507,16 +511,16 @@ def weight_checks(
         effect = float(np.broadcast_to(point.design_effect, point.values.shape)[i])
         found = imbalance(evidence.balance, facts.contexts, max(effect, 1.0))
         yield rules.covariate_balance(found, facts.contexts.names)
-        residuals = has_weighted_terms(plan.question.estimator)
+        residuals = has_weighted_terms(inquiry.question.estimator)
         binned = binned_imbalance(
             evidence.binned, facts.bins, residuals=residuals, design_effect=max(effect, 1.0)
         )
         yield rules.binned_balance(binned, facts.bins, max(se, _ROUNDING * abs(value)))
 
 
-def is_ratio_of_densities(plan: Plan, evidence: Evidence) -> bool:
+def is_ratio_of_densities(inquiry: Inquiry, evidence: Evidence) -> bool:
     """Whether weights are ratios of densities: the policy changes the dose, without a kernel."""
-    return evidence.moved is not None and plan.question.exact
+    return evidence.moved is not None and inquiry.question.exact
 
 
 def ratio_checks(point: Joint, i: int, facts: LogFacts) -> Iterator[Check]:
@@ -554,9 +558,9 @@ def jump_checks(point: Joint, i: int, evidence: Evidence) -> Iterator[Check | st
     yield rules.dose_jump(found.size, size, found.narrow)
 
 
-def support_checks(plan: Plan, facts: LogFacts, evidence: Evidence) -> Iterator[Check | str]:
+def support_checks(inquiry: Inquiry, facts: LogFacts, evidence: Evidence) -> Iterator[Check | str]:
     """Yield the checks of where the policy's doses lie."""
-    n, support, estimator = facts.contexts.n, facts.support, plan.question.estimator
+    n, support, estimator = facts.contexts.n, facts.support, inquiry.question.estimator
     if support is None:
         yield "The support was not checked: no linear-Gaussian model of the doses can be fitted."
     else:
@@ -566,7 +570,7 @@ def support_checks(plan: Plan, facts: LogFacts, evidence: Evidence) -> Iterator[
         yield from evidence.moved.checks(facts.dose_ends)
     if isinstance(estimator, Discretized) and evidence.bins is not None:
         yield bin_check(estimator, facts.levels, evidence.bins)
-    if facts.bounded and isinstance(estimator, SmoothedEstimator) and plan.question.smoothed:
+    if facts.bounded and isinstance(estimator, SmoothedEstimator) and inquiry.question.smoothed:
         corrected = estimator.boundary is not Boundary.NONE
         yield rules.boundary_mass(evidence.near_bound / n, corrected=corrected)
 
@@ -593,31 +597,31 @@ def _logged(estimator: Discretized, levels: Array, reached: Sequence[int]) -> st
     return ", ".join(f"{level:.6g}" for level in there) or "no dose"
 
 
-def smoothing_checks(joint: Joint, plan: Plan, evidence: Evidence) -> Iterator[Check | str]:
+def smoothing_checks(joint: Joint, inquiry: Inquiry, evidence: Evidence) -> Iterator[Check | str]:
     """Yield the checks of what the bandwidth and the outcome model do to the estimate."""
-    k, v, se = len(plan.path), joint.values, joint.se
+    k, v, se = len(inquiry.path), joint.values, joint.se
     if k > 1:
         moved = float(np.nanmax(v[:k]) - np.nanmin(v[:k]))
         yield rules.bandwidth_sensitivity(in_se(moved, float(se[0]), v[0]))
-    if not plan.corrected:
+    if not inquiry.corrected:
         return
     if not (joint.tally.purity[k:] >= _PURITY).all():
         yield "The bias-corrected estimate was not compared: its weights cancel at this bandwidth."
         return
-    if plan.question.smoothed:
+    if inquiry.question.smoothed:
         yield rules.smoothing_gap(in_se(v[0] - v[k], float(se[k]), v[0]))
-    if len(plan.corrected) > 1:
+    if len(inquiry.corrected) > 1:
         gap_se = difference_se(joint.covariance, k, k + 1)
         gap = in_se(v[k] - v[k + 1], gap_se, v[0])
-        if is_ratio_of_densities(plan, evidence):
+        if is_ratio_of_densities(inquiry, evidence):
             sd = float(se[k]) * math.sqrt(joint.moments.n)
             yield rules.ratio_model_gap(gap, in_se(v[k] - v[k + 1], sd, v[0]))
         else:
             yield rules.outcome_model_gap(gap)
-    elif isinstance(plan.question.estimator, DoublyRobust):
+    elif isinstance(inquiry.question.estimator, DoublyRobust):
         yield (
             "The outcome model was not left out for comparison: "
-            f"`{type(plan.question.estimator).__name__}` weights rows in its own way."
+            f"`{type(inquiry.question.estimator).__name__}` weights rows in its own way."
         )
 
 

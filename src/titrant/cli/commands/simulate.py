@@ -241,7 +241,7 @@ def _learned(log: tt.LoggedData, seed: int) -> tt.PolicyLearner:
 def _show_learned(learner: tt.PolicyLearner, known: dict[str, float]) -> None:
     """Print what was learned beside the truth."""
     from titrant.cli import results  # noqa: PLC0415
-    from titrant.reporting.learned import honest_value  # noqa: PLC0415
+    from titrant.reporting.written import honest_value  # noqa: PLC0415
 
     honest = honest_value(learner)
     show(results.coefficients(learner.learned_.policy, best_rule()))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant.errors import DataError
-from titrant.inference import rules
+from titrant.inference.trust import rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,10 +14,10 @@ from titrant import _check
 from titrant.data import features, frames, validate
 from titrant.data.columns import ENCODED, FILLED, ColumnNote, Columns, Flow, missing_column
 from titrant.data.files import check_no_copies, no_match, paths_of, say_other_columns
+from titrant.data.files.stores import in_store, source_of
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.masses import checked_atoms
 from titrant.data.source import SAMPLE, TableSource
-from titrant.data.stores import in_store, source_of
 from titrant.data.validate import reading_as
 from titrant.errors import DataError
 

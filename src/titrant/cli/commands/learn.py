@@ -12,7 +12,8 @@ import click
 import titrant as tt
 from titrant.cli import inputs, names, writing
 from titrant.cli.app import REFUSED
-from titrant.cli.asking import with_outcome
+from titrant.cli.commands.asking import with_outcome
+from titrant.cli.commands.protocol import filled, held_to
 from titrant.cli.options import (
     ClusterOptions,
     LogOptions,
@@ -31,7 +32,6 @@ from titrant.cli.options import (
     takes,
     typed,
 )
-from titrant.cli.protocol import filled, held_to
 from titrant.cli.terminal import LEARNING, READING, bad_value, bar, note, show
 from titrant.cli.writing import (
     PIPE,
@@ -351,7 +351,7 @@ def _tell(  # noqa: PLR0917  (groups of options)
 ) -> bool:
     """Print and write what was learned; return whether its honest value can be trusted."""
     from titrant.cli import results  # noqa: PLC0415
-    from titrant.reporting.learned import described, honest_value  # noqa: PLC0415
+    from titrant.reporting.written import described, honest_value  # noqa: PLC0415
 
     honest, maximize = honest_value(learner), output.maximize
     treatments = inputs.columns(columns.treatment)

@@ -13,7 +13,7 @@ import numpy as np
 
 from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.estimators import Discretized
-from titrant.evaluation.masses import (
+from titrant.evaluation.models.masses import (
     FoldedRows,
     fitted_density,
     fitted_probabilities,

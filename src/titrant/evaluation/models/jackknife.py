@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from titrant.evaluation.fitting import MOST_TO_FIT
+from titrant.evaluation.models.fitting import MOST_TO_FIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from titrant._types import Array
-    from titrant.inference.alike import NeverGiven
-    from titrant.inference.balance import BinnedImbalance, Bins, Imbalance
-    from titrant.inference.leftover import Leftover
+    from titrant.inference.trust.alike import NeverGiven
+    from titrant.inference.trust.balance import BinnedImbalance, Bins, Imbalance
+    from titrant.inference.trust.leftover import Leftover
 
 
 ESS_WANTED, ESS_NEEDED = 20.0, 10.0

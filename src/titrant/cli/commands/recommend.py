@@ -536,7 +536,7 @@ def export(options: ExportOptions, run: RunOptions) -> None:
     """
     from titrant._writing import write_text  # noqa: PLC0415
     from titrant.policies import load_training  # noqa: PLC0415
-    from titrant.policies.exporting import to_excel, to_python, to_sql  # noqa: PLC0415
+    from titrant.policies.formats.exporting import to_excel, to_python, to_sql  # noqa: PLC0415
 
     if options.sql + options.python + options.excel != 1:
         raise click.UsageError("Give one of --sql, --python and --excel.")

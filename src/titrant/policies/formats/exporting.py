@@ -15,7 +15,7 @@ import numpy as np
 
 from titrant.data.columns import IS_MISSING, Recipe
 from titrant.errors import InvalidArgument
-from titrant.policies.formulas import (
+from titrant.policies.formats.formulas import (
     AtMost,
     Choice,
     Column,
@@ -51,7 +51,7 @@ def to_sql(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") 
     >>> print(to_sql(Linear(coef=[0.5], intercept=2.0, features=["age"])))
     CASE WHEN "age" IS NULL THEN NULL ELSE (0.5 * "age" + 2.0) END AS "dose"
     """
-    rule = Rule.of(policy, recipe)
+    rule = RuleFormulas.of(policy, recipe)
     names = _numbered(name, len(rule.doses))
     doses = zip(rule.doses, names, strict=True)
     return ",\n".join(f"{rule.written(dose, Sql())} AS {_quoted(own)}" for dose, own in doses)
@@ -69,7 +69,7 @@ def to_python(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose
     """
     if not name.isidentifier():
         raise InvalidArgument(f"The `name` of a function must be an identifier; got {name!r}.")
-    rule, language = Rule.of(policy, recipe), Python()
+    rule, language = RuleFormulas.of(policy, recipe), Python()
     doses = [rule.written(dose, language) for dose in rule.doses]
     value = doses[0] if len(doses) == 1 else f"[{', '.join(doses)}]"
     columns = ", ".join(rule.columns) or "no column"
@@ -97,7 +97,7 @@ def to_excel(policy: Policy, *, recipe: Recipe | None = None, row: int = 2) -> s
     A2: age
     =IF(ISBLANK(A2),NA(),(0.5*A2+2.0))
     """
-    rule = Rule.of(policy, recipe)
+    rule = RuleFormulas.of(policy, recipe)
     cells = {column: f"{_letters(i)}{row}" for i, column in enumerate(rule.columns)}
     where = "; ".join(f"{cell}: {column}" for column, cell in cells.items())
     doses = [f"={rule.written(dose, Excel(cells))}" for dose in rule.doses]
@@ -119,7 +119,7 @@ _EPOCH, _SPREADSHEET = date(1970, 1, 1), date(1899, 12, 30)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleFormulas:
     """The doses as formulas of columns, and the columns without which there is none."""
 
     doses: tuple[Formula, ...]
@@ -128,7 +128,9 @@ class Rule:
     """What must not be: a column without a value, where nothing stands for one."""
 
     @classmethod
-    def of(cls, policy: Policy, recipe: Recipe | None, names: Sequence[str] | None = None) -> Rule:
+    def of(
+        cls, policy: Policy, recipe: Recipe | None, names: Sequence[str] | None = None
+    ) -> RuleFormulas:
         """Return the rule of a policy whose contexts are made by the recipe.
 
         ``names`` are those of the contexts of a policy that knows none.

@@ -18,8 +18,8 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import Discretized
 from titrant.estimators.form import has_kernel_weight
-from titrant.evaluation.masses import WIDE, beside_masses
-from titrant.inference import rules
+from titrant.evaluation.models.masses import WIDE, beside_masses
+from titrant.inference.trust import rules
 from titrant.policies.calling import called, contexts_for
 from titrant.policies.moves import Limited, Move, OneToOne, Randomized, Tilt
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from titrant.data.masses import PointMasses
     from titrant.data.source import Source
     from titrant.estimators import Estimator, Rows
-    from titrant.evaluation.nuisance import Prepared
+    from titrant.evaluation.models.nuisance import Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
@@ -417,7 +417,7 @@ def _randomized(rows: Rows, policy: Randomized, prepared: Prepared, dose: DoseLa
     """Return the rows under draws from g = N(τ(x), sd²) within bounds: w = g/f, b = ∫r̂g."""
     from scipy.special import ndtr, ndtri  # noqa: PLC0415
 
-    from titrant.evaluation.nuisance import check_within_bounds  # noqa: PLC0415
+    from titrant.evaluation.models.nuisance import check_within_bounds  # noqa: PLC0415
 
     log, t, sd = prepared.log, rows.t[:, 0], policy.sd
     if dose.levels:

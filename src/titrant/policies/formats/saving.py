@@ -140,7 +140,7 @@ def read(path: str | os.PathLike[str]) -> object:
 def _text(path: str) -> str:
     if "://" not in path:
         return Path(path).read_text(encoding="utf-8")
-    from titrant.data.stores import read_text  # noqa: PLC0415  (loads pyarrow)
+    from titrant.data.files.stores import read_text  # noqa: PLC0415  (loads pyarrow)
 
     return read_text(path)
 
@@ -178,7 +178,7 @@ def _fields(policy: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def _is_users_own(policy: object) -> bool:
     """Whether a policy's class is not one of titrant's; refuse one that would be read as such."""
-    from titrant.policies.loading import SAVED  # noqa: PLC0415  (it imports the policies)
+    from titrant.policies.formats.loading import SAVED  # noqa: PLC0415  (it imports the policies)
 
     name = type(policy).__name__
     own = SAVED.get(name) is not type(policy)

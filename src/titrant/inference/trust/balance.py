@@ -88,7 +88,7 @@ def imbalance(sums: Array, contexts: Contexts, design_effect: float = 1.0) -> Im
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class BinnedContext:
     """One context in bins: its sextiles, or its values where it has few.
 
     A value is in the bin whose number is that of the edges below it.
@@ -131,14 +131,14 @@ class Cut:
 class Bins:
     """The bins of all contexts, side by side."""
 
-    cuts: tuple[Cut, ...]
+    cuts: tuple[BinnedContext, ...]
     hold: Held
 
     @classmethod
     def of(cls, x: Array, names: Sequence[str], hold: Held) -> Self:
         """Return the bins of contexts x (n, p), or of a log of which these rows are a sample."""
         columns = zip(names, hold.columns(x).T, strict=True)
-        return cls(tuple(Cut.of(name, values) for name, values in columns), hold)
+        return cls(tuple(BinnedContext.of(name, values) for name, values in columns), hold)
 
     @cached_property
     def starts(self) -> Codes:

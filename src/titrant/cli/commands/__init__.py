@@ -1,0 +1,1 @@
+"""A module for each kind of command; it is imported when one of its commands is called."""

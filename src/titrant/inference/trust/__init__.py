@@ -1,0 +1,1 @@
+"""Whether to trust an estimate: the rules, what they are judged by, and doubts about columns."""
