@@ -152,10 +152,7 @@ def warned(x: Array, t: Array, doses: Array) -> list[bool]:
     """Return whether the check warns of each policy's doses (n, m)."""
     names = [f"x{j}" for j in range(x.shape[1])]
     each = never_given(x, t, doses, np.ones(len(t)), None)
-    return [
-        bool(found.contexts) and rules.never_given(found, names).verdict is Verdict.WARN
-        for found in each
-    ]
+    return [rules.never_given(found, names).verdict is Verdict.WARN for found in each]
 
 
 def seen(name: str, design: Spared, n: int) -> float:

@@ -223,7 +223,13 @@ def test_levels_move_from_one_to_another():
         log, tt.Shift(0.5), propensity=law, estimator=tt.SelfNormalized(), allow_untrusted=True
     )
     assert found.bandwidth is not None
-    assert "between_levels" in [check.name for check in found.diagnostics]
+    assert found.diagnostics["between_levels"].value == 0.8  # those at 3 stay
+    # Without bounds the 40 rows at 3 go beyond the list, and only they do.
+    free = tt.LoggedData(log.context, t, log.outcome)
+    found = tt.evaluate(
+        free, tt.Shift(1.0), propensity=law, estimator=tt.SelfNormalized(), allow_untrusted=True
+    )
+    assert found.diagnostics["between_levels"].value == 0.2
     with pytest.raises(tt.DataError, match="a draw from a normal law is none of them"):
         tt.evaluate(log, tt.Randomized(tt.Constant(2.0), 0.5), propensity=law)
 

@@ -80,6 +80,33 @@ def test_units_order_and_rising_scales_change_nothing():
     assert never_given(x[order], t[order], tau, ones, None) == own
 
 
+def test_people_told_by_three_contexts_are_alike_in_the_dose_expected_of_them():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(1500, 4))
+    few = (x[:, :3] > 0.1).all(axis=1)
+    t = np.where(few, -1.5 + 0.2 * rng.normal(size=1500), 1.0 + 0.5 * rng.normal(size=1500))
+    asked, ones = np.full((1500, 1), 1.5), np.ones(1500)
+    expected = np.where(few, -1.0, 0.7) + 0.2 * rng.normal(size=1500)
+    [found] = never_given(x, t, asked, ones, None, expected=expected)
+    assert found.contexts == ()
+    # Cells are of 32 rows, of which the last may hold others.
+    assert few.mean() - 32 / 1500 < found.share <= few.mean()
+    assert "`" not in str(rules.never_given(found, ["a", "b", "c", "d"])).split("(")[0]
+
+
+def test_of_many_contexts_those_that_tell_of_the_dose_are_paired_in_any_order():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(1000, 40))
+    few = (x[:, 0] > 0.4) & (x[:, 1] > 0.4)
+    t = np.where(few, -2.0 + 0.2 * rng.normal(size=1000), rng.normal(size=1000))
+    asked, ones = np.full((1000, 1), 1.0), np.ones(1000)
+    [first] = never_given(x, t, asked, ones, None)
+    [last] = never_given(x[:, ::-1], t, asked, ones, None)
+    assert first.contexts == (0, 1)
+    assert last.contexts == (38, 39)
+    assert first.share == last.share > rules.NEVER_SHARE
+
+
 def checks_of(estimate):
     return [check.name for check in estimate.diagnostics if check.verdict.value != "ok"]
 

@@ -233,6 +233,19 @@ def test_what_a_copied_treatment_makes_fail_names_it(spoil, model):
         assert "'odd'" in report["copied_treatments"].message
 
 
+def test_people_with_doses_of_their_own_are_no_copy_of_the_dose():
+    def spared(d):
+        few = d.rng.random(len(d.t)) < 0.04
+        d.t[few] = -9.0 + 0.3 * d.rng.normal(size=few.sum())
+        return few
+
+    said = checks_of(with_column(spared))["copied_treatments"]
+    # Without the context the value would be wrong in silence, so nobody is told to leave it out.
+    assert "'odd' were given doses that do not overlap" in said
+    assert "leave it out only if it was made from the dose" in said
+    assert "is that of the treatment" not in said
+
+
 # ── What is no leak ──────────────────────────────────────────────────────────────────────────────
 def noisy(rng, column, r2):
     return column + column.std() * np.sqrt(1.0 / r2 - 1.0) * rng.normal(size=len(column))

@@ -610,8 +610,8 @@ class Evaluation:
         if masses is None or not found:
             return []
         if isinstance(self.policies[i], Move):
-            off = 0 if self.asked_masses is None else self.asked_masses[i].off_levels
-            return list(move_findings(masses, self._smoothed_rows(i), off, self.nuisances.n))
+            asked = None if self.asked_masses is None else self.asked_masses[i]
+            return list(move_findings(masses, self._smoothed_rows(i), asked, self.nuisances.n))
         if self.asked_masses is None:
             name = type(self.estimator).__name__
             return [f"Of the log, {masses.told()}. `{name}` takes them for a density."]

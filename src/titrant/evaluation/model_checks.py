@@ -262,11 +262,22 @@ class SecondOpinions:
             return
         x, names, texts = by_column(log.context, log.names)
         tau = np.column_stack([rows.tau for _, rows in asked])
-        each = never_given(x, log.treatment, tau, asked[0][1].counts, log.groups, nominal=texts)
+        counts, expected = asked[0][1].counts, self._expected
+        each = never_given(
+            x, log.treatment, tau, counts, log.groups, nominal=texts, expected=expected
+        )
         for (one, _), never in zip(asked, each, strict=True):
-            check = rules.never_given(never, names) if never.contexts else None
-            if check is not None and check.verdict is not Verdict.OK:
+            check = rules.never_given(never, names)
+            if check.verdict is not Verdict.OK:
                 one.append(check)
+
+    @property
+    def _expected(self) -> Array | None:
+        """E[T | x] of the rows (n,) by forests that have not seen them; None without forests."""
+        made = self._prepared
+        own = contexts(made.log).shape[1]
+        # Contexts are extended by the outcome expected of a row, then by its dose.
+        return made.seen[:, own + 1] if made.seen.shape[1] > own else None
 
     @property
     def _ranks(self) -> Array | None:

@@ -37,8 +37,9 @@ FEWEST_GROUPS = 20
 """With several rows, without which earlier doses are not looked at."""
 TWINS = 0.05
 """Share of rows with a copy from which on copies are looked at."""
-BY_CHANCE = 1e-3
-"""Copies of a row expected by chance, above which equal rows are no wonder."""
+WONDER = 10.0
+"""Times the copies of a row expected by chance, from which on equal rows are no chance: contexts
+that go together make some times as many as independent ones."""
 TELLING = 3
 """Columns, those with most values, by which chance is judged: others may be made of these."""
 USUAL_ROWS = 12.0
@@ -116,7 +117,8 @@ def copies(log: LoggedData) -> Iterator[Keys]:
     if rows[rows > 1].sum() < TWINS * len(log):
         return
     shares = sorted(_collision(column) for column in columns)[:TELLING]
-    if len(log) * np.prod(shares) < BY_CHANCE:
+    found = rows @ (rows - 1) / len(log)
+    if found > WONDER * len(log) * np.prod(shares):
         yield state.view(np.int64)
 
 

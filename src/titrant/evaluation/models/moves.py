@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from titrant.data.masses import PointMasses
     from titrant.data.source import Source
     from titrant.estimators import Estimator, Rows
+    from titrant.evaluation.models.masses import AskedMasses
     from titrant.evaluation.models.nuisance import Prepared
     from titrant.inference import Check
     from titrant.policies import Policy
@@ -486,13 +487,14 @@ def doses_under(policy: Move, log: LoggedData) -> Array:
 
 
 def move_findings(
-    masses: PointMasses, smoothed: int, off_levels: int, n: int
+    masses: PointMasses, smoothed: int, asked: AskedMasses | None, n: int
 ) -> Iterator[Check | str]:
     """Yield what is found about a policy on a log whose doses have point masses.
 
-    A kernel decides about ``smoothed`` of n rows; ``off_levels`` stay at a dose that is no level.
+    A kernel has a say in the weights of ``smoothed`` of n rows.
     """
     told = f"Of the log, {masses.told()}."
+    off_levels = 0 if asked is None else asked.off_levels
     if off_levels:
         yield rules.off_levels(off_levels, n)
     if not smoothed:
@@ -503,4 +505,5 @@ def move_findings(
         "exactly there is valued by rows close by, at the bandwidth."
     )
     if masses.levels:
-        yield rules.between_levels(smoothed / n, 0.0, WIDE, masses.values.tolist())
+        elsewhere = smoothed if asked is None else asked.elsewhere - off_levels
+        yield rules.between_levels(elsewhere / n, 0.0, WIDE, masses.values.tolist())

@@ -49,7 +49,7 @@ class NeverGiven:
     """Of all rows, by their weights."""
     rows: int
     contexts: tuple[int, ...]
-    """The places of the contexts that make the cells."""
+    """The places of the contexts that make the cells; none if it is the dose expected of them."""
 
 
 def never_given(
@@ -60,6 +60,7 @@ def never_given(
     unit: Places | None,
     *,
     nominal: Collection[int] = (),
+    expected: Array | None = None,
 ) -> list[NeverGiven]:
     """Return for each of m policies the rows for whom its dose is unheard of.
 
@@ -69,28 +70,44 @@ def never_given(
 
         |τᵢ − t̄_c| > 5·s_c   and   |tⱼ − τⱼ| > sd(t)/2 for all j ∈ c.
 
-    No fitted law is asked, which would lend to few rows the doses of the others.
+    No fitted law is asked, which would lend to few rows the doses of the others. People whom no two
+    contexts tell from others may be alike in the dose that is ``expected`` of them (n,) by a model
+    that has not seen them: cells along it are looked at, too.
     """
     look = Looks(x, frozenset(nominal))
-    alone = dict.fromkeys(look.varying, 0.0)
     near = np.abs(t[:, None] - tau) <= NEAR * t.std()
     best = [NeverGiven(0.0, 0, ())] * tau.shape[1]
-    for together in range(1, MOST_TOGETHER + 1):
-        for cell, at in look.cells(together, look.among(together, alone), CELL_ROWS):
-            n = np.bincount(cell)
-            some = np.maximum(n, 1)
-            mean = np.bincount(cell, t) / some
-            sd = np.sqrt(np.bincount(cell, (t - mean[cell]) ** 2) / np.maximum(n - 1, 1))
-            tells = (n if unit is None else _units(cell, unit)) >= FEWEST_UNITS
-            for k, found in enumerate(best):
-                empty = tells & (np.bincount(cell, near[:, k]) == 0.0)
-                if not empty.any():
-                    continue
-                never = empty[cell] & (np.abs(tau[:, k] - mean[cell]) > FAR * sd[cell])
-                share = float(omega @ never / omega.sum())
-                if share > found.share:
-                    best[k] = NeverGiven(share, int(np.count_nonzero(never)), at)
+    for cell, at in _cells(look, t, expected):
+        n = np.bincount(cell)
+        mean = np.bincount(cell, t) / np.maximum(n, 1)
+        sd = np.sqrt(np.bincount(cell, (t - mean[cell]) ** 2) / np.maximum(n - 1, 1))
+        tells = (n if unit is None else _units(cell, unit)) >= FEWEST_UNITS
+        for k, found in enumerate(best):
+            empty = tells & (np.bincount(cell, near[:, k]) == 0.0)
+            if not empty.any():
+                continue
+            never = empty[cell] & (np.abs(tau[:, k] - mean[cell]) > FAR * sd[cell])
+            share = float(omega @ never / omega.sum())
+            if share > found.share:
+                best[k] = NeverGiven(share, int(np.count_nonzero(never)), at)
     return best
+
+
+def _cells(
+    look: Looks, t: Array, expected: Array | None
+) -> Iterator[tuple[Places, tuple[int, ...]]]:
+    """Yield sets of cells: of contexts, and of rows of whom alike doses are expected."""
+    # Of very many contexts, pairs are made of those whose cells differ most in their doses.
+    alone = dict.fromkeys(look.varying, 0.0)
+    for cell, (j,) in look.cells(1, look.varying, CELL_ROWS[1:]):
+        n = np.bincount(cell)
+        mean = np.bincount(cell, t - t.mean()) / np.maximum(n, 1)
+        alone[j] = float(n @ mean**2)
+    for together in range(1, MOST_TOGETHER + 1):
+        yield from look.cells(together, look.among(together, alone), CELL_ROWS)
+    if expected is not None and np.ptp(expected) > 0.0:
+        along = Looks(expected[:, None])
+        yield from ((cell, ()) for cell, _ in along.cells(1, [0], CELL_ROWS))
 
 
 def _units(cell: Places, unit: Places) -> Places:

@@ -555,15 +555,29 @@ def copied_treatments(log: LogColumns) -> Iterator[Check]:
     """Yield contexts that are the dose, rescaled or in classes, or that it is computed from."""
     found: list[int] = []
     said: list[str] = []
+    apart: list[int] = []
     for name, t in zip(log.dose_names, log.doses.T, strict=True):
         copies = [j for j in log.varying if _copies_dose(log.seen[:, j], t)]
+        # Of two values one is as well that of people who were given doses of their own.
+        apart += [j for j in copies if len(np.unique(log.seen[:, j])) == len(("yes", "no"))]
+        copies = [j for j in copies if j not in apart]
         if copies:
             said.append(f"The order of the rows by {log.named(copies)} is that of the {name}.")
-        else:
+        elif not apart:
             copies = _sources_of(t, log)
             if copies:
                 said.append(f"The {name} can be computed from {log.named(copies)} exactly.")
         found += copies
+    if apart:
+        yield _doubt(
+            "copied_treatments",
+            len(set(apart)),
+            f"Rows that differ in {log.named(list(dict.fromkeys(apart)))} were given doses that do "
+            "not overlap: nothing in the log tells what the doses of one do to the other.",
+            "Let the policy leave the few at doses they had, or ask about the others alone by "
+            "`weights_to=` or subgroups. Without this context the value would be wrong for them "
+            "in silence: leave it out only if it was made from the dose.",
+        )
     if found:
         yield _doubt(
             "copied_treatments",

@@ -345,12 +345,12 @@ def level_support(share: float, column: str, levels: int) -> Check:
 
 def never_given(found: NeverGiven, names: Sequence[str]) -> Check:
     """Return the check of the rows for whom the policy's dose is unheard of among rows alike."""
-    alike = _listed(names, found.contexts)
+    by = _listed(names, found.contexts) if found.contexts else "the dose expected of them"
     much = found.share > NEVER_SHARE and found.rows >= NEVER_ROWS
     return _check(
         "never_given",
         found.share,
-        f"In {_percent(found.share)} of the rows nobody alike in {alike} was given a dose near the "
+        f"In {_percent(found.share)} of the rows nobody alike in {by} was given a dose near the "
         f"policy's ({_percent(NEVER_SHARE)} is much, from {NEVER_ROWS} rows on).",
         "What the dose would do to them the log does not say, and the value takes it from others: "
         "let the policy leave them at doses they had, or ask about the rest alone by "
@@ -705,9 +705,9 @@ def between_levels(share: float, wide: float, gap: float, levels: Sequence[float
     listed = ", ".join(f"{level:.6g}" for level in levels)
     refuse = wide > MASS_SHARE
     fact = (
-        f"In {_percent(share)} of rows the policy's dose lies between list prices, the only doses "
-        f"that were given ({listed}), and in {_percent(wide)} of rows between two that are more "
-        f"than {gap:g} sd(T) apart (above {_percent(MASS_SHARE)} is too much)."
+        f"In {_percent(share)} of rows the policy's dose lies between list prices, or beyond them: "
+        f"the only doses that were given are {listed}; in {_percent(wide)} of rows it lies between "
+        f"two that are more than {gap:g} sd(T) apart (above {_percent(MASS_SHARE)} is too much)."
     )
     remedy = "What was never given is read off its neighbors: ask about the doses listed."
     return _check("between_levels", share, fact, remedy, judge(share, warn=True, refuse=refuse))
