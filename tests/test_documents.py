@@ -17,7 +17,7 @@ from sweeps import long
 PAGES = pages()
 # Their blocks take many seconds of CPU: they learn, simulate or start clusters.
 HOW_TO = (
-    *("announce-a-study", "limits-of-the-real-world"),
+    *("announce-a-study", "change-the-dose", "compare-many-policies", "limits-of-the-real-world"),
     *("a-table-as-it-is", "add-parts", "big-data", "choose-an-estimator", "own-outcome-model"),
     *("point-masses", "reproduce-the-paper", "unknown-propensities", "what-if-we-are-wrong"),
 )
