@@ -23,7 +23,7 @@ HOW_TO = (
 )
 LONG = [ROOT / f"docs/how-to/{name}.md" for name in HOW_TO]
 LONG += [ROOT / f"docs/tutorials/{name}.md" for name in ("evaluate", "learn", "price", "vector")]
-LONG += [ROOT / "docs/explanation/theorems.md"]
+LONG += [ROOT / f"docs/explanation/{name}.md" for name in ("overfitting", "theorems")]
 LONG += [
     ROOT / f"docs/gallery/{name}.md"
     for name in ("smoking", "lead", "warfarin", "bidding", "pricing")

@@ -260,6 +260,7 @@ def test_limits_are_kept_by_whatever_is_chosen():
     assert found.policy_(far).max() <= 0.5
 
 
+@pytest.mark.long
 def test_the_honest_value_grades_the_choice():
     # Each half chooses for itself.
     learner = tt.PolicyLearner(policy=tt.Automatic(), procedure=FAST, grade=GRADE).fit(BENT)
