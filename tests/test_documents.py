@@ -17,13 +17,13 @@ from sweeps import long
 PAGES = pages()
 # Their blocks take many seconds of CPU: they learn, simulate or start clusters.
 HOW_TO = (
-    *("announce-a-study", "limits-of-the-real-world"),
+    *("announce-a-study", "change-the-dose", "compare-many-policies", "limits-of-the-real-world"),
     *("a-table-as-it-is", "add-parts", "big-data", "choose-an-estimator", "own-outcome-model"),
     *("point-masses", "reproduce-the-paper", "unknown-propensities", "what-if-we-are-wrong"),
 )
 LONG = [ROOT / f"docs/how-to/{name}.md" for name in HOW_TO]
 LONG += [ROOT / f"docs/tutorials/{name}.md" for name in ("evaluate", "learn", "price", "vector")]
-LONG += [ROOT / "docs/explanation/theorems.md"]
+LONG += [ROOT / f"docs/explanation/{name}.md" for name in ("overfitting", "theorems")]
 LONG += [
     ROOT / f"docs/gallery/{name}.md"
     for name in ("smoking", "lead", "warfarin", "bidding", "pricing")

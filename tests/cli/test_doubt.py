@@ -82,6 +82,7 @@ def test_stress(call, csv_log, plain):
     assert found["sentence"] in " ".join(said.out.split())
 
 
+@pytest.mark.long
 def test_a_page_with_doubts(call, csv_log, plain):
     said = call("evaluate", csv_log, *plain, *FLAT, "--bandwidth", "8", "--sensitivity")
     assert said.code == 2

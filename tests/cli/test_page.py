@@ -31,19 +31,28 @@ def page_of(path: str) -> tuple[str, dict]:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", body))), data
 
 
-def test_the_page_of_the_smokers_speaks_their_words(call):
+def compared(call, page: str) -> tuple[str, dict]:
+    """What the page of a comparison of the smokers says, by a run that is saved."""
     nhefs.load_pandas().data.to_csv("nhefs.csv", index=False)
     asked = ("compare", *NHEFS, "--policy", "quit=constant:-20", "--policy", "less=shift:-5")
-    said = call(*asked, *FAST, *SHOWN, "--html", "page.html", "--save-config", "run.toml")
+    said = call(*asked, *FAST, *SHOWN, "--html", page, "--save-config", "run.toml")
     assert said.code == 0, said.err
-    text, data = page_of("page.html")
+    return page_of(page)
+
+
+def test_the_page_of_the_smokers_speaks_their_words(call):
+    text, data = compared(call, "page.html")
     assert "Smoking less & weight gain" in text
     assert "change in cigarettes a day → weight gain (kg), lower is better" in text
     assert "1,629 rows → 1,566 used: 63 left out" in text
     assert "\xa0kg" in data["decision"]["answer"]
     assert "smkintensity82_71" not in re.sub(r"The run as a file.*", "", text)
     assert len(Path("page.html").read_bytes()) < 500_000
-    # The file repeats the page.
+
+
+@pytest.mark.long
+def test_the_file_of_a_run_repeats_its_page(call):
+    _, data = compared(call, "page.html")
     again = call("compare", "--config", "run.toml", "nhefs.csv", "--html", "again.html")
     assert again.code == 0, again.err
     assert page_of("again.html")[1]["labels"] == data["labels"]

@@ -186,6 +186,7 @@ def closed(*arguments: object, streams: str, cwd: Path):
 # What a shell may do to standard output, and the reason that the system gives.
 LOST = [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")]
 LOST += [("| head -0; exit ${PIPESTATUS[0]}", "Broken pipe")]
+TO_SCREEN = ("simulate", "dosing", "-o", "-")
 
 
 @pytest.mark.parametrize(("streams", "reason"), [LOST[0], *long(*LOST[1:])])
@@ -204,9 +205,14 @@ def test_files_are_written_where_nothing_can_be_printed(csv_log, plain, tmp_path
     assert isinstance(tt.load_policy(tmp_path / "policy.json"), tt.Constant)
 
 
-@pytest.mark.parametrize(("streams", "reason"), LOST, ids=[reason for _, reason in LOST])
 @pytest.mark.parametrize(
-    "call", [("--help",), ("simulate", "dosing", "-o", "-"), *long((("--version",),))]
+    ("call", "streams", "reason"),
+    [
+        *((("--help",), *lost) for lost in LOST),
+        (TO_SCREEN, *LOST[0]),
+        *long(*((TO_SCREEN, *lost) for lost in LOST[1:])),
+        *long(*((("--version",), *lost) for lost in LOST)),
+    ],
 )
 def test_what_cannot_be_printed_is_said(tmp_path, call, streams, reason):
     run = closed(*call, streams=streams, cwd=tmp_path)

@@ -220,6 +220,7 @@ def replace_outcome(log, outcome):
     return log.with_outcome(outcome)
 
 
+@pytest.mark.long
 def test_the_default_models_are_made_plainer_and_richer():
     log = drawn(150)
     found = by_change(tt.stress(log, POLICY, bandwidth=0.6, draws=0, contexts=()))

@@ -158,6 +158,7 @@ def long_log(n=6_000, seed=3):
     return type(LOG)(x, t, t**2 + x[:, 0] + rng.normal(size=n))
 
 
+@pytest.mark.long
 def test_the_share_rests_on_all_rows_that_models_are_fitted_on():
     # 6,000 rows are no more than default models take, so none of them is left out: the share is
     # the loop over all rows, without a part that chance imbalance would explain.

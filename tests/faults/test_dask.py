@@ -121,6 +121,7 @@ def test_a_task_that_always_kills_its_worker_is_an_error():
             engine.add_up(deadly, PARTITIONS)
 
 
+@pytest.mark.long
 def test_no_worker_left_is_an_error_when_time_is_up(tmp_path):
     with (
         cluster(tmp_path, bare=1, nannied=0) as running,
@@ -144,6 +145,7 @@ def test_a_worker_with_another_titrant_is_refused(tmp_path, paths):
     assert ours != theirs
 
 
+@pytest.mark.long
 def test_a_worker_whose_titrant_lacks_the_task_is_refused(tmp_path, paths):
     other = altered(tmp_path / "other")
     Path(other, "titrant", "execute", "engine.py").write_text('"""Nothing."""')

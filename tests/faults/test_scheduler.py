@@ -99,6 +99,7 @@ def test_a_client_of_ones_own(tmp_path, paths, gates):
         gates.open("middle")  # a worker that waits there ends slowly
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_killed_between_two_passes(tmp_path, paths):
     with (
         cluster(tmp_path, bare=1, nannied=0) as running,
@@ -116,6 +117,7 @@ def test_a_scheduler_that_is_killed_between_two_passes(tmp_path, paths):
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.long
 def test_a_scheduler_that_says_nothing(tmp_path, paths, gates):
     with cluster(tmp_path, bare=1, nannied=0) as running, ThreadPoolExecutor(1) as aside:
         result = aside.submit(on(running), paths, held(paths, gates))
@@ -129,6 +131,7 @@ def test_a_scheduler_that_says_nothing(tmp_path, paths, gates):
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.long
 def test_no_worker_is_left(tmp_path, paths, gates):
     with cluster(tmp_path, bare=1, nannied=0) as running, ThreadPoolExecutor(1) as aside:
         result = aside.submit(on(running), paths, held(paths, gates))
@@ -152,6 +155,7 @@ def test_a_slow_task_is_waited_for(tmp_path, paths, gates):
         assert result.result(SOON).to_dict() == expected.to_dict()
 
 
+@pytest.mark.long
 def test_a_task_that_kills_every_worker_needs_no_timeout():
     with dask_executor(workers=1) as executor:
         with pytest.raises(ExecutionError, match="KilledWorker"):

@@ -322,7 +322,7 @@ STUMP = Stump(0, 0.2, -0.3, 0.4)
 
 
 @pytest.mark.usefixtures("loops")
-@each_source
+@searched_source
 @pytest.mark.parametrize("name", ["a weight", "terms", "a kernel's value"])
 def test_a_policy_of_ones_own_is_learned_by_its_own_parameters(name, source, tmp_path):
     pair = ESTIMATORS[name]

@@ -32,12 +32,6 @@ def test_the_mean_dose():
 
 
 # ── the best constant ────────────────────────────────────────────────────────────────────────────
-def value_at(dose, log, h, estimator):
-    return tt.evaluate(
-        log, tt.Constant(dose), estimator=estimator, bandwidth=h, allow_untrusted=True
-    ).value
-
-
 @pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW(centered=True)])
 @pytest.mark.parametrize("bounds", [None, (-4.0, 5.0)], ids=["exact", "by restarts"])
 def test_no_constant_on_a_grid_is_better(estimator, bounds):
@@ -45,8 +39,11 @@ def test_no_constant_on_a_grid_is_better(estimator, bounds):
     best = tt.best_constant(log, estimator=estimator, bandwidth=h, allow_untrusted=True)
     low, high = np.quantile(log.treatment, [0.005, 0.995])
     assert low <= best.dose <= high
-    values = [value_at(d, log, h, estimator) for d in np.linspace(low, high, 101)]
-    assert value_at(best.dose, log, h, estimator) <= min(values) + 1e-7
+    every = {str(d): tt.Constant(d) for d in [best.dose, *np.linspace(low, high, 101)]}
+    # Beside others a policy has the value it has alone (evaluation/test_compare.py).
+    settings = {"estimator": estimator, "bandwidth": h, "allow_untrusted": True}
+    values = [one.value for one in tt.compare(log, every, **settings).estimates.values()]
+    assert values[0] <= min(values) + 1e-7
 
 
 def confounded_log(n: int, seed: int) -> tt.LoggedData:
@@ -67,6 +64,7 @@ def test_under_confounding_the_best_constant_is_near_the_best(seed):
     assert (paper.dose - 1) ** 2 / 2 > 0.2
 
 
+@pytest.mark.usefixtures("plain_models")
 @pytest.mark.parametrize(
     "settings",
     [{}, {"estimator": tt.SelfNormalized()}, {"bandwidth": 0.4}, {"propensity": SIMPLE}],
@@ -84,6 +82,7 @@ def test_the_best_constant_is_the_best_that_evaluate_does_not_refuse(settings):
     assert tt.best_constant(log, doses=15, **settings) == tt.Constant(best)
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_a_refused_dose_is_not_chosen_however_good_it_looks():
     # Three rows far away with wonderful outcomes: nobody should be sent there.
     t, y = LOG.treatment.copy(), LOG.outcome.copy()
@@ -97,6 +96,7 @@ def test_a_refused_dose_is_not_chosen_however_good_it_looks():
         assert tempting.value < found.value
 
 
+@pytest.mark.usefixtures("plain_models")
 def test_of_equal_constants_the_one_with_most_effective_rows_is_chosen():
     flat = LOG.with_outcome(np.full(len(LOG), 7.0))
     grid = np.linspace(*np.quantile(LOG.treatment, [0.005, 0.995]), 9).tolist()

@@ -54,7 +54,7 @@ def test_without_an_effect_little_is_deployed(replications):
 @pytest.mark.slow
 def test_the_honest_interval_covers_the_value_of_what_was_learned(replications):
     # What is graded are the two policies learned on halves: the interval is of their mean value.
-    n = replications(12, 200)
+    n = replications(8, 200)
     design, covered = DESIGNS["quadratic"], []
     for r in range(n):
         log = design.draw(300, [13, r])

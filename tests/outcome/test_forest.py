@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from sweeps import long
 from titrant.errors import DataError, InvalidArgument
 from titrant.outcome import (
     CrossFit,
@@ -159,7 +160,7 @@ def test_curves_of_extended_models_are_predictions_along_a_grid():
             np.testing.assert_allclose(curves[:, j], expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "p"), [(30, 3), (30, 60), (200, 60), (40, 0)])
+@pytest.mark.parametrize(("n", "p"), [(30, 60), (40, 0), *long((30, 3), (200, 60))])
 def test_rich_models_of_few_rows(n, p):
     rng = np.random.default_rng(0)
     x, t = rng.normal(size=(n, p)), rng.normal(size=n)

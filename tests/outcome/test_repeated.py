@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import titrant as tt
-from sweeps import long
 from titrant.outcome.forest import Forest
 from titrant.outcome.repeated import RepeatedValues, Shrinkage, candidates
 
@@ -95,7 +94,8 @@ def test_a_forest_knows_clinics_that_it_has_seen():
     assert left.var(axis=0).max() < 0.55  # trees alone leave .7 of the dose
 
 
-@pytest.mark.parametrize("number", [20, *long(40)])
+@pytest.mark.long
+@pytest.mark.parametrize("number", [20, 40])
 def test_codes_are_adjusted_for(number):
     errors, covered = [], []
     for seed in range(6):

@@ -152,6 +152,7 @@ def test_a_file_cut_short_is_read_as_far_as_it_goes(tmp_path):
     assert [r["rows"] for r in found] == list(range(len(found)))
 
 
+@pytest.mark.long
 def test_code_that_finds_other_numbers_does_not_add_to_records(tmp_path):
     path = tmp_path / "records.jsonl.gz"
     tasks = [Task("linear", 10, i, 0) for i in range(2)]

@@ -68,6 +68,7 @@ def test_at_a_wide_bandwidth_only_correction_covers(replications):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_paired_contrasts_cover(replications):
     # V(near) − V(far) = .01 − .49, with an outcome model that leaves curvature.
     times = replications(150, 2_000)
