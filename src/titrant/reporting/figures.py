@@ -11,7 +11,7 @@ from titrant.inference.base import quantile
 from titrant.inference.rules import IMBALANCE_SD, balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED
 from titrant.reporting.numbers import number, percent, share, span
-from titrant.reporting.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright
+from titrant.reporting.svg import ACROSS, BESIDE_A_LEGEND, GOOD, INK, SERIES, canvas, svg, upright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -426,7 +426,7 @@ def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
         axes.set_ylim(*_in_sight(seen, bands[0]))
         axes.set_xlabel(upright(label, ACROSS))
         unit = f" ({report.log.outcome_unit})" if report.log.outcome_unit else ""
-        axes.set_ylabel(upright(f"mean {report.log.outcome}{unit}"))
+        axes.set_ylabel(upright(f"mean {report.log.outcome}{unit}", BESIDE_A_LEGEND))
         figure.legend(loc="outside upper left", ncols=1)
         best = int((np.argmax if report.maximize else np.argmin)(line))
         width = float(np.ptp(bands[1][best]))
