@@ -144,7 +144,8 @@ def test_on_a_phone_every_number_has_its_heading_and_no_word_is_broken(tab, tmp_
     assert page.evaluate(bare) == 0
     broken = """
     [...document.querySelectorAll("table:not(.wide) thead th")].filter(heading => {
-      const text = document.createRange(), height = parseFloat(getComputedStyle(heading).lineHeight);
+      const text = document.createRange();
+      const height = parseFloat(getComputedStyle(heading).lineHeight);
       text.selectNodeContents(heading);
       const lines = Math.round(text.getBoundingClientRect().height / height);
       return lines > heading.textContent.split(/\\s+/).length;

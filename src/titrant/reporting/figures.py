@@ -398,7 +398,7 @@ def moved(report: Report, found: Curve) -> str:
     """Return the value of every logged dose raised or lowered by as much."""
     treatment = report.log.treatments[0]
     title = f"Value of every {treatment} raised or lowered by as much"
-    label = f"change of every {_with_unit(report, treatment)}"
+    label = f"change of {_with_unit(report, treatment)}"
     return _curve(report, found, ("shifts", title, label))
 
 

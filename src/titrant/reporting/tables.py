@@ -182,7 +182,7 @@ def strengths(report: Report, found: Curve, every: int = 1) -> Table:
 def moved(report: Report, found: Curve, every: int = 1) -> Table:
     """Return the value of every logged dose raised or lowered by as much."""
     unit = f" ({report.dose_unit})" if report.dose_unit else ""
-    what = f"Every {report.log.treatments[0]} changed by as much"
+    what = f"Every {report.word} changed by as much"
     return _points(report, found, what, f"change{unit}", every)
 
 
@@ -333,14 +333,14 @@ def weights(report: Report) -> Table:
         "effective rows": lambda w: count(w.ess),
         "largest weight": lambda w: share(w.share[0]) if w.share else NONE,
         "tail index": lambda w: NONE if w.tail is None else fixed(w.tail, 2),
-        "mean weight": lambda w: f"{_as_sure(w.mean, w.mean_se)} ± {_as_sure(w.mean_se, w.mean_se)}",
+        "mean weight": lambda w: _with_error(w.mean, w.mean_se),
     }
     return Table.of(f"Weights of {count(report.log.rows)} rows", report.weights, columns)
 
 
-def _as_sure(value: float, se: float) -> str:
-    """Return a number to two digits of its standard error."""
-    return number(value, 2.0 * se)
+def _with_error(value: float, se: float) -> str:
+    """Return a number with its standard error, both to two digits of the latter."""
+    return f"{number(value, 2.0 * se)} ± {number(se, 2.0 * se)}"
 
 
 def overlap(report: Report) -> Table | None:
@@ -577,7 +577,8 @@ def _check(estimate: Estimate, name: str) -> str:
         return NONE
     found = estimate.diagnostics[name]
     verdict = found.verdict.value
-    told = number(float(f"{found.value:.3g}")) if abs(found.value) < 1000 else count(found.value)  # noqa: PLR2004
+    few = abs(found.value) < 1000  # noqa: PLR2004  (else the digits before the point are enough)
+    told = number(float(f"{found.value:.3g}")) if few else number(round(found.value))
     return told if verdict == VERDICTS[0] else f"{told} {verdict}"
 
 
