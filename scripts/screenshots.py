@@ -43,7 +43,7 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium.opened(program) as tab:
         page = Path(folder) / "report.html"
-        demo = [sys.executable, "-m", "titrant.cli", "demo", "--html", str(page)]
+        demo = [sys.executable, "-m", "titrant", "demo", "--html", str(page)]
         subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  (our own demo)
         for shot in SHOTS:
             take(tab, page, shot)

@@ -242,6 +242,9 @@ def test_an_untrusted_value_writes_no_policy(call, csv_log, tmp_path):
     few = tmp_path / "few.csv"
     few.write_text("\n".join(lines) + "\n", encoding="utf-8")
     line = ("--policy-class", "linear")
+    said = call("learn", few, *COLUMNS, *line, "--maximize")
+    assert said.code == 1
+    assert " --maximize   # the same dose for everyone, dose by dose" in said.err
     said = call("learn", few, *COLUMNS, *line)
     assert said.code == 1
     assert "Not to be trusted (learned)" in said.err

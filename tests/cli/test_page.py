@@ -7,6 +7,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import chromium
 import pytest
 from causaldata import nhefs
 
@@ -73,6 +74,35 @@ def test_a_label_of_no_column_is_refused(call, option, text):
         assert "did you mean `income`?" in said.err
 
 
+PHONE = 390
+TOO_WIDE = """
+(() => {
+  [...document.querySelectorAll("details")].forEach(d => { d.open = true; });
+  const tables = [...document.querySelectorAll(".scroll")]
+    .filter(box => box.scrollWidth > box.clientWidth).map(box => box.getAttribute("aria-label"));
+  const labels = [...document.querySelectorAll("figure svg text")].filter(text => {
+    const box = text.getBoundingClientRect();
+    return box.width && (box.left < -1 || box.right > innerWidth + 1);
+  }).map(text => text.textContent);
+  const bare = [...document.querySelectorAll("tbody td")]
+    .filter(cell => getComputedStyle(cell).display === "block" && !cell.dataset.h).length;
+  return [document.documentElement.scrollWidth, tables, labels, bare];
+})()
+"""
+
+
+def seen_on_a_phone(*pages: str) -> None:
+    """Pages fit a phone: no table or label is wider, and every number has its heading."""
+    program = chromium.find()
+    if program is None:
+        return
+    with chromium.opened(program) as tab:
+        tab.resize(PHONE, 900)
+        for page in pages:
+            tab.open(Path(page).resolve().as_uri())
+            assert tab.evaluate(TOO_WIDE) == [PHONE, [], [], 0], page
+
+
 def run_of(call, log: tuple[str, ...], constant: str, shift: str, shown: tuple[str, ...]) -> None:
     """Everything a user does with a log, one command after the other."""
     for asked in (
@@ -100,6 +130,7 @@ def run_of(call, log: tuple[str, ...], constant: str, shift: str, shown: tuple[s
         assert data["decision"]["verdict"] in ("ok", "warn", "refuse")
         assert " ".join(data["decision"]["answer"].split()) in text  # spaces that keep lines whole
         assert len(Path(name).read_bytes()) < 500_000
+    seen_on_a_phone("compared.html", "learned.html")
 
 
 @pytest.mark.long

@@ -135,6 +135,26 @@ def test_other_rows_commands_and_files_are_refused(call, csv_log, rewritten, pla
     assert "cannot be opened" in call("evaluate", csv_log, *held, *ASKED).err
 
 
+@pytest.mark.usefixtures("plain_models")
+def test_learning_is_held_to_what_was_announced(call, csv_log, plain):
+    columns = (*plain[: plain.index("--estimator")], "--models", "ridge")
+    asked = ("learn", csv_log, *columns, "--policy-class", "constant")
+    assert call("protocol", *WORDS, *asked).code == 0
+    held = ("--protocol", "protocol.toml")
+    said = call(*asked, *held, "--json", "out.json", "--html", "page.html")
+    assert said.code == 0, said.err
+    told = json.loads(Path("out.json").read_text(encoding="utf-8"))["protocol"]
+    assert {one["topic"]: one["told"] for one in told["checklist"]}["Question"] == "Which dose?"
+    assert told["hash"] in Path("page.html").read_text(encoding="utf-8")
+    assert Path("policy.json").exists()
+    Path("policy.json").unlink()
+    other = call(*asked[:-1], "linear", *held)
+    assert other.code == 2
+    assert '`policy_class` is "linear", announced was "constant"' in other.err
+    assert "`safe` is true, announced was false" in call(*asked, "--safe", *held).err
+    assert not Path("policy.json").exists()  # nothing is learned from a run that is refused
+
+
 def test_a_policy_in_a_file_is_announced_by_its_content(call, csv_log, plain):
     tt.Constant(35.0).save("rule.json")
     asked = ("evaluate", csv_log, *plain, "--policy", "rule.json", "--bandwidth", "8")

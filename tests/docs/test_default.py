@@ -35,3 +35,24 @@ def test_a_changed_constant_is_changed_and_put_back(name):
 
 def test_the_table_of_effects_is_that_of_the_records():
     assert measured.page() in PAGE
+
+
+def test_five_questions_of_a_referee_are_answered_on_the_page():
+    # Each with an answer in the table, and a section of the page that has the formulas.
+    table = WRITTEN.partition("## Five short answers")[2].partition("The whole of")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    answers = {question: (answer, place) for question, answer, place in rows[1:]}
+    asked = {
+        "Which propensity?": "average of four conditional densities",
+        "Is it cross-fitted?": "both models. Five folds",
+        "Which bandwidth?": "least estimated squared error",
+        "Which degrees of freedom?": "effective number of rows",
+        "Where does .84 come from?": "cover 95 % on the designs",
+    }
+    assert list(answers) == list(asked)
+    headings = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    for question, words in asked.items():
+        answer, place = answers[question]
+        assert words in answer
+        assert set(re.findall(r"\(#([^)]+)\)", answer + place)) <= anchors

@@ -393,7 +393,8 @@ def test_a_refused_policy_is_shown_without_numbers():
     assert list(plain["estimates"]) == list(GOOD)
     assert [(c["a"], c["b"]) for c in plain["contrasts"]] == [("near", "constant")]
     lines = str(found).splitlines()
-    assert lines[2:] == [f"{n:<8}  refused: {why}" for n, why in found.refused.items()]
+    assert lines[2:4] == [f"{n:<8}  refused: {why}" for n, why in found.refused.items()]
+    assert lines[4:] == [str(found.contrast("near", "constant"))]
     assert "lost refused, edge refused; near − constant" in repr(found)
     values, _ = found._repr_html_().split("<table>")[1:]
     _, *rows = values.split("<tr>")[2:]

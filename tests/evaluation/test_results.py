@@ -121,6 +121,14 @@ def test_one_readable_line(estimator):
     assert repr(found) == f"Estimate(Linear: {found})"
 
 
+def test_a_comparison_is_printed_with_its_differences_unless_they_are_many():
+    few = {f"c{k}": Constant(0.1 * k) for k in range(4)}
+    found = compare(LOG, few, estimator=SelfNormalized(), bandwidth=0.5)
+    assert str(found).splitlines()[4:] == str(found.differences()).splitlines()
+    many = compare(LOG, {**few, "c4": Constant(0.4)}, estimator=SelfNormalized(), bandwidth=0.5)
+    assert len(str(many).splitlines()) == 5
+
+
 @each_interval
 def test_every_result_is_one_line_to_the_debugger(interval):
     policies = {"a": NEAR, "b": Constant(0.4)}

@@ -9,7 +9,7 @@ import chromium
 import numpy as np
 import pytest
 
-from reporting.examples import LOG, made, usual_learned
+from reporting.examples import LOG, made, usual, usual_learned
 from reporting.test_page import hostile
 from reporting.test_whom import PEOPLE, RULES, row_of
 from titrant.propensity import LinearGaussian
@@ -131,6 +131,32 @@ def test_on_a_phone_no_table_is_wider_than_the_screen(page):
       .map(box => box.getAttribute("aria-label"))
     """
     assert page(390).evaluate(script) == []
+
+
+def test_on_a_phone_every_number_has_its_heading_and_no_word_is_broken(tab, tmp_path):
+    # Of two policies there are tables of differences, side by side on a desk.
+    page = opened(tab, tmp_path, usual())
+    bare = """
+    [...document.querySelectorAll("details")].forEach(d => { d.open = true; });
+    [...document.querySelectorAll("tbody td")]
+      .filter(cell => getComputedStyle(cell).display === "block" && !cell.dataset.h).length
+    """
+    assert page.evaluate(bare) == 0
+    broken = """
+    [...document.querySelectorAll("table:not(.wide) thead th")].filter(heading => {
+      const text = document.createRange();
+      const height = parseFloat(getComputedStyle(heading).lineHeight);
+      text.selectNodeContents(heading);
+      const lines = Math.round(text.getBoundingClientRect().height / height);
+      return lines > heading.textContent.split(/\\s+/).length;
+    }).map(heading => heading.textContent)
+    """
+    assert page.evaluate(broken) == []
+    wide = """
+    [...document.querySelectorAll(".scroll")].filter(box => box.scrollWidth > box.clientWidth)
+      .map(box => box.getAttribute("aria-label"))
+    """
+    assert page.evaluate(wide) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)

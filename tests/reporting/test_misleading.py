@@ -168,8 +168,42 @@ def a_direction_taken_for_granted():
     return usual()
 
 
+def a_share_below_zero():
+    # One yes in forty, and few rows near the policy: the interval reaches below 0.
+    x, t, _, q = drawn()
+    y = (np.arange(400) % 40 == 0).astype(float)
+    return made(logged(x, t, y, q), {"one": tt.Constant(1.0)}, bandwidth=0.3)
+
+
+def a_curve_of_point_masses():
+    rng = np.random.default_rng(7)
+    x, t, _, _ = drawn(n=800)
+    t = np.where(rng.uniform(size=800) < 0.5, rng.choice([0.0, 1.0], 800), t)
+    log = logged(x, t, t + rng.normal(size=800))
+    return made(log, {"one": tt.Constant(1.0)}, propensity=tt.LinearGaussian(), bandwidth=0.6)
+
+
+def a_text_taken_for_a_number():
+    race = np.random.default_rng(8).choice(["Black", "White"], 400)
+    x, t, y, _ = drawn()
+    table = {"a": x[:, 0], "race": race, "dose": t + (race == "White"), "loss": y}
+    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context=["a", "race"])
+    return made(log, {"one": tt.Constant(1.0)}, propensity=tt.LinearGaussian(), bandwidth=0.6)
+
+
+def policies_that_are_numbers():
+    x, t, y, q = drawn(n=1200)
+    both = {"1": tt.Constant(1.0), "3": tt.Constant(3.0)}
+    return made(logged(x, t, y, q), both, bandwidth=0.6)
+
+
+def people_never_given_such_doses():
+    named = "Of the rows 12 % have no row alike that got the policy's dose."
+    return judged(made(LOG, FLAT), "flat", check(WARN, "never_given", named))
+
+
 SITUATIONS = {
-    every_candidate_warns: "Read it with care: “flat” and “b<i>st & $x$” gives doses that such",
+    every_candidate_warns: "Read it with care: each of “flat” and “b<i>st & $x$” gives doses that",
     a_tie_of_the_best: "It is not clearly better than “",
     a_tie_with_the_status_quo: "better than the status quo. “one” has mean loss",
     the_best_of_many: "interval for the best of 11, ",
@@ -193,6 +227,11 @@ SITUATIONS = {
     a_hidden_cause: "No check can see a cause that was not recorded.",
     rows_left_out: "Read it with care: the rows left out are not like the others.",
     a_direction_taken_for_granted: "dose → loss, lower is better",
+    a_share_below_zero: "reaches beyond 0 … 1, where no mean can be: intervals are not cut there",
+    a_curve_of_point_masses: "At 0 and 1, which many rows got, rows with exactly that dose answer",
+    a_text_taken_for_a_number: "race ≠ White",
+    policies_that_are_numbers: "“1”",
+    people_never_given_such_doses: "some people's like were never given the doses of “flat”",
 }
 """What could mislead, and what the page says."""
 

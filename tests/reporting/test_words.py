@@ -176,6 +176,8 @@ def test_every_check_has_a_clause():
         ("weekly dose", "dose"),
         ("smkintensity82_71", "treatment"),
         ("log blood lead", "treatment"),
+        ("cigarettes", "treatment"),  # one of them is a cigarette
+        ("emphasis", "emphasis"),
     ],
 )
 def test_a_price_is_called_a_price(name, word):

@@ -212,8 +212,9 @@ def compare(
     >>> print(found)
     by age  value 0.2171  95% CI -0.02568 … 0.4599  h 2.467  ESS 160 of 500  ok
     flat    value 1.453  95% CI 0.9459 … 1.959  h 3.489  ESS 181 of 500  warn
-    >>> found.contrast("by age", "flat")
-    Contrast(by age − flat: -1.236  95% CI -1.795 … -0.6757)
+    by age − flat: -1.236  95% CI -1.795 … -0.6757
+    >>> found.contrast("by age", "flat").difference < 0
+    True
     """
     if functional is not None:
         from titrant.evaluation.questions.functionals import Setting  # noqa: PLC0415

@@ -385,17 +385,22 @@ class Comparison(Tabular):
         refused = {name: f"refused: {reason}" for name, reason in self.refused.items()}
         said = {**self.estimates, **refused}
         width = max(map(len, said))
-        return "\n".join(f"{name:<{width}}  {what}" for name, what in said.items())
+        lines = [f"{name:<{width}}  {what}" for name, what in said.items()]
+        return "\n".join([*lines, *map(str, self._brief_differences())])
 
     def __repr__(self) -> str:
         values = [f"{name} {brief(e.value)}" for name, e in self.estimates.items()]
         refused = [f"{name} refused" for name in self.refused]
         apart = [
             f"{c.a} − {c.b} {brief(c.difference)} ({between(*c.interval())})"
-            for c in (self._shown_differences() if len(self) <= MOST_PAIRED else ())
+            for c in self._brief_differences()
         ]
         between_them = f"; {', '.join(apart)}" if apart else ""
         return f"Comparison({', '.join(values + refused)}{between_them})"
+
+    def _brief_differences(self) -> tuple[Contrast, ...]:
+        """Return all differences where they are few lines, and none of many policies."""
+        return self.differences().contrasts if len(self) <= MOST_PAIRED else ()
 
     def _shown_differences(self) -> tuple[Contrast, ...]:
         """Return all differences, or of many policies those to the first."""

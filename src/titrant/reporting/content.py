@@ -267,7 +267,8 @@ class Report:
             return "dose"
         name = self.log.treatments[0]
         last = name.rpartition(" ")[2]
-        plain_word = name.isalpha() and name.islower()
+        several = name.endswith("s") and not name.endswith(("ss", "us", "is"))
+        plain_word = name.isalpha() and name.islower() and not several
         return last if last in WORDS or plain_word else "treatment"
 
     def called(self, name: str) -> str:

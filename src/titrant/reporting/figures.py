@@ -11,7 +11,7 @@ from titrant.inference.base import quantile
 from titrant.inference.trust.rules import IMBALANCE_SD, balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED
 from titrant.reporting.numbers import number, percent, share, span
-from titrant.reporting.svg import ACROSS, GOOD, INK, SERIES, canvas, svg, upright
+from titrant.reporting.svg import ACROSS, BESIDE_A_LEGEND, GOOD, INK, SERIES, canvas, svg, upright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -398,7 +398,7 @@ def moved(report: Report, found: Curve) -> str:
     """Return the value of every logged dose raised or lowered by as much."""
     treatment = report.log.treatments[0]
     title = f"Value of every {treatment} raised or lowered by as much"
-    label = f"change of every {_with_unit(report, treatment)}"
+    label = f"change of {_with_unit(report, treatment)}"
     return _curve(report, found, ("shifts", title, label))
 
 
@@ -426,7 +426,7 @@ def _curve(report: Report, found: Curve, words: tuple[str, str, str]) -> str:
         axes.set_ylim(*_in_sight(seen, bands[0]))
         axes.set_xlabel(upright(label, ACROSS))
         unit = f" ({report.log.outcome_unit})" if report.log.outcome_unit else ""
-        axes.set_ylabel(upright(f"mean {report.log.outcome}{unit}"))
+        axes.set_ylabel(upright(f"mean {report.log.outcome}{unit}", BESIDE_A_LEGEND))
         figure.legend(loc="outside upper left", ncols=1)
         best = int((np.argmax if report.maximize else np.argmin)(line))
         width = float(np.ptp(bands[1][best]))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WIDTH = 4.9
 """Inches; 353 points, which a phone of 390 pixels shows at full size."""
-UPRIGHT, ACROSS = 24, 52
+UPRIGHT, BESIDE_A_LEGEND, ACROSS = 24, 18, 52
 """Letters in a line of a label that stands upright, and of one that does not."""
 INK = "#010203"
 """Stands for the color of the page's text."""

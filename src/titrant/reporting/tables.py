@@ -14,7 +14,7 @@ from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
 from titrant.reporting.numbers import count, fixed, number, percent, places, share, span
 from titrant.reporting.rules import MOVED, decimals_of
-from titrant.reporting.words import UNCLEAR, at_once_level, better, why
+from titrant.reporting.words import UNCLEAR, at_once_level, better, quoted, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,13 +52,12 @@ class Table:
 
     @property
     def wide(self) -> bool:
-        """Whether it is too wide for a phone."""
-        longest = sum(max((len(row[k]) for row in self.rows), default=0) for k in self._columns)
+        """Whether it is too wide for a phone, where no word of a heading is to be broken."""
+        longest = sum(
+            max(*map(len, heading.split()), *(len(row[k]) for row in self.rows), 0, 0)
+            for k, heading in enumerate(self.headings)
+        )
         return len(self.headings) > FITTING or longest > FITTING_LETTERS
-
-    @property
-    def _columns(self) -> range:
-        return range(len(self.headings))
 
     @classmethod
     def of(
@@ -150,11 +149,16 @@ def rivals(report: Report) -> Table | None:
     pairs = [report.comparison.contrast(a, b) for a, b in combinations(report.drawn, 2)]
     cells = _contrasts(report, pairs)
     rows = tuple(
-        (f"{c.a} − {c.b}", *cell, better(c, report.level, maximize=report.maximize))
+        (f"{c.a} − {c.b}", *cell, _named(better(c, report.level, maximize=report.maximize)))
         for c, cell in zip(pairs, cells, strict=True)
     )
     headings = ("pair", "difference", f"{percent(report.level)} interval", "better")
     return Table("Differences among the policies", headings, rows, (0, 3))
+
+
+def _named(winner: str) -> str:
+    """Return the better policy in quotes, since its name may be a number."""
+    return winner if winner == UNCLEAR else quoted(winner)
 
 
 def _contrasts(report: Report, pairs: Sequence[Contrast]) -> list[tuple[str, str]]:
@@ -178,7 +182,7 @@ def strengths(report: Report, found: Curve, every: int = 1) -> Table:
 def moved(report: Report, found: Curve, every: int = 1) -> Table:
     """Return the value of every logged dose raised or lowered by as much."""
     unit = f" ({report.dose_unit})" if report.dose_unit else ""
-    what = f"Every {report.log.treatments[0]} changed by as much"
+    what = f"Every {report.word} changed by as much"
     return _points(report, found, what, f"change{unit}", every)
 
 
@@ -210,9 +214,9 @@ def columns(report: Report) -> Table:
         (
             report.called(c.column.name),
             *_column(c.column),
-            ", ".join(map(number, c.correlation)),
-            ", ".join(map(number, c.explains_dose)),
-            number(c.explains_outcome),
+            ", ".join(fixed(r, 2) for r in c.correlation),
+            ", ".join(map(share, c.explains_dose)),
+            share(c.explains_outcome),
         )
         for c in found.contexts
     ]
@@ -297,8 +301,18 @@ def _doses(report: Report, found: Array) -> str:
 
 
 def who(report: Report, part: ShownSubgroup) -> str:
-    """Return the rows of a part, their context by its label."""
-    return part.label.replace(part.context, report.called(part.context), 1)
+    """Return the rows of a part, their context by its label; a text is its level or another."""
+    label = report.called(part.context)
+    text, level = part.context.partition("=")[::2]
+    if text and level and part.label in (f"{part.context} = 0", f"{part.context} = 1"):
+        return label if part.label.endswith("1") else label.replace(" = ", " ≠ ", 1)
+    return part.label.replace(part.context, label, 1)
+
+
+def of_context(report: Report, name: str) -> str:
+    """Return what a context is called before its value in words; a text stands without level."""
+    text, level = name.partition("=")[::2]
+    return report.called(text if text and level else name)
 
 
 def checks(report: Report) -> Table:
@@ -318,14 +332,24 @@ def weights(report: Report) -> Table:
         "rows in reach": lambda w: count(w.reached),
         "effective rows": lambda w: count(w.ess),
         "largest weight": lambda w: share(w.share[0]) if w.share else NONE,
-        "tail index": lambda w: _number(w.tail),
-        "mean weight": lambda w: f"{number(w.mean)} ± {number(w.mean_se)}",
+        "tail index": lambda w: NONE if w.tail is None else fixed(w.tail, 2),
+        "mean weight": lambda w: _with_error(w.mean, w.mean_se),
     }
     return Table.of(f"Weights of {count(report.log.rows)} rows", report.weights, columns)
 
 
-def overlap(report: Report) -> Table:
-    """Return the share of rows whose logged dose lies near the policy's."""
+def _with_error(value: float, se: float) -> str:
+    """Return a number with its standard error, both to two digits of the latter."""
+    return f"{number(value, 2.0 * se)} ± {number(se, 2.0 * se)}"
+
+
+def overlap(report: Report) -> Table | None:
+    """Return the share of rows whose logged dose lies near the policy's; None without a bandwidth.
+
+    Policies that give point masses have none.
+    """
+    if all(found.bandwidth is None for found in report.overlap):
+        return None
     columns: dict[str, Callable[[OverlapMap], str]] = {
         "policy": lambda o: o.policy,
         "treatment": lambda o: o.treatment,
@@ -553,7 +577,9 @@ def _check(estimate: Estimate, name: str) -> str:
         return NONE
     found = estimate.diagnostics[name]
     verdict = found.verdict.value
-    return number(found.value) if verdict == VERDICTS[0] else f"{number(found.value)} {verdict}"
+    few = abs(found.value) < 1000  # noqa: PLR2004  (else the digits before the point are enough)
+    told = number(float(f"{found.value:.3g}")) if few else number(round(found.value))
+    return told if verdict == VERDICTS[0] else f"{told} {verdict}"
 
 
 def _several(values: Any) -> str:  # noqa: ANN401  (a number, an array of them, or nested)

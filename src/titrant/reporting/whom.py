@@ -174,7 +174,7 @@ def _near(
                 "context": log.names[j],
                 "value": as_lists(context_formula(log.names[j], recipe)),
                 "cuts": cuts.tolist(),
-                "words": _ranges(x, cuts),
+                "words": _ranges(x, cuts, log.names[j]),
             }
         )
     size = int(np.prod([len(one["cuts"]) + 1 for one in contexts]))
@@ -189,10 +189,11 @@ def _near(
     }
 
 
-def _ranges(x: Array, cuts: Array) -> list[str]:
-    """Return the values of each part in words."""
+def _ranges(x: Array, cuts: Array, name: str) -> list[str]:
+    """Return the values of each part of a context in words."""
     if set(np.unique(x).tolist()) == {0.0, 1.0}:
-        return ["no", "yes"]
+        text, level = name.partition("=")[::2]
+        return [f"not {level}", level] if text and level else ["no", "yes"]
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     parts = [x[(x > low) & (x <= high)] for low, high in pairwise(ends)]
     spans = [(number(float(part.min())), number(float(part.max()))) for part in parts]

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from titrant.evaluation.description import YES_NO
 from titrant.inference import Verdict
 from titrant.reporting.content import called
 from titrant.reporting.numbers import number, percent, span
@@ -400,7 +401,9 @@ def _reason(check: Check, names: tuple[str, ...], report: Report) -> str:
     """Return a check that is not ok as a clause."""
     clause = CLAUSES.get(check.name, f"{check.name.replace('_', ' ')} of {{it}}")
     head, it, tail = clause.partition("{it}")
-    return spoken(report, head) + (_joined(names) if it else "") + spoken(report, tail)
+    each = "each of " if not head and len(names) > 1 else ""  # the verb behind it is of one
+    policies = f"{each}{_joined(names)}" if it else ""
+    return spoken(report, head) + policies + spoken(report, tail)
 
 
 # ── Names and words ───────────────────────────────────────────────────────────────────────────────
@@ -467,6 +470,52 @@ def drawn_note(report: Report) -> str | None:
         return None
     drawn = ", ".join(quoted(name) for name in report.drawn)
     return f"Figures show {drawn}; {left} more are in this table."
+
+
+def beyond_outcomes(report: Report) -> str | None:
+    """Return which intervals reach beyond all outcomes of the log, if any does."""
+    column, found = report.description.outcome, report.comparison
+    ends = {name: report.interval(name) for name in found.names}
+    names = [n for n, (low, high) in ends.items() if low < column.low or high > column.high]
+    if not names:
+        return None
+    low, high, many = number(column.low), number(column.high), len(names) > 1
+    said = (
+        f"The {'intervals' if many else 'interval'} of {_joined(names)} "
+        f"{'reach' if many else 'reaches'} beyond {low} … {high}, "
+    )
+    if column.kind == YES_NO:
+        return f"{said}where no mean can be: intervals are not cut there, so read the part within."
+    return f"{said}between which all outcomes of the log lie: intervals are not cut there."
+
+
+def point_masses(report: Report, treatment: str) -> str | None:
+    """Return at which points of a curve rows with that very dose answer, and where others do."""
+    curve = report.curves[treatment]
+    pairs = zip(curve.parameters, curve.comparison.estimates.values(), strict=True)
+    exact = [number(dose) for dose, estimate in pairs if _by_exact_doses(estimate)]
+    if not exact or len(exact) == len(curve.parameters):
+        return None
+    points = f"{', '.join(exact[:-1])} and {exact[-1]}" if len(exact) > 1 else exact[0]
+    return (
+        f"At {points}, which many rows got, rows with exactly that {report.word} answer; at the "
+        "other points rows nearby do. The curve may jump between the two."
+    )
+
+
+def speaking(report: Report) -> str:
+    """Return which rows of the maps of overlap speak for the policies."""
+    line, drawn = "Rows on the line speak for the policy", report.overlap
+    exact = any(_by_exact_doses(report.comparison[found.policy]) for found in drawn)
+    if any(found.bandwidth is not None for found in drawn):
+        without = f" Without dashed lines, only rows with the very {report.word} of the policy do."
+        return f"{line}, dashed lines are one bandwidth away.{without if exact else ''}"
+    return f"{line}: those with its very {report.word}." if exact else f"{line}."
+
+
+def _by_exact_doses(estimate: Estimate) -> bool:
+    """Return whether rows with exactly the policy's dose answer for it."""
+    return "rows_at_dose" in estimate.diagnostics.names
 
 
 def at_the_end(report: Report, treatment: str) -> str | None:

@@ -419,10 +419,10 @@ def _keep(learner: tt.PolicyLearner, options: LearnOptions, *, trusted: bool) ->
 
 def say_next(log: LogOptions, options: LearnOptions, output: OutputOptions, *, apply: bool) -> None:
     """Say what to do next, in commands with the files and columns of this run."""
-    same = shlex.join(typed(log))
+    same, more = shlex.join(typed(log)), " --maximize" if output.maximize else ""
     steps = {
         f"titrant check {same}": "can this log be trusted?",
-        f"titrant curve {same}": "the same dose for everyone, dose by dose",
+        f"titrant curve {same}{more}": "the same dose for everyone, dose by dose",
     }
     if apply:
         policy = shlex.quote(options.output)
@@ -433,7 +433,6 @@ def say_next(log: LogOptions, options: LearnOptions, output: OutputOptions, *, a
             f"titrant sensitivity {asked}": "how strong a hidden cause would undo it",
         }
         if output.html is None:
-            more = " --maximize" if output.maximize else ""
             page = f"titrant evaluate {asked}{more} --html report.html"
             steps |= {page: "a page to decide on and to show"}
     note("Next:")
