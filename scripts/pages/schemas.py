@@ -283,6 +283,7 @@ DEFINITIONS: dict[str, Schema] = {
         against=nullable(TEXT),
         rows=COUNT,
         of=COUNT,
+        doubts=ref("diagnostics"),
         estimate=closed(value=NUMBER, se=NUMBER, low=NUMBER, high=NUMBER, level=NUMBER),
         trials=listed(ref("trial")),
         evaluations=COUNT,

@@ -80,8 +80,61 @@ def test_the_page_repeats_them(call, leaking, tmp_path):
     assert "&#39;cost&#39; with &#39;weight&#39;" in section
 
 
+ONE = (*QUICK, "--policy", "constant:35")
+ESTIMATING = {
+    "evaluate": ONE,
+    "compare": (*ONE, "--policy", "status-quo"),
+    "check": ONE,
+    "curve": (*QUICK, "--at", "30,35"),
+    "subgroups": (*ONE, "--by", "age:2"),
+    "outcomes": (*ONE, "--outcome", "loss,age"),
+    "sensitivity": (*ONE, "--no-benchmarks"),
+    "stress": (*ONE, "--draws", "0", "--leave-out", "age"),
+    "learn": (
+        *("--propensity-model", "linear-gaussian", "--models", "ridge"),
+        *("--policy-class", "constant"),
+    ),
+}
+"""Every command that estimates, and options of which it is quick."""
+
+
 @pytest.mark.usefixtures("plain_models")
-def test_learning_says_them_too(call, leaking):
-    known = ("--propensity-model", "linear-gaussian", "--models", "ridge")
-    said = call("learn", *leaking, *known, "--policy-class", "constant")
-    assert "Warning (learned): The outcome can be computed exactly" in said.err
+@pytest.mark.parametrize("command", ESTIMATING)
+def test_every_command_that_estimates_names_them(call, leaking, command):
+    said = call(command, *leaking, *ESTIMATING[command])
+    assert said.code == 0, said.err
+    told = " ".join((said.err + said.out).split())
+    if command == "check":  # a table, whose cells are folded
+        assert "leaked outcomes" in told
+        assert "'cost'" in told
+        return
+    assert "The outcome can be computed exactly" in said.err
+    assert "'cost' with 'weight'" in said.err
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("command", ["curve", "stress"])
+def test_what_many_estimates_share_is_said_once_and_can_be_ignored(
+    call, leaking, command, tmp_path
+):
+    asked = (command, *leaking, *ESTIMATING[command], "--json", "out.json")
+    said = call(*asked)
+    assert said.err.count("The outcome can be computed exactly") == 1
+    assert "Doubt: The outcome can be computed exactly" in said.err
+    found = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    if command == "stress":
+        assert list(found["doubts"]["checks"]) == ["leaked_outcomes"]
+        assert found["doubts"]["verdict"] == "warn"
+    said = call(*asked, "--ignore-doubts")
+    assert said.err.count("Note: A doubt that was to be ignored: The outcome can") == 1
+    assert "Doubt: " not in said.err
+    found = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    if command == "stress":
+        assert (found["doubts"]["verdict"], found["doubts"]["checks"]) == ("ok", {})
+        assert "'cost' with 'weight'" in found["doubts"]["notes"][0]
+
+
+def test_trials_refuse_none_and_have_no_option_for_it(call, leaking):
+    said = call("stress", *leaking, *ESTIMATING["stress"], "--allow-untrusted")
+    assert said.code == 2
+    assert "--allow-untrusted" in said.err

@@ -72,6 +72,12 @@ def test_trade_offs():
     assert set(clear) <= set(found.dominated(maximize=["nausea"]))
 
 
+def test_one_policy_has_no_differences():
+    found = tt.outcomes(logs_of(), {"some": RULES["some"]}, **QUICK)
+    assert found.differences("some") == {}
+    assert found.to_dict()["differences"] == {"some": {}}
+
+
 def test_files_are_memory(tmp_path):
     logs = logs_of()
     columns = logs["pain"].to_columns(treatment="t", outcome="pain", propensity="q")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from titrant.cli.commands.recommend import RecommendOptions
-    from titrant.cli.options import ClusterOptions, LogOptions, MethodOptions, PageOptions
+    from titrant.cli.options import ClusterOptions, EstimatorOptions, LogOptions, PageOptions
     from titrant.data.columns import ColumnNote, Roles
     from titrant.data.files import Written
     from titrant.data.source import Source
@@ -142,7 +142,7 @@ def atoms(text: str | None) -> tuple[float, ...] | None:
         raise bad_value("--atoms", sentence) from None
 
 
-def method(options: MethodOptions, log: LogOptions) -> dict[str, Any]:
+def method(options: EstimatorOptions, log: LogOptions) -> dict[str, Any]:
     """Return the keyword arguments of `check` and `compare` that say how to estimate."""
     _check_used(options)
     check_one_propensity(options.propensity_model, log)
@@ -312,7 +312,7 @@ def check_one_propensity(model: str | None, log: LogOptions) -> None:
         )
 
 
-def _check_used(options: MethodOptions) -> None:
+def _check_used(options: EstimatorOptions) -> None:
     """Refuse an option that the estimator would ignore."""
     taken = names.ESTIMATORS[options.estimator].takes
     for name in ("kernel", "bandwidth", "clip", "edges", "outcome_model"):

@@ -390,7 +390,7 @@ class PolicyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodOptions:
+class EstimatorOptions:
     """How a value is estimated from the log."""
 
     estimator: str = choice(
@@ -425,6 +425,12 @@ class MethodOptions:
         "logged doses, or midway between them where they are few]",
     )
     seed: int = seed()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodOptions(EstimatorOptions):
+    """How a value is estimated from the log, and which objections to it are passed over."""
+
     allow_untrusted: bool = allow_untrusted()
     ignore_doubts: bool = ignore_doubts()
 

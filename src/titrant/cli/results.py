@@ -335,6 +335,14 @@ def cautions(estimates: Mapping[str, Estimate]) -> None:
             note(f"Note ({name}): {remark}")
 
 
+def doubts(found: Diagnostics) -> None:
+    """Say on standard error what is doubtful about columns."""
+    for check in found:
+        note(f"Doubt: {as_typed(check.message)}")
+    for remark in found.notes:
+        note(f"Note: {remark}")
+
+
 def bandwidth(estimate: Estimate) -> str:
     """Return the bandwidth of an estimate, of each dose if there are several."""
     if estimate.bandwidth is None:

@@ -18,7 +18,9 @@ from titrant.doubt.trials import Asked, Plan
 from titrant.errors import InvalidArgument
 from titrant.estimators import DoublyRobust
 from titrant.evaluation.survey import check_log, survey_of
+from titrant.evaluation.trust import doubts_report
 from titrant.execute import as_engine
+from titrant.inference import Diagnostics
 from titrant.policies.given import bound_to
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class Stress(Tabular):
     trials: tuple[Trial, ...]
     evaluations: int
     """Evaluations that it took, each with all models fitted anew."""
+    doubts: Diagnostics = field(default_factory=lambda: Diagnostics(()))
+    """The doubtful columns of the log."""
     about: About = field(default_factory=About, repr=False)
     """What the log calls doses and outcome."""
 
@@ -87,6 +91,7 @@ class Stress(Tabular):
             "against": self.against,
             "rows": self.rows,
             "of": self.of,
+            "doubts": self.doubts.to_dict(),
             "estimate": {
                 "value": self.original.value,
                 "se": self.original.se,
@@ -108,7 +113,8 @@ class Stress(Tabular):
         rows = self._texts(0.95)
         widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([*lines, self.sentence])
+        doubts = [str(self.doubts)] if self.doubts.checks or self.doubts.notes else []
+        return "\n".join([*doubts, *lines, self.sentence])
 
     def __repr__(self) -> str:
         fine = sum(trial.fine for trial in self.trials)
@@ -124,7 +130,8 @@ class Stress(Tabular):
         return [{name: row.get(name) for name in columns} for row in (original, *found["trials"])]
 
     def _caption(self) -> str:
-        return self.sentence
+        doubts = [check.message for check in self.doubts] + list(self.doubts.notes)
+        return " ".join([*doubts, self.sentence])
 
     def plot(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw the estimate beside those of other ways to it; return the matplotlib axes."""
@@ -190,6 +197,7 @@ def stress(
     draws: int = DRAWS,
     rows: int = ROWS,
     seed: int = 0,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
     progress: Progress | None = None,
 ) -> Stress:
@@ -201,7 +209,8 @@ def stress(
 
     Parameters
     ----------
-    log, policy, estimator, bandwidth, propensity, interval, executor : as in `evaluate`
+    log, policy, estimator, bandwidth, propensity, interval, ignore_doubts, executor : as in
+        `evaluate`
     against : another policy, if the difference is what is looked at
     placebo_outcomes : outcomes that the treatment cannot have changed, such as those of the year
         before, and that were no reason for it: a dict of columns, or names of contexts, which
@@ -218,7 +227,7 @@ def stress(
     Returns
     -------
     Stress : the ``original`` estimate and its ``trials``, each with what was changed, what came of
-        it and a verdict; ``sentence`` sums them up
+        it and a verdict; ``sentence`` sums them up, ``doubts`` are about columns of the log
 
     >>> from titrant import Constant, LinearGaussian, SelfNormalized
     >>> from titrant.data.simulate import DESIGNS
@@ -242,6 +251,7 @@ def stress(
         draws=draws,
         rows=rows,
         seed=seed,
+        ignore_doubts=ignore_doubts,
         executor=executor,
         progress=progress,
     )
@@ -262,6 +272,7 @@ def stressed(
     draws: int = DRAWS,
     rows: int = ROWS,
     seed: int = 0,
+    ignore_doubts: bool = False,
     executor: Executor | Engine | None = None,
     progress: Progress | None = None,
 ) -> Stress:
@@ -272,7 +283,8 @@ def stressed(
     _check.count(draws, "draws", "stress", at_least=0)
     _check.count(rows, "rows", "stress", at_least=1)
     _check.count(seed, "seed", "stress", at_least=0)
-    sample = survey_of(log, as_engine(executor, log)).sample.thinned(rows)
+    survey = survey_of(log, as_engine(executor, log))
+    sample = survey.sample.thinned(rows)
     asked = Asked(
         log=sample.log,
         policies=policies,
@@ -307,6 +319,7 @@ def stressed(
         original=original.target(against=given),
         trials=tuple(trials),
         evaluations=1 + len(waiting) + draws,
+        doubts=doubts_report(survey, ignore_doubts=ignore_doubts),
         about=log.about,
     )
 

@@ -251,7 +251,10 @@ def doubts_of(
             bounds = known.to_dict()
         if stress:
             pair = dict(zip(evaluation.names, evaluation.policies, strict=True))
-            tried = stressed(evaluation.source, pair, given=False, **how, seed=seed)
+            ignore = evaluation.ignore_doubts
+            tried = stressed(
+                evaluation.source, pair, given=False, **how, seed=seed, ignore_doubts=ignore
+            )
             trials = tried.to_dict(level)
         return {"policy": name, "sensitivity": bounds, "stress": trials}
 

@@ -120,6 +120,7 @@ def curve(
     from titrant.cli import results  # noqa: PLC0415
     from titrant.evaluation.curves import curve_on  # noqa: PLC0415
     from titrant.evaluation.evaluation import Evaluation  # noqa: PLC0415
+    from titrant.evaluation.trust import doubts_report  # noqa: PLC0415
 
     _check_curve(log, options)
     check_outputs(
@@ -145,6 +146,7 @@ def curve(
             allow_untrusted=method.allow_untrusted,
         )
     names = [inputs.columns(log.treatment)[0] if options.over == "dose" else options.over]
+    results.doubts(doubts_report(evaluation.survey, ignore_doubts=method.ignore_doubts))
     sentence = results.best_point(found, names[0], options.level, maximize=options.maximize)
     if PIPE not in (options.json, options.out_csv):
         show(results.curve(found, names[0], options.level))

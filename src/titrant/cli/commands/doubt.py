@@ -12,12 +12,14 @@ from titrant.cli import inputs
 from titrant.cli.names import STATUS_QUO
 from titrant.cli.options import (
     ClusterOptions,
+    EstimatorOptions,
     LogOptions,
     MethodOptions,
     RunOptions,
     column_names,
     csv_file,
     flag,
+    ignore_doubts,
     json_file,
     option,
     policies,
@@ -161,6 +163,7 @@ class StressOptions:
     rows: int = whole_number(
         "--rows", most=10**7, default=10_000, help="Of a log with more rows, so many are drawn."
     )
+    ignore_doubts: bool = ignore_doubts()
 
 
 _STRESS = """\b
@@ -170,12 +173,12 @@ Example:
 
 
 @click.command("stress", epilog=_STRESS)
-@takes(LogOptions, AskedPolicies, StressOptions, MethodOptions, ClusterOptions, RunOptions)
+@takes(LogOptions, AskedPolicies, StressOptions, EstimatorOptions, ClusterOptions, RunOptions)
 def stress(  # noqa: PLR0917  (groups of options)
     log: LogOptions,
     asked: AskedPolicies,
     options: StressOptions,
-    method: MethodOptions,
+    method: EstimatorOptions,
     cluster: ClusterOptions,
     run: RunOptions,
 ) -> None:
@@ -205,9 +208,11 @@ def stress(  # noqa: PLR0917  (groups of options)
             draws=options.draws,
             rows=options.rows,
             seed=method.seed,
+            ignore_doubts=options.ignore_doubts,
             executor=opened.executor,
             progress=steps.advance,
         )
+    results.doubts(found.doubts)
     if PIPE not in (asked.json, asked.out_csv):
         show(results.trials(found, asked.level))
         show(found.sentence)
@@ -216,7 +221,7 @@ def stress(  # noqa: PLR0917  (groups of options)
 
 
 def _checked(
-    log: LogOptions, asked: AskedPolicies, method: MethodOptions, run: RunOptions
+    log: LogOptions, asked: AskedPolicies, method: EstimatorOptions, run: RunOptions
 ) -> dict[str, Any]:
     """Refuse what cannot be asked, and return how it is estimated."""
     if len(asked.policy) > 1:

@@ -361,9 +361,6 @@ def describe(
         treatments = inputs.columns(log.treatment)
         for part in results.description(found, treatments, log.outcome):
             show(part)
-    for check in found.doubts:
-        note(f"Doubt: {check.message}")
-    for remark in found.doubts.notes:
-        note(f"Note: {remark}")
+    results.doubts(found.doubts)
     write_json(options.json, found.to_dict())
     write_rows(options.out_csv, writing.column_rows(found))

@@ -77,6 +77,8 @@ class Outcomes(Tabular):
         """
         base = self._place(reference)
         others = [p for p in self.policies if p != reference]
+        if not others:
+            return {}
         m = len(self.policies)
         pairs = [
             (k * m + self._place(p), k * m + base) for p in others for k in range(len(self.names))
