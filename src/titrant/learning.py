@@ -27,6 +27,7 @@ from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
 from titrant.learn.limits import LimitedClass, Limits
+from titrant.learn.limits.levels import LevelSteps
 from titrant.learn.setting import Procedure, TrainingLog, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.learn.vector import VectorDR
@@ -81,7 +82,8 @@ class PolicyLearner(BaseEstimator):
         `VectorDR()`); `CPO(...)` is the paper's
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one
     limits : the `Limits` that the rule must keep to: steps, limits of each row, a budget, …; the
-        rule is learned and graded within them
+        rule is learned and graded within them. Where logged doses are levels, such as list prices,
+        and no steps are given, `StackedDR` takes the levels that have enough rows
     maximize : whether the outcome is a reward; unless given, as the log says, else it is a loss
     safe : keep the status quo unless the improvement's interval excludes zero and the verdict on
         the honest value is good enough
@@ -110,6 +112,7 @@ class PolicyLearner(BaseEstimator):
     stopped_by_ : names of the checks for which ``safe`` kept the status quo, although the bound of
         the improvement excludes zero
     decision_ : why, in a sentence
+    notes_ : what the learner chose by itself, in sentences
 
     >>> import numpy as np, titrant as tt
     >>> rng = np.random.default_rng(0)
@@ -190,6 +193,7 @@ class PolicyLearner(BaseEstimator):
         self.solution_ = self.learned_.solution
         self.choice_ = self._choice()
         self.limits_ = self._limits()
+        self.notes_ = tuple(self.learned_.report.get("notes", ()))
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
@@ -334,11 +338,20 @@ class PolicyLearner(BaseEstimator):
         policy_class = procedure.usual_class if self.policy is None else class_of(self.policy)
         if whole.log.bounded:
             policy_class = ClippedClass(policy_class, *map(one_or_more, whole.survey.possible))
-        if self.limits is not None:
+        levels = None
+        if isinstance(procedure, StackedDR):
+            levels = LevelSteps.of(whole.survey, self.limits, policy_class)
+        limits = self.limits if levels is None else levels.limits
+        if limits is not None:
             half = {FIRST: 0, SECOND: 1}.get(where)
-            kept = self.limits if half is None else self.limits.of_half(half, self.seed)
-            policy_class = LimitedClass(policy_class, kept, told=half is None)
+            kept = limits if half is None else limits.of_half(half, self.seed)
+            told = half is None and self.limits is not None
+            policy_class = LimitedClass(policy_class, kept, told=told)
         learned = procedure.learn(rows, policy_class, self._reporter(where))
+        if levels is not None:
+            policy = levels.graded(learned.policy, rows.survey.sample.log)
+            report = {**learned.report, "notes": [levels.note(policy)]}
+            learned = replace(learned, policy=policy, report=report)
         if rows is every:
             return learned
         drawn = {"learned_on": len(rows.log), "rows": every.survey.n}

@@ -299,7 +299,7 @@ def learn(  # noqa: PLR0917  (a group of options each)
         told = filled(held, learner.survey_.sample.log.flow)
         trusted = _tell(learner, opened.log, log, output, page, told)
     note_written(output.html)
-    _say_sample(learner)
+    _say_how(learner)
     written = _keep(learner, options, trusted=trusted)
     say_next(log, options, output, apply=written and learner.deployed_)
     if not written:
@@ -391,8 +391,8 @@ def _tell(  # noqa: PLR0917  (groups of options)
     return honest.trusted
 
 
-def _say_sample(learner: tt.PolicyLearner) -> None:
-    """Say from how many rows the policy was learned, if not from all."""
+def _say_how(learner: tt.PolicyLearner) -> None:
+    """Say from how many rows the policy was learned, if not from all, and what was chosen."""
     report = learner.learned_.report
     some, every = report.get("learned_on"), report.get("rows")
     if some is not None and some < every:
@@ -400,6 +400,8 @@ def _say_sample(learner: tt.PolicyLearner) -> None:
             f"Learned from a sample of {some:,} of {every:,} rows and "
             "graded on all; `--procedure cpo` learns from all."
         )
+    for remark in learner.notes_:
+        note(remark)
 
 
 def _keep(learner: tt.PolicyLearner, options: LearnOptions, *, trusted: bool) -> bool:
