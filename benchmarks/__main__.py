@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OUT = Path(__file__).parent / "results" / "speed.json"
+LONG = ("2-60", "4-evaluate-1000000", "4-learn-5000", "11")
+"""Steps that --quick leaves out: there is no small form of them."""
 SIZES = {"1e3": 1_000, "1e4": 10_000, "1e5": 100_000, "1e6": 1_000_000}
 
 
@@ -45,17 +47,21 @@ def steps(*, quick: bool) -> dict[str, Callable[[], list[Line]]]:
     few, n = (1, 100_000) if quick else (3, 1_000_000)
     found: dict[str, Callable[[], list[Line]]] = {
         "1": lambda: evaluating.beside_self_normalized(n, 1 if quick else 2),
-        "2": lambda: evaluating.beside_trees(n // 10, (3,) if quick else (3, 60), 1),
+        "2-3": lambda: evaluating.beside_trees(n // 10, 3, 1),
+        "2-60": lambda: evaluating.beside_trees(n // 10, 60, 1),
         "3": lambda: evaluating.beside_numpy(10**6, few),
-        "4": lambda: first_use.first_use(quick=quick),
+        **{
+            f"4-{call}-{rows}": partial(first_use.first_use, call, rows)
+            for call, rows in first_use.LIMITS
+        },
         "5": first_use.read_only,
-        "6": lambda: starting.command(2 * few),
+        "6": lambda: starting.command(few),
         "7": lambda: files.beside_reading(200_000 if quick else 10**7),
         "8": lambda: files.beside_memory(200_000 if quick else 10**6),
         "9": lambda: files.beside_threads(200_000 if quick else 2 * 10**6),
         "10": lambda: learning.beside_trees(1_000 if quick else 10_000, 1),
-        "11": lambda: learning.growth(*((600, 1_200) if quick else (10_000, 100_000))),
-        "12": lambda: paths.paths(10**6, 2 if quick else 12),
+        "11": lambda: learning.growth(10_000, 100_000),
+        "12": lambda: paths.paths(10**6, 2 * few),
         "13-search": lambda: search.measure(quick=quick),
         "13-intervals": lambda: [
             *intervals.delta(10**5, few),
@@ -69,9 +75,10 @@ def steps(*, quick: bool) -> dict[str, Callable[[], list[Line]]]:
         for p in (3,) if quick else (3, 20, 60):
             if rows <= calls.MOST[p]:
                 found[f"calls-{size}-{p}"] = partial(calls.in_python, rows, p)
-    if not quick:
-        for size in ("1e3", "1e4", "1e5"):
-            found[f"commands-{size}"] = partial(calls.commands, SIZES[size])
+    if quick:
+        return {name: step for name, step in found.items() if name not in LONG}
+    for size in ("1e3", "1e4", "1e5"):
+        found[f"commands-{size}"] = partial(calls.commands, SIZES[size])
     return found
 
 

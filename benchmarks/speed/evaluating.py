@@ -33,25 +33,22 @@ def beside_self_normalized(n: int, repeats: int) -> list[Line]:
     return [at_most(1, work, ours / plain, 12, of, seconds=ours, peer=plain)]
 
 
-def beside_trees(n: int, contexts: tuple[int, ...], repeats: int) -> list[Line]:
+def beside_trees(n: int, p: int, repeats: int) -> list[Line]:
     """Row 2."""
-    lines = []
-    for p in contexts:
-        log, policy = people(n, p, known=False), rule(p)
-        tau = policy(log.context)
-        tt.evaluate(people(2_000, p, known=False), policy, allow_untrusted=True)
-        (ours, trees), _ = in_turn(
-            [
-                lambda log=log, policy=policy: tt.evaluate(log, policy, allow_untrusted=True),
-                lambda log=log, tau=tau: boosted_value(log, tau),
-            ],
-            repeats,
-            warm=False,
-        )
-        work = f"evaluate(), n = {n:,}, {p} contexts, propensity fitted"
-        of = "× boosted trees, doubly robust, five folds"
-        lines.append(at_most(2, work, ours / trees, 1, of, seconds=ours, peer=trees))
-    return lines
+    log, policy = people(n, p, known=False), rule(p)
+    tau = policy(log.context)
+    tt.evaluate(people(2_000, p, known=False), policy, allow_untrusted=True)
+    (ours, trees), _ = in_turn(
+        [
+            lambda: tt.evaluate(log, policy, allow_untrusted=True),
+            lambda: boosted_value(log, tau),
+        ],
+        repeats,
+        warm=False,
+    )
+    work = f"evaluate(), n = {n:,}, {p} contexts, propensity fitted"
+    of = "× boosted trees, doubly robust, five folds"
+    return [at_most(2, work, ours / trees, 1, of, seconds=ours, peer=trees)]
 
 
 def beside_numpy(n: int, repeats: int) -> list[Line]:

@@ -22,8 +22,6 @@ LIMITS = {
     ("learn", 5_000): 25,
 }
 """What the first call may take beyond the second, in imports of numpy."""
-QUICK = 2
-"""So many of them take seconds."""
 STRANGER = (
     *("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"),
     *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
@@ -32,19 +30,15 @@ STRANGER = (
 COMPILES = "titrant compiles its loops"
 
 
-def first_use(*, quick: bool) -> list[Line]:
+def first_use(call: str, rows: int) -> list[Line]:
     """Row 4."""
     (numpy,) = commands_in_turn([IMPORT_NUMPY], 5, ROOT)
-    lines = []
-    for (call, rows), limit in list(LIMITS.items())[: QUICK if quick else None]:
-        with tempfile.TemporaryDirectory() as empty:
-            work = {"call": call, "rows": rows, "times": 2}
-            first, second = job.run(work, NUMBA_CACHE_DIR=empty)["cpu"]
-        what = f"{call}() for the first time, n = {rows:,}: seconds beyond the second time"
-        of = "× import numpy"
-        more = {"seconds": [first, second], "numpy": numpy}
-        lines.append(at_most(4, what, (first - second) / numpy, limit, of, **more))
-    return lines
+    with tempfile.TemporaryDirectory() as empty:
+        work = {"call": call, "rows": rows, "times": 2}
+        first, second = job.run(work, NUMBA_CACHE_DIR=empty)["cpu"]
+    what = f"{call}() for the first time, n = {rows:,}: seconds beyond the second time"
+    ratio, more = (first - second) / numpy, {"seconds": [first, second], "numpy": numpy}
+    return [at_most(4, what, ratio, LIMITS[call, rows], "× import numpy", **more)]
 
 
 def read_only() -> list[Line]:

@@ -75,12 +75,12 @@ def commands_in_turn(commands: list[tuple[str, ...]], repeats: int, folder: Path
 
 
 def cpu(command: tuple[str, ...], folder: Path) -> float:
-    """Return the CPU seconds of a command; refusing to show a number (1) counts as an end."""
+    """Return the CPU seconds of a command; one that fails has not done its work."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(  # noqa: S603
         command, check=False, cwd=folder, env=environment(), capture_output=True, text=True
     )
-    if done.returncode not in {0, 1}:
+    if done.returncode != 0:
         raise SystemExit(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

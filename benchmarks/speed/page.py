@@ -77,6 +77,10 @@ HOW = """\
   compiled code; see `benchmarks/speed/search.py`.
 - **Nothing is imported before it is needed**: `import titrant` loads numpy alone."""
 WHY = {
+    "6": """\
+**The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
+  two fifths scikit-learn's, which the default models grow their trees with and which loads
+  scipy.stats and pandas itself. The models are a sixth, reading the file a twentieth.""",
     "12": """\
 **All bandwidths near a bound.** Every row within the widest bandwidth of a bound has its own kernel
   shape at each bandwidth. With the default grid, up to 2.7 sd of the dose, that is most rows: ten
@@ -92,9 +96,13 @@ WHY = {
 """Why a step misses its aim, as profiles showed, by its name; told while it does."""
 EVERY = {
     "1": "`evaluate()` of 10⁶ rows beside a self-normalized one",
-    "2": "`evaluate()` of 10⁵ rows beside boosted trees",
+    "2-3": "`evaluate()` of 10⁵ rows with 3 contexts beside boosted trees",
+    "2-60": "`evaluate()` of 10⁵ rows with 60 contexts beside boosted trees",
     "3": "a self-normalized `evaluate()` of 10⁶ rows beside numpy",
-    "4": "the first call after installation",
+    "4-evaluate-5000": "the first `evaluate()` after installation, of 5,000 rows",
+    "4-evaluate-40000": "the same of 40,000 rows",
+    "4-evaluate-1000000": "the same of 10⁶ rows",
+    "4-learn-5000": "the first rule learned after installation, from 5,000 rows",
     "5": "a call where nothing can be written",
     "6": "`titrant evaluate` on a small file",
     "7": "`evaluate()` over files of 10⁷ rows beside reading them",

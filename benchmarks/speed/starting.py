@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.speed.draws import people
-from benchmarks.speed.measuring import IMPORT_NUMPY, Line, at_most, commands_in_turn
+from benchmarks.speed.measuring import IMPORT_NUMPY, Line, at_most, commands_in_turn, told
 
-TITRANT = (sys.executable, "-m", "titrant.cli")
+TITRANT = (sys.executable, "-m", "titrant")
 COLUMNS = ("--treatment", "t", "--outcome", "y")
 POLICY = ("--policy", "constant:0.3")
 
@@ -34,20 +34,22 @@ def command(repeats: int) -> list[Line]:
         write(folder / "known.csv", 5_000, 3, known=True)
         write(folder / "fitted.csv", 5_000, 3, known=False)
         ask = (*TITRANT, "evaluate")
-        known, fitted, numpy = commands_in_turn(
+        known, fitted, trees, numpy = commands_in_turn(
             [
                 (*ask, "known.csv", *COLUMNS, "--propensity", "propensity", *POLICY),
                 (*ask, "fitted.csv", *COLUMNS, *POLICY),
+                (sys.executable, "-c", "import sklearn.tree"),
                 IMPORT_NUMPY,
             ],
             repeats,
             folder,
         )
     work, of = "titrant evaluate, a CSV of 5,000 rows, propensity", "× import numpy"
-    return [
+    lines = [
         at_most(6, f"{work} {how}", seconds / numpy, 7, of, seconds=seconds, peer=numpy)
         for how, seconds in (("known", known), ("fitted", fitted))
     ]
+    return [*lines, told("import sklearn.tree, which the default models need", trees / numpy, of)]
 
 
 def imports(repeats: int) -> list[Line]:
