@@ -19,18 +19,23 @@ H = 0.1
 
 
 def beside_self_normalized(n: int, repeats: int) -> list[Line]:
-    """Row 1."""
+    """Row 1; and in plain numpy, as a slower call of our own would flatter the ratio."""
     log, policy = people(n, 3, known=True), rule(3)
-    (ours, plain), _ = in_turn(
+    tau = policy(log.context)
+    (ours, plain, numpy), _ = in_turn(
         [
             lambda: tt.evaluate(log, policy),
             lambda: tt.evaluate(log, policy, estimator=tt.SelfNormalized()),
+            lambda: numpy_value(log, tau, H),
         ],
         repeats,
     )
     work = f"evaluate(), n = {n:,}, 3 contexts, propensity known"
     of = "× self-normalized, without models"
-    return [at_most(1, work, ours / plain, 12, of, seconds=ours, peer=plain)]
+    return [
+        at_most(1, work, ours / plain, 12, of, seconds=ours, peer=plain),
+        told(work, ours / numpy, "× numpy's value and standard error", peer=numpy),
+    ]
 
 
 def beside_trees(n: int, p: int, repeats: int) -> list[Line]:

@@ -77,15 +77,14 @@ HOW = """\
   compiled code; see `benchmarks/speed/search.py`.
 - **Nothing is imported before it is needed**: `import titrant` loads numpy alone."""
 WHY = {
+    "3": """\
+**A self-normalized call.** Of its CPU time nearly half is evidence for the trust rules: tails,
+  sides, balance and support, block by block in numpy; moments and tallies of weights a third,
+  repeated rows and the survey of the log a tenth each, the choice of the bandwidth less.""",
     "6": """\
 **The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
   two fifths scikit-learn's, which the default models grow their trees with and which loads
   scipy.stats and pandas itself. The models are a sixth, reading the file a twentieth.""",
-    "12": """\
-**All bandwidths near a bound.** Every row within the widest bandwidth of a bound has its own kernel
-  shape at each bandwidth. With the default grid, up to 2.7 sd of the dose, that is most rows: ten
-  weights of a nanosecond each, and 73 products of two weights, each needed three times for the
-  joint covariance, at a fifth of a nanosecond.""",
     "13-search": """\
 **32 restarts.** All are fast enough; where one counts as missed, its best value is not scipy's to
   10⁻⁶. Which of many valleys the best of 32 random starts finds is chance: in twelve searches with
@@ -94,6 +93,14 @@ WHY = {
   median of our 32 values is never above scipy's where one is missed.""",
 }
 """Why a step misses its aim, as profiles showed, by its name; told while it does."""
+NOTES = {
+    "12": """\
+27 bandwidths near a bound were aimed at 10 evaluations, when one was a compiled loop of 2.8 ms. The
+path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through numpy's
+moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and there is
+no verdict: in the loop of then it would be 14.""",
+}
+"""What is to be known about numbers for information, by step."""
 EVERY = {
     "1": "`evaluate()` of 10⁶ rows beside a self-normalized one",
     "2-3": "`evaluate()` of 10⁵ rows with 3 contexts beside boosted trees",
@@ -157,6 +164,7 @@ def text(table: dict[str, Any]) -> str:
     ]
     if told:
         parts.append(TOLD.format(lines=_lines(told, "")))
+        parts += [NOTES[name] for name in dict.fromkeys(x["step"] for x in told) if name in NOTES]
     return "\n\n".join([*parts, HOW]) + "\n"
 
 
