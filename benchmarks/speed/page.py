@@ -81,6 +81,9 @@ WHY = {
 **A self-normalized call.** Of its CPU time nearly half is evidence for the trust rules: tails,
   sides, balance and support, block by block in numpy; moments and tallies of weights a third,
   repeated rows and the survey of the log a tenth each, the choice of the bandwidth less.""",
+    "4-evaluate-5000": """\
+**First use of few rows.** Nothing is compiled; what the first call takes beyond the second is
+  importing scikit-learn and scipy, which the default models need.""",
     "6": """\
 **The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
   two fifths scikit-learn's, which the default models grow their trees with and which loads
@@ -98,7 +101,7 @@ NOTES = {
 27 bandwidths near a bound were aimed at 10 evaluations, when one was a compiled loop of 2.8 ms. The
 path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through numpy's
 moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and there is
-no verdict: in the loop of then it would be 14.""",
+no verdict: in the loop of then it would be above 14.""",
 }
 """What is to be known about numbers for information, by step."""
 EVERY = {
