@@ -83,7 +83,7 @@ WHY = {
   repeated rows and the survey of the log a tenth each, the choice of the bandwidth less.""",
     "4-evaluate-5000": """\
 **First use of few rows.** Nothing is compiled; what the first call takes beyond the second is
-  importing scikit-learn and scipy, which the default models need.""",
+  mostly importing scikit-learn and scipy, which the default models need: two thirds of it.""",
     "6": """\
 **The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
   two fifths scikit-learn's, which the default models grow their trees with and which loads
