@@ -121,7 +121,7 @@ lock:
 	$(COMPILE) --upgrade --extra dask --extra dev -c requirements/run.lock -o requirements/dev.lock
 	$(COMPILE) requirements/spark.in --upgrade --extra spark -c requirements/run.lock -o requirements/spark.lock
 
-# Speed as ratios; half an hour. `make bench QUICK=--quick` takes three minutes, writes nothing.
+# Speed as ratios; hours, but it goes on where it was. `make bench QUICK=--quick` takes minutes, writes nothing.
 bench: setup
 	$(BIN)/python -m benchmarks $(QUICK)
 

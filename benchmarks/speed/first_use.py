@@ -1,85 +1,72 @@
-"""Count what first use compiles: ``python -m benchmarks.speed.first_use``.
-
-Each call runs twice in a fresh interpreter with an empty cache of compiled code. The table tells
-how many specializations of titrant's functions were compiled, and the CPU seconds of the first call
-beyond the second, also in those of importing numpy.
-"""
+"""Rows 4 and 5: the first call after installation, and one where nothing can be written."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.imports import COMMANDS, _cpu
+from benchmarks.speed import job
+from benchmarks.speed.measuring import IMPORT_NUMPY, ROOT, Line, at_most, commands_in_turn
+from benchmarks.speed.measuring import environment as usual
 
-CALL = """
-import json, sys, tempfile, time
-import numpy as np
-import titrant as tt
-
-what, n = sys.argv[1], int(sys.argv[2])
-rng = np.random.default_rng(0)
-x, e = rng.standard_normal((n, 3)), rng.standard_normal(n)
-t = 0.5 * x[:, 0] + e
-y = (t - 0.3 * x[:, 1]) ** 2 + rng.standard_normal(n)
-log = tt.LoggedData(x, t, y, np.exp(-0.5 * e**2) / np.sqrt(2 * np.pi))
-policy = tt.Linear(coef=[0.0, 0.3, 0.0], intercept=0.0)
-if what == "files":
-    import pyarrow as pa, pyarrow.parquet as pq
-    folder = tempfile.TemporaryDirectory()
-    table = pa.table(log.to_columns(treatment="t", outcome="y"))
-    pq.write_table(table, f"{folder.name}/log.parquet")
-    columns = tt.Columns(treatment="t", outcome="y", context=log.names, propensity="propensity")
-    log = tt.scan_parquet(folder.name, columns)
-seconds = []
-for _ in range(2):
-    start = time.process_time()
-    tt.PolicyLearner().fit(log) if what == "learn" else tt.evaluate(log, policy)
-    seconds.append(time.process_time() - start)
-rooms = [m for name, m in sys.modules.items() if name.startswith("titrant.") and "compiled" in name]
-functions = {id(f): f for room in rooms for f in vars(room).values() if hasattr(f, "signatures")}
-count = sum(len(f.signatures) for f in functions.values())
-print(json.dumps({"specializations": count, "seconds": seconds}))
-"""
-CALLS = (("evaluate", 5_000), ("evaluate", 40_000), ("evaluate", 1_000_000), ("files", 1_000_000),
-         ("learn", 5_000))  # fmt: skip
+LIMITS = {
+    ("evaluate", 5_000): 1,
+    ("evaluate", 40_000): 10,
+    ("evaluate", 1_000_000): 60,
+    ("learn", 5_000): 25,
+}
+"""What the first call may take beyond the second, in imports of numpy."""
+STRANGER = (
+    *("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"),
+    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
+)
+"""A user who may read whatever the superuser may but write nothing."""
+COMPILES = "titrant compiles its loops"
 
 
-def main() -> None:
-    """Measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="200,000 rows for 1,000,000")
-    quick = parser.parse_args().quick
-    numpy = min(_cpu(COMMANDS["numpy"]) for _ in range(3))
-    for what, n in CALLS:
-        rows = min(n, 200_000) if quick else n
-        found = first_use(what, rows)
-        more = found["seconds"][0] - found["seconds"][1]
-        print(
-            f"{what:9s} {rows:9,} rows: {found['specializations']:3d} specializations; first − "
-            f"second {more:5.1f} s, {more / numpy:.0f} × importing numpy",
-            flush=True,
-        )
-
-
-def first_use(what: str, rows: int) -> dict[str, Any]:
-    """Return what two calls compile and take, beginning without compiled code."""
+def first_use(call: str, rows: int) -> list[Line]:
+    """Row 4."""
+    (numpy,) = commands_in_turn([IMPORT_NUMPY], 5, ROOT)
     with tempfile.TemporaryDirectory() as empty:
+        work = {"call": call, "rows": rows, "times": 2}
+        first, second = job.run(work, NUMBA_CACHE_DIR=empty)["cpu"]
+    what = f"{call}() for the first time, n = {rows:,}: seconds beyond the second time"
+    ratio, more = (first - second) / numpy, {"seconds": [first, second], "numpy": numpy}
+    return [at_most(4, what, ratio, LIMITS[call, rows], "× import numpy", **more)]
+
+
+def read_only() -> list[Line]:
+    """Row 5: the lines that a call says where neither the package nor a home can be written to."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder, "installed", "titrant")
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "src" / "titrant", package, ignore=ignored)
+        for one in (Path(folder), package, *package.rglob("*")):
+            one.chmod(0o555)
+        path = f"{package.parent}{os.pathsep}{ROOT}"
+        found = usual(PYTHONPATH=path, HOME="/nonexistent")
+        environment = {k: v for k, v in found.items() if k not in {"NUMBA_CACHE_DIR", "TMPDIR"}}
+        work: dict[str, Any] = {"call": "plain", "rows": 132_000}
         done = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", CALL, what, str(rows)],
-            check=True,
+            [
+                *(STRANGER if os.geteuid() == 0 else ()),
+                *(sys.executable, "-B", "-m", "benchmarks.speed.job", json.dumps(work)),
+            ],
+            check=False,
             capture_output=True,
             text=True,
-            env=os.environ | {"NUMBA_CACHE_DIR": empty},
+            env=environment,
+            cwd=package.parent,
         )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-if __name__ == "__main__":
-    main()
+        for one in (Path(folder), *Path(folder).rglob("*")):
+            one.chmod(0o755)
+    said = [line for line in done.stderr.splitlines() if COMPILES not in line]
+    ended = float(len(said)) if done.returncode == 0 else float("inf")
+    what = "evaluate(), n = 132,000, package and home read-only: lines said"
+    return [at_most(5, what, ended, 0, "lines, and it works")]

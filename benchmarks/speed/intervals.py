@@ -1,4 +1,4 @@
-"""Goals 5 and 6: intervals against a loop that resamples rows."""
+"""Row 13: intervals against a loop that resamples rows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.optimize import Line, in_turn
 from benchmarks.speed.log import Array, H, Log
+from benchmarks.speed.measuring import Line, at_least, in_turn, told
 from titrant.estimators import Question, Rows, SelfNormalized, ask
 from titrant.inference import PoissonBootstrap, RobustBiasCorrected
 from titrant.kernels import Scale
@@ -32,7 +32,7 @@ def point(rows: Rows) -> Any:
 
 
 def delta(n: int, repeats: int) -> list[Line]:
-    """Goal 5: intervals from one reading, against 10,000 draws."""
+    """Return intervals from one reading, against 10,000 draws."""
     draws = 10_000
     rows = Log.draw(n).rows(bounded=True)
     w = SelfNormalized().weight(rows, Scale.of(H, 1))
@@ -46,25 +46,23 @@ def delta(n: int, repeats: int) -> list[Line]:
         repeats,
     )
     whole = loop * draws / LOOPED
-    details = {"loop_draws_timed": LOOPED, "loop_seconds": whole}
+    of = "× faster than 10,000 draws"
     return [
-        Line(
-            5,
-            f"{name}, n = {n:,}",
-            whole / seconds,
-            asked,
-            bool(whole / seconds >= least),
-            details | {"seconds": seconds},
-        )
-        for name, seconds, asked, least in (
-            ("value and delta-method interval", one, "≥ 1000 × 10,000 draws", 1000),
-            ("robust bias-corrected interval", rbc, "for information", 0),
-        )
+        at_least(
+            13,
+            f"value and delta-method interval, n = {n:,}",
+            whole / one,
+            1000,
+            of,
+            loop_draws_timed=LOOPED,
+            seconds=one,
+        ),
+        told(f"robust bias-corrected interval, n = {n:,}", whole / rbc, of, seconds=rbc),
     ]
 
 
 def bootstrap(n: int, draws: int, repeats: int) -> list[Line]:
-    """Goal 6: the bootstrap of an estimate, and that its interval is the loop's."""
+    """Return the bootstrap of an estimate, and that its interval is the loop's."""
     rows = Log.draw(n).rows(bounded=True)
     found, method = point(rows), PoissonBootstrap(draws=draws, bias_corrected=False)
     w = SelfNormalized().weight(rows, Scale.of(H, 1))
@@ -76,13 +74,7 @@ def bootstrap(n: int, draws: int, repeats: int) -> list[Line]:
         repeats,
     )
     spread = inference.interval(0).se / drawn.std()
-    return [
-        Line(
-            6,
-            f"bootstrap of {draws:,} draws, n = {n:,}",
-            loop / mine,
-            "≥ 50 × resampling",
-            bool(loop / mine >= 50),
-            {"seconds": mine, "rows_in_reach": int(np.count_nonzero(w)), "se_over_loops": spread},
-        )
-    ]
+    work = f"bootstrap of {draws:,} draws, n = {n:,}"
+    reach = int(np.count_nonzero(w))
+    more = {"seconds": mine, "rows_in_reach": reach, "se_over_loops": spread}
+    return [at_least(13, work, loop / mine, 50, "× faster than resampling", **more)]

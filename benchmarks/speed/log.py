@@ -1,8 +1,8 @@
-"""The log that is measured: one dose with a lower bound, a policy near it, known propensities."""
+"""The log of single steps: one dose with a lower bound, a policy near it, known propensities."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from titrant import LoggedData
 from titrant.estimators import Problem, Rows
-from titrant.execute import BLOCK
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -68,20 +67,6 @@ class Log:
     def logged(self) -> LoggedData:
         """Return the log as a user has it."""
         return LoggedData(self.x[:, None], self.t, self.y, self.q, bounds=(0.0, None))
-
-
-def blocks(rows: Rows) -> list[Rows]:
-    """Return rows in the blocks that an evaluation cuts them into."""
-    parts = []
-    for start in range(0, len(rows.y), BLOCK):
-        part = slice(start, start + BLOCK)
-        columns = {
-            f.name: value[part]
-            for f in fields(rows)
-            if isinstance(value := getattr(rows, f.name), np.ndarray)
-        }
-        parts.append(replace(rows, first_row=start, **columns))
-    return parts
 
 
 def problem(estimator: Any, rows: Rows) -> Problem:

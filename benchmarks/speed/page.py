@@ -8,19 +8,55 @@ from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "performance.md"
 RESULTS = Path(__file__).parents[1] / "results" / "speed.json"
-PROFILES = RESULTS.with_name("profiles.json")
 
 INTRODUCTION = """\
 # Performance
 
-Measured by `{command}` (`make bench`); this page is written from its results. Every number is a
-ratio of the least CPU times of contestants that took turns in one process on one thread, because
-an absolute time says more about the machine than about the code.
+How long whole calls take as users make them: models, bandwidth, interval and trust checks by
+default. Measured by `{command}` (`make bench`), which writes this page from its results. A number
+is a ratio of the least CPU times of contestants that took turns on one thread, because an absolute
+time says more about the machine than about the code.
 
-{machine}."""
+{machine}{busy}"""
+HOLDS = """\
+## What holds
+
+{lines}"""
+MISSED = """\
+## What is aimed at and missed
+
+{lines}"""
+LATER = """\
+## Not measured yet
+
+{lines}"""
+CALLS = """\
+## Calls from Python
+
+CPU time of one call, everything by default and the propensity fitted unless said, in that of an
+analyst's boosted trees on the same rows: outcome and dose by scikit-learn's
+`HistGradientBoostingRegressor` as it comes, in five folds, combined into one doubly robust value
+without an interval. In brackets CPU seconds on this machine. "boosted rule" is the dose with the
+least prediction of such trees, in five folds.
+
+{lines}"""
+COMMANDS = """\
+## Commands
+
+CPU time of a whole command on a file with three contexts, propensity fitted, in that of
+`python -c "import numpy"`; in brackets CPU seconds on this machine. Compiled code is in its cache.
+
+{lines}"""
+TOLD = """\
+## For information
+
+{lines}"""
 HOW = """\
 ## How
 
+- **Models from sums.** One pass over the rows keeps sums of products of each fold's features; fits
+  without a fold, ridge paths, weights of the stack and predictions out of fold are small algebra on
+  them, equal to fitting anew up to rounding.
 - **One reading of the rows.** A compiled loop takes each row from its columns to all sums: weights,
   moments and the tally of weights. Rows near a bound are set aside and added when there are enough
   of them to be computed side by side. Sums are centered at the mean of the rows before, so an
@@ -38,51 +74,61 @@ HOW = """\
   five cells of 65,536 in which 64 more decide, so that its law is exact to a double. Counts are
   made, multiplied and added 32 at a time and never stored.
 - **Searches** that compute all restarts together and, with the rows in memory, run whole in
-  compiled code; see `benchmarks/optimize.py`.
+  compiled code; see `benchmarks/speed/search.py`.
 - **Nothing is imported before it is needed**: `import titrant` loads numpy alone."""
-WHY = """\
-## What is missed, and why
-
-- **One evaluation.** Four columns of a million rows are 32 MB, the size of this machine's last
-  cache, and reading them takes .7 to 1 nanosecond a row. The statistic measured here is more than
-  the five sums of a standard error: sums of |w| and w⁴, the count and the 256 largest weights,
-  from which the trust rules are computed. The loop over all rows, taken alone, needs 1.2
-  nanoseconds, of which a division is the most. Rows near a bound, one in 75 here, are found and
-  weighted one by one for 30 to 60 nanoseconds each. What Python does around the loop takes .3
-  milliseconds after other work has filled the caches. In blocks it does so 16 times.
-- **All bandwidths with a bound.** Every row within the widest bandwidth of a bound has its own
-  kernel shape at each bandwidth. With the default grid, up to 2.7 sd of the dose, that is most
-  rows: ten weights of a nanosecond each, and 73 products of two weights, each needed three times
-  for the joint covariance, at a fifth of a nanosecond. With 200 bandwidths it is a tenth of the
-  rows, 71 weights and 4,000 products of each; the loop over products runs at two thirds of what
-  the processor can multiply.
-- **32 restarts.** All are fast enough; where one counts as missed, its best value is not scipy's to
+WHY = {
+    "3": """\
+**A self-normalized call.** Of its CPU time nearly half is evidence for the trust rules: tails,
+  sides, balance and support, block by block in numpy; moments and tallies of weights a third,
+  repeated rows and the survey of the log a tenth each, the choice of the bandwidth less.""",
+    "4-evaluate-5000": """\
+**First use of few rows.** Nothing is compiled; what the first call takes beyond the second is
+  mostly importing scikit-learn and scipy, which the default models need: two thirds of it.""",
+    "6": """\
+**The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
+  two fifths scikit-learn's, which the default models grow their trees with and which loads
+  scipy.stats and pandas itself. The models are a sixth, reading the file a twentieth.""",
+    "13-search": """\
+**32 restarts.** All are fast enough; where one counts as missed, its best value is not scipy's to
   10⁻⁶. Which of many valleys the best of 32 random starts finds is chance: in twelve searches with
   82 contexts, by centered IPW and doubly robust on six logs other than those above, our best was
   more than 10⁻⁶ above scipy's once, by 3·10⁻⁵, and below it five times, by up to 4·10⁻⁵. The
-  median of our 32 values is never above scipy's where one is missed.
-- **Growth of the path.** The time a row falls with the number of rows, as what does not depend on
-  them is spread over more.
+  median of our 32 values is never above scipy's where one is missed.""",
+}
+"""Why a step misses its aim, as profiles showed, by its name; told while it does."""
+NOTES = {
+    "12": """\
+27 bandwidths near a bound were aimed at 10 evaluations, when one was a compiled loop of 2.8 ms. The
+path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through numpy's
+moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and there is
+no verdict: in the loop of then it would be above 14.""",
+}
+"""What is to be known about numbers for information, by step."""
+EVERY = {
+    "1": "`evaluate()` of 10⁶ rows beside a self-normalized one",
+    "2-3": "`evaluate()` of 10⁵ rows with 3 contexts beside boosted trees",
+    "2-60": "`evaluate()` of 10⁵ rows with 60 contexts beside boosted trees",
+    "3": "a self-normalized `evaluate()` of 10⁶ rows beside numpy",
+    "4-evaluate-5000": "the first `evaluate()` after installation, of 5,000 rows",
+    "4-evaluate-40000": "the same of 40,000 rows",
+    "4-evaluate-1000000": "the same of 10⁶ rows",
+    "4-learn-5000": "the first rule learned after installation, from 5,000 rows",
+    "5": "a call where nothing can be written",
+    "6": "`titrant evaluate` on a small file",
+    "7": "`evaluate()` over files of 10⁷ rows beside reading them",
+    "8": "`evaluate()` in memory beside over files",
+    "9": "Dask beside threads",
+    "10": "learning from 10⁴ rows beside boosted trees",
+    "11": "learning from 10⁵ rows beside 10⁴, and its memory",
+    "12": "27 bandwidths near a bound",
+    "13-search": "searches beside scipy",
+    "13-intervals": "intervals beside resampling",
+    "13-plug-in": "the plug-in beside statsmodels",
+    "13-imports": "importing",
+    "13-growth": "growth with the rows",
+}
 
-One other process ran on the second core during part of these measurements. Line 10 is told as
-`python -m benchmarks.scale` measured it."""
-COMMANDS = """\
-## Whole commands
-
-CPU time of a command in a fresh interpreter, over what it takes now, by `{command}` on the machine
-above; compiled code is in its cache. `learn` is that of the warfarin study's size: 3,171 rows, 81
-contexts, all outcome models.
-
-{lines}
-
-Profiles of sampled stacks showed where it went. Four tenths of `learn` were the forest's curves:
-40 trees walked down at five shifted doses for each of 81 doses of a row. A row now walks down each
-tree once, and parts where a tree asks for the dose: the same bits. Curves of the ridge models and
-of the well are products of what a row and a dose give alone, equal up to rounding. A search whose
-rows are in memory runs whole in compiled code: with 400 rows the way through Python took three
-quarters of its time. What is left of `learn` is mostly scikit-learn's fitting of the trees and the
-search itself. The first run after installation also compiles, for up to 40 CPU seconds."""
-COLUMNS = ("", "work", "measured", "aim", "")
+Line = dict[str, Any]
 
 
 def write(table: dict[str, Any]) -> None:
@@ -92,42 +138,98 @@ def write(table: dict[str, Any]) -> None:
 
 def text(table: dict[str, Any]) -> str:
     """Return the page as Markdown; every number comes from the results."""
-    facts = table["machine"]
-    machine = (
-        f"Machine: {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, "
-        f"numpy {facts['numpy']}, numba {facts['numba']}, scipy {facts['scipy']}"
-    )
-    rows = [
-        (str(x["goal"]), x["work"], f"{x['ratio']:.3g}", x["asked"], _verdict(x))
-        for x in table["lines"]
-    ]
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *rows]
+    steps: dict[str, Any] = table["steps"]
+    of = {
+        name: [line | {"step": name} for line in step["lines"]]
+        for name, step in steps.items()
+        if not name.startswith(("calls", "commands"))
+    }
+    lines = [line for found in of.values() for line in found]
+    held = [line for line in lines if line["goal"] and line["passed"]]
+    missed = [line for line in lines if line["goal"] and not line["passed"]]
+    told = [line for line in lines if not line["goal"]]
+    later = [f"- {what}" for name, what in EVERY.items() if name not in steps]
     parts = [
-        INTRODUCTION.format(command=table["command"], machine=machine),
-        "\n".join(f"| {' | '.join(row)} |" for row in lines),
-        WHY,
-        *([commands(json.loads(PROFILES.read_text()))] if PROFILES.exists() else []),
-        HOW,
+        INTRODUCTION.format(command=table["command"], machine=_machine(table), busy=_busy(steps))
     ]
-    return "\n\n".join(parts) + "\n"
-
-
-def commands(table: dict[str, Any]) -> str:
-    """Return the section on whole commands."""
-    rows = [
-        (f"`titrant {name}`", f"{x['ratio']:.3g}", f"`{x['before']}`")
-        for name, x in table["lines"].items()
-        if "ratio" in x
+    if held:
+        parts.append(HOLDS.format(lines=_lines(held, "at least or at most")))
+    if missed:
+        why = [f"- {WHY[name]}" for name in dict.fromkeys(x["step"] for x in missed) if name in WHY]
+        parts.append(MISSED.format(lines=_lines(missed, "aim")))
+        parts += ["\n".join(why)] if why else []
+    if later:
+        parts.append(LATER.format(lines="\n".join(later)))
+    parts += [
+        frame.format(lines=_by_size(found))
+        for frame, kind in ((CALLS, "calls"), (COMMANDS, "commands"))
+        if (found := [x for s, step in steps.items() if s.startswith(kind) for x in step["lines"]])
     ]
-    lines = [("command", "times its time now", "at commit"), ("---",) * 3, *rows]
-    shown = "\n".join(f"| {' | '.join(row)} |" for row in lines)
-    return COMMANDS.format(command=f"{table['command']} --before CHECKOUT", lines=shown)
+    if told:
+        parts.append(TOLD.format(lines=_lines(told, "")))
+        parts += [NOTES[name] for name in dict.fromkeys(x["step"] for x in told) if name in NOTES]
+    return "\n\n".join([*parts, HOW]) + "\n"
 
 
-def _verdict(line: dict[str, Any]) -> str:
-    if line["asked"].startswith("for information"):
+def _machine(table: dict[str, Any]) -> str:
+    facts = table["machine"]
+    named = (f"{name} {facts[name]}" for name in ("numpy", "numba", "scipy", "scikit-learn"))
+    about = f"{facts['processor']}, {facts['cores']} cores, Python {facts['python']}"
+    return f"Machine: {about}, {', '.join(named)}."
+
+
+def _busy(steps: dict[str, Any]) -> str:
+    loads = [step["load"] for step in steps.values() if step["load"] is not None]
+    if not loads or max(loads) < 1.5:
         return ""
-    return "met" if line["passed"] else "**missed**"
+    return (
+        f"\nIt was busy with other work: up to {max(loads):.0f} processes shared its cores, which "
+        "makes caches colder\nand ratios rougher."
+    )
+
+
+def _older(table: dict[str, Any]) -> str:
+    """Return which steps were measured before the source changed."""
+    old = [s for s, step in table["steps"].items() if step["source"] != table["source"]]
+    named = (EVERY.get(step, step) for step in old)
+    return f"\nMeasured on an earlier version of the source: {'; '.join(named)}." if old else ""
+
+
+def _lines(lines: list[Line], asked: str) -> str:
+    """Return a table of lines; the same work measured several times has one."""
+    of: dict[tuple[str, str], list[float]] = {}
+    for x in lines:
+        of.setdefault((x["work"], x["asked"]), []).append(x["ratio"])
+    return _table(
+        ("work", "measured", asked),
+        [(work, " … ".join(_ends(found)), asked) for (work, asked), found in of.items()],
+    )
+
+
+def _ends(found: list[float]) -> list[str]:
+    return list(
+        dict.fromkeys(f"{x:,.3g}" if x < 1000 else f"{x:,.0f}" for x in (min(found), max(found)))
+    )
+
+
+def _by_size(lines: list[Line]) -> str:
+    """Return a table with a column for each number of rows."""
+    sizes = sorted({x["details"]["n"] for x in lines})
+    rows: dict[tuple[str, Any], dict[int, str]] = {}
+    for x in lines:
+        d = x["details"]
+        cell = f"{x['ratio']:.2g} ({d['seconds']:.2g} s)"
+        rows.setdefault((d["call"], d.get("p")), {})[d["n"]] = cell
+    by_p = sorted(rows, key=lambda key: key[1] or 0)
+    named = [
+        (call if p is None else f"{call}, {p} contexts", *(rows[call, p].get(n, "") for n in sizes))
+        for call, p in by_p
+    ]
+    return _table(("call", *(f"{n:,} rows" for n in sizes)), named)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ("---",) * len(head), *rows])
 
 
 if __name__ == "__main__":

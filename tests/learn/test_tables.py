@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from learn.examples import SEEN, Memorizing, numbered, quadratic_log
 from titrant.learn.setting import silent
-from titrant.learn.tables import CrossTables, Predictions, fit_and_predict
+from titrant.learn.tables import Predictions, fit_and_predict, unseen
 from titrant.outcome import Quadratic, RidgeModel, Spline, fold_of
 
 ROUNDING = 1e-12
@@ -22,7 +22,7 @@ FOLDS = 4
 
 def tables(models, log):
     fold = fold_of(0, len(log), FOLDS, 0)
-    return CrossTables.of(models, log, fold, GRID, silent)
+    return fold, list(unseen(models, log, fold, GRID, silent))
 
 
 def test_no_row_is_predicted_by_a_model_that_has_seen_it_or_the_fold_scored():
@@ -30,7 +30,7 @@ def test_no_row_is_predicted_by_a_model_that_has_seen_it_or_the_fold_scored():
     # every one and every two folds are left out once.
     SEEN.pop("tables", None)
     log = numbered(60)
-    fold = tables({"m": Memorizing("tables")}, log).fold
+    fold, _ = tables({"m": Memorizing("tables")}, log)
     rows = {k: set(np.flatnonzero(fold == k).astype(float)) for k in range(FOLDS)}
     every = set(map(float, range(60)))
     left_out = [frozenset(every - seen) for seen in SEEN["tables"]]
@@ -43,13 +43,15 @@ def test_each_row_is_predicted_without_its_fold_and_without_the_fold_scored():
     # A naive loop: for scoring fold k, row i is predicted by a fit without fold(i) and without k.
     log = quadratic_log(60)
     models = {"quadratic": RidgeModel(Quadratic()), "spline": RidgeModel(Spline())}
-    found = tables(models, log)
+    fold, (without_own, *without_both) = tables(models, log)
     for k in range(FOLDS):
         for own in range(FOLDS):
-            train = np.flatnonzero((found.fold != own) & (found.fold != k))
-            i = np.flatnonzero(found.fold == own)[:2]
-            expected = fit_and_predict(models, log, train, i, GRID)
-            given = found.without_own if own == k else found.without_both[k]
+            train = np.flatnonzero((fold != own) & (fold != k))
+            rows = np.flatnonzero(fold == own)[:2]
+            expected = fit_and_predict(models, log, train, rows, GRID)
+            given = without_own if own == k else without_both[k]
+            # Those for scoring fold k have the rows of the other folds, in their order.
+            i = rows if own == k else np.searchsorted(np.flatnonzero(fold != k), rows)
             np.testing.assert_allclose(given.curves[:, i], expected.curves, rtol=ROUNDING)
             np.testing.assert_allclose(given.logged[:, i], expected.logged, rtol=ROUNDING)
             np.testing.assert_allclose(given.mean[i], log.outcome[train].mean(), rtol=ROUNDING)
@@ -60,7 +62,7 @@ def test_progress_counts_the_fits():
     log = quadratic_log(40)
     fold = fold_of(0, 40, 3, 0)
     models = {"quadratic": RidgeModel(Quadratic())}
-    CrossTables.of(models, log, fold, GRID, lambda *step: said.append(step))
+    list(unseen(models, log, fold, GRID, lambda *step: said.append(step)))
     assert said == [("outcome models", k, 6) for k in range(1, 7)]
 
 

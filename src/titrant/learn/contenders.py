@@ -33,7 +33,7 @@ from titrant.policies.calling import recommended
 from titrant.policies.lookup import least_dose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from titrant.learn.classes import FittedClass, PolicyClass
     from titrant.learn.limits import Limits
     from titrant.learn.setting import Units
-    from titrant.learn.tables import CrossTables, Curves
+    from titrant.learn.tables import Curves, Predictions
     from titrant.learn.vector import VectorArena
     from titrant.optimize import Constraint
+    from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
 
     Done = Callable[[int], None]
@@ -90,15 +91,18 @@ class Arena:
     """What every rule keeps to; what that is in each row, the rows know."""
 
     @staticmethod
-    def folded(tables: CrossTables, y: Array) -> tuple[Split, ...]:
-        """Return the folds with their curves, stacked for outcomes y (n,)."""
+    def folded(
+        fold: Folds, own: Predictions, others: Iterator[Predictions], y: Array
+    ) -> tuple[Split, ...]:
+        """Return the folds with their curves, stacked for outcomes y (n,); see `unseen`."""
         found = []
-        for k, without in enumerate(tables.without_both):
-            train, test = np.flatnonzero(tables.fold != k), np.flatnonzero(tables.fold == k)
-            seen = without.only(train)
+        for k in range(int(fold.max()) + 1):
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            seen = next(others)
             stack = seen.weights(y[train])
-            graded = tables.without_own.only(test).stacked(stack)
-            found.append(Split(train, test, seen.stacked(stack), graded))
+            curves = seen.stacked(stack)
+            del seen  # before the next is made
+            found.append(Split(train, test, curves, own.only(test).stacked(stack)))
         return tuple(found)
 
     def score(self, tau: Array, by: Scores = fair_scores) -> Array:

@@ -18,7 +18,7 @@ from titrant.learn.contenders import Arena, affine, contender
 from titrant.learn.limits.found import told
 from titrant.learn.limits.prices import capped
 from titrant.learn.setting import Learned, Procedure, Units, outcome_sd, silent
-from titrant.learn.tables import DOSES, CrossTables
+from titrant.learn.tables import DOSES, unseen
 from titrant.optimize import Constraint, Free
 from titrant.policies.advice import People
 from titrant.scaling import Held, spread_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from titrant.learn.setting import Progress, TrainingLog
     from titrant.outcome import OutcomeModel
     from titrant.outcome.base import Regressor
+    from titrant.outcome.crossfit import Folds
     from titrant.policies import Policy
 
 # The default procedure, stacked DR: every choice is made from the log.
@@ -181,16 +182,18 @@ class StackedDR(Procedure):
         # a search stops.
         center = float(log.outcome.mean())
         losses = log.with_outcome(log.outcome - center)
-        tables = self._tables(self._models(), losses, units, progress)
-        stack = tables.without_own.weights(losses.outcome)
+        fold, grid = self._fold(losses), np.linspace(units.low, units.high, DOSES)
+        predicted = unseen(self._models(), losses, fold, grid, progress)
+        own = next(predicted)
+        stack = own.weights(losses.outcome)
         rows = LearningRows.without_features(losses, q)
         if limits is not None:
             rows = replace(rows, limits=limits.on(losses, units))
         return Arena(
             log=losses,
-            rows=rows.with_curves(tables.without_own.stacked(stack)),
+            rows=rows.with_curves(own.stacked(stack)),
             units=units,
-            splits=Arena.folded(tables, losses.outcome),
+            splits=Arena.folded(fold, own, predicted, losses.outcome),
             stack=stack,
             candidates=self.candidates,
             constraint=self.constraint,
@@ -226,23 +229,13 @@ class StackedDR(Procedure):
                 f"the value is to be honest; got {n:,}. Use fewer folds, or collect more rows."
             )
 
-    def _tables(
-        self,
-        models: Mapping[str, OutcomeModel],
-        log: LoggedData,
-        units: Units,
-        progress: Progress,
-    ) -> CrossTables:
-        """Fit the outcome models without each fold and each pair of folds."""
+    def _fold(self, log: LoggedData) -> Folds:
+        """Return the fold of each row (n,)."""
         from titrant.outcome.crossfit import fold_of, inner_folds  # noqa: PLC0415
 
-        grid = np.linspace(units.low, units.high, DOSES)
-        fold = (
-            fold_of(log.first_row, len(log), self.folds, self.seed)
-            if log.groups is None
-            else inner_folds(len(log), self.folds, self.seed, log.groups)
-        )
-        return CrossTables.of(models, log, fold, grid, progress)
+        if log.groups is None:
+            return fold_of(log.first_row, len(log), self.folds, self.seed)
+        return inner_folds(len(log), self.folds, self.seed, log.groups)
 
     def _models(self) -> dict[str, OutcomeModel]:
         from titrant.outcome import as_outcome_model, library  # noqa: PLC0415

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -72,41 +72,39 @@ class Curves:
     """r̂ at the logged dose (n,)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CrossTables:
-    """Predictions for learning on all rows and for learning without each fold."""
+def unseen(
+    models: Mapping[str, OutcomeModel],
+    log: LoggedData,
+    fold: Folds,
+    grid: Array,
+    progress: Progress,
+) -> Iterator[Predictions]:
+    """Yield all rows by models without their fold; then for each k the rows of other folds, by
+    models without their own fold and without k.
 
-    fold: Folds
-    without_own: Predictions
-    """Each row by models without its own fold."""
-    without_both: tuple[Predictions, ...]
-    """For each fold k: each row by models without its own fold and without k."""
+    The curves of a fold are held until they are complete and handed over, never those of all folds.
+    """
+    folds = int(fold.max()) + 1
+    tasks = [*combinations(range(folds), 1), *combinations(range(folds), 2)]
 
-    @classmethod
-    def of(
-        cls,
-        models: Mapping[str, OutcomeModel],
-        log: LoggedData,
-        fold: Folds,
-        grid: Array,
-        progress: Progress,
-    ) -> CrossTables:
-        """Fit every model without each fold and each pair of folds."""
-        folds = int(fold.max()) + 1
-        tasks = [*combinations(range(folds), 1), *combinations(range(folds), 2)]
-        own = _empty(len(models), len(log), grid)
-        both = [_empty(len(models), len(log), grid) for _ in range(folds)]
-        for done, left_out in enumerate(tasks):
-            out = np.isin(fold, left_out)
-            rows = np.flatnonzero(out)
-            part = fit_and_predict(models, log, np.flatnonzero(~out), rows, grid)
-            progress("outcome models", done + 1, len(tasks))
-            if len(left_out) == 1:
-                _store(own, part, rows, np.ones(len(rows), dtype=bool))
-                continue
-            for k, other in (left_out, left_out[::-1]):
-                _store(both[k], part, rows, fold[rows] == other)
-        return cls(fold, own, tuple(both))
+    def left_out(done: int) -> tuple[NDArray[np.intp], Predictions]:
+        out = np.isin(fold, tasks[done])
+        rows = np.flatnonzero(out)
+        part = fit_and_predict(models, log, np.flatnonzero(~out), rows, grid)
+        progress("outcome models", done + 1, len(tasks))
+        return rows, part
+
+    yield _joined([left_out(k) for k in range(folds)], np.arange(len(log)))
+    waiting: dict[int, list[tuple[NDArray[np.intp], Predictions]]] = {k: [] for k in range(folds)}
+    for done, (j, k) in enumerate(tasks[folds:], start=folds):
+        rows, part = left_out(done)
+        for scored, other in ((j, k), (k, j)):
+            own = np.flatnonzero(fold[rows] == other)
+            waiting[scored].append((rows[own], part.only(own)))
+        del part
+        if k == folds - 1:
+            yield _joined(waiting.pop(j), np.flatnonzero(fold != j))
+    yield _joined(waiting.pop(folds - 1), np.flatnonzero(fold != folds - 1))
 
 
 def fit_and_predict(
@@ -131,14 +129,17 @@ def fit_and_predict(
     return Predictions(grid, np.stack(curves), np.stack(logged), mean)
 
 
-def _empty(models: int, n: int, grid: Array) -> Predictions:
-    shape = (models, n, len(grid))
-    return Predictions(grid, np.zeros(shape), np.zeros(shape[:2]), np.zeros(n))
-
-
-def _store(
-    into: Predictions, part: Predictions, rows: NDArray[np.intp], mask: NDArray[np.bool_]
-) -> None:
-    into.curves[:, rows[mask]] = part.curves[:, mask]
-    into.logged[:, rows[mask]] = part.logged[:, mask]
-    into.mean[rows[mask]] = part.mean[mask]
+def _joined(
+    parts: list[tuple[NDArray[np.intp], Predictions]], rows: NDArray[np.intp]
+) -> Predictions:
+    """Return the predictions of ascending rows from parts, each of which is let go when copied."""
+    first = parts[0][1]
+    shape = (len(first.logged), len(rows), len(first.grid))
+    found = Predictions(first.grid, np.empty(shape), np.empty(shape[:2]), np.empty(len(rows)))
+    del first
+    while parts:
+        of, part = parts.pop()
+        at = np.searchsorted(rows, of)
+        found.curves[:, at], found.logged[:, at] = part.curves, part.logged
+        found.mean[at] = part.mean
+    return found
