@@ -308,7 +308,7 @@ def test_levels_are_valued_by_their_rows() -> None:
 def test_between_list_prices() -> None:
     # sd(T) is 1.15, so that one between two levels is .87 sd from either: too far apart.
     log = list_prices(1000)
-    with pytest.raises(tt.UntrustedEstimate, match=r"between list prices.*given are 1, 2, 3, 4, 5;"):
+    with pytest.raises(tt.UntrustedEstimate, match=r"between list prices.*are 1, 2, 3, 4, 5;"):
         tt.evaluate(log, tt.Constant(3.5))
     rng = np.random.default_rng(0)
     fine = np.round(log.treatment + rng.normal(size=1000)).clip(0.0, 6.0)

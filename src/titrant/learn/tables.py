@@ -79,10 +79,10 @@ def unseen(
     grid: Array,
     progress: Progress,
 ) -> Iterator[Predictions]:
-    """Yield all rows by models without their fold; then for each k the rows of other folds, by
-    models without their own fold and without k.
+    """Yield predictions of all rows by models without their fold, then those for scoring each fold.
 
-    The curves of a fold are held until they are complete and handed over, never those of all folds.
+    For scoring fold k they are of the rows of other folds, by models without their own and without
+    k. The curves of one fold are held until they are complete and handed over, never those of all.
     """
     folds = int(fold.max()) + 1
     tasks = [*combinations(range(folds), 1), *combinations(range(folds), 2)]
