@@ -143,7 +143,7 @@ def test_every_result_is_one_line_to_the_debugger(interval):
     assert str(contrast) == expected
     assert repr(contrast) == f"Contrast({expected})"
     lines = str(result).splitlines()
-    assert lines == [f"{name}  {result[name]}" for name in ("a", "b")]
+    assert lines == [*(f"{name}  {result[name]}" for name in ("a", "b")), expected]
     assert f"a − b {contrast.difference:.4g} ({low:.4g} … {high:.4g})" in repr(result)
 
 

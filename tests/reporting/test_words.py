@@ -154,7 +154,7 @@ def test_one_reason_for_several_policies_is_told_once():
     assert set(names) == {"flat", BEST}
     assert one.message == "Why."
     assert verdict(found) == (
-        f"Read it with care: “flat” and “{BEST}” gives doses that such rows never got."
+        f"Read it with care: each of “flat” and “{BEST}” gives doses that such rows never got."
     )
 
 
