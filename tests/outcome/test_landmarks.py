@@ -145,3 +145,12 @@ def test_manners():
         Landmarks().fit(np.where(x == x[0, 0], np.nan, x), y)
     with pytest.raises(DataError, match="4 columns"):
         Landmarks().fit(x, y).predict(x[:, :2])
+
+
+@pytest.mark.parametrize("kernel", room.kernels(V), ids=repr)
+def test_predictions_are_those_of_the_features(kernel):
+    rng = np.random.default_rng(5)
+    z, c = rng.normal(size=(60, 3)), rng.normal(size=20)
+    bumps = room.Bumps.around(z[:20], kernel)
+    by_likeness = kernel(z, z[:20]) @ bumps.in_likeness(c)
+    np.testing.assert_allclose(by_likeness, bumps(z) @ c, rtol=1e-9, atol=1e-10)

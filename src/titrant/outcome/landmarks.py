@@ -136,6 +136,11 @@ class Bumps:
         f = solve_triangular(self.root, alike, lower=True, overwrite_b=True, check_finite=False)
         return np.asarray(f.T)
 
+    def in_likeness(self, c: Array) -> Array:
+        """Return a (m,) with f(z)'c = Σₘ aₘk(z, zₘ): predictions need the kernel alone."""
+        a = solve_triangular(self.root, c, lower=True, trans="T", check_finite=False)
+        return np.asarray(a)
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -237,10 +242,12 @@ class Landmarks(BaseEstimator):
         fold = inner_folds(n, min(_FOLDS, n), self.seed, units)
         out = np.empty_like(u)
         self.coef_ = np.empty((len(landmarks), u.shape[1]))
-        features = _each_once(self.chosen_, z)
-        for j, (chosen, f) in enumerate(zip(self.chosen_, features, strict=True)):
+        features = {id(bumps): bumps(z) for bumps in self._bumps()}
+        for j, chosen in enumerate(self.chosen_):
+            f = features[id(chosen.bumps)]
             penalty = chosen.penalty * sizes[0] / sizes[1]
-            self.coef_[:, j], out[:, j] = _ridge(f, u[:, j], penalty, fold, w)
+            c, out[:, j] = _ridge(f, u[:, j], penalty, fold, w)
+            self.coef_[:, j] = chosen.bumps.in_likeness(c)
         return out
 
     def predict(self, X: ArrayLike) -> Array:
@@ -249,20 +256,19 @@ class Landmarks(BaseEstimator):
         x = asked_about(X, self.n_features_in_, "Landmarks")
         out = np.empty((len(x), self.n_targets_))
         for rows in blocks(len(x), BLOCK):
-            for j, f in enumerate(_each_once(self.chosen_, self._columns(x[rows]))):
-                out[rows, j] = f @ self.coef_[:, j]
+            z = self._columns(x[rows])
+            for bumps in self._bumps():
+                targets = [j for j, chosen in enumerate(self.chosen_) if chosen.bumps is bumps]
+                out[rows, targets] = bumps.kernel(z, bumps.landmarks) @ self.coef_[:, targets]
         return out
+
+    def _bumps(self) -> list[Bumps]:
+        """Return the bumps that were chosen, each once."""
+        return list({id(chosen.bumps): chosen.bumps for chosen in self.chosen_}.values())
 
     def _columns(self, x: Array) -> Array:
         # Grained, so that the same contexts in other units are the same numbers.
         return self.context_.grained(x) if x.shape[1] else np.zeros((len(x), 1))
-
-
-def _each_once(chosen: Sequence[Chosen], z: Array) -> list[Array]:
-    """Return the features (n, m) of each choice at z (n, k), those of equal bumps once."""
-    different = {id(one.bumps): one.bumps for one in chosen}
-    found = {own: bumps(z) for own, bumps in different.items()}
-    return [found[id(one.bumps)] for one in chosen]
 
 
 def _ridge(
