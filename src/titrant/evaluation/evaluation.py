@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from weakref import finalize
 
@@ -26,7 +26,7 @@ from titrant.estimators import (
 )
 from titrant.estimators.discretized import few_levels
 from titrant.estimators.form import knows_point_masses
-from titrant.estimators.joint import joint_estimates, of_policy, statistics_of
+from titrant.estimators.joint import joint_estimates, of_policy
 from titrant.evaluation.model_checks import (
     SecondOpinions,
     plan_findings,
@@ -38,10 +38,19 @@ from titrant.evaluation.models.kept import forget
 from titrant.evaluation.models.masses import asked_of_masses, mass_findings
 from titrant.evaluation.models.moves import caps_without_cdf, move_findings, refuse_moves
 from titrant.evaluation.models.nuisance import Nuisances, PolicyRows
+from titrant.evaluation.passes import (
+    HeldBlocks,
+    OverBlocks,
+    Point,
+    nearest_dose,
+    over_rows_of,
+    point_statistics,
+    smoothed_rows,
+)
 from titrant.evaluation.repeated import level_findings, repeated_findings
 from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
-from titrant.execute import BLOCK, Engine, add_up, as_engine
+from titrant.execute import BLOCK, Engine, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.results import Comparison, Contrast, Estimate
 from titrant.inference.trust.balance import Bins
@@ -64,9 +73,9 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.bandwidth import BandwidthSelector
-    from titrant.data.source import Partition, Source
+    from titrant.data.source import Source
     from titrant.estimators import Joint, JointPass, Rows
-    from titrant.estimators.joint import AnyStatistics, Search
+    from titrant.estimators.joint import Search
     from titrant.evaluation.models.masses import AskedMasses
     from titrant.evaluation.questions.functionals import Functional
     from titrant.evaluation.questions.population import Population
@@ -727,45 +736,6 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class OverBlocks(Generic[S]):
-    """A statistic of blocks under policies as a task of partitions: the sum over their blocks."""
-
-    policy_rows: PolicyRows
-    statistic: Callable[[Sequence[Rows]], S]
-
-    def __call__(self, partition: Partition) -> S:
-        """Return the sum over the blocks of one partition, in order."""
-        return add_up(self.statistic, self.policy_rows.blocks(partition))
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBlocks(Sequence["list[Rows]"]):
-    """Blocks that stay in memory. A pass gets copies: the weights that it asks for go with it.
-
-    What kernels made of distances stays where that is little, for the passes that follow.
-    """
-
-    blocks: list[list[Rows]]
-    keep: bool
-
-    @property
-    def first(self) -> list[Rows]:
-        """The rows of the first block under every policy, to be known again."""
-        return self[0] if self.blocks else []
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    def __getitem__(self, i: Any) -> Any:  # noqa: ANN401  (one block, or some)
-        return [replace(one) if self.keep else one.forgotten() for one in self.blocks[i]]
-
-
-def over_rows_of(i: int, over_rows: JointPass, statistic: Callable[[Rows], S]) -> S:
-    """Return the sum of a statistic over all rows under policy i."""
-    return over_rows(partial(of_policy, i, statistic))
-
-
-@dataclass(frozen=True, slots=True)
 class Choices:
     """The bandwidths of policies, why others are refused, and the estimates of those that are not.
 
@@ -775,59 +745,6 @@ class Choices:
     bandwidths: dict[int, Bandwidth | None]
     refused: dict[int, UntrustedEstimate]
     point: Point | None
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Estimates of several policies, and the share of rows whose propensity the floor raised."""
-
-    joint: Joint
-    floor_share: float
-
-
-@dataclass(frozen=True, slots=True)
-class PointStatistics:
-    """What is kept of the rows for estimates, and how many rows the floor raised."""
-
-    statistics: AnyStatistics
-    raised: int
-
-    def __add__(self, other: PointStatistics) -> PointStatistics:
-        """Return the statistics of both sets of rows."""
-        return PointStatistics(self.statistics + other.statistics, self.raised + other.raised)
-
-
-def point_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> PointStatistics:
-    """Return the statistics of some rows for several questions."""
-    return PointStatistics(statistics_of(questions, rows), raised_rows(rows))
-
-
-def raised_rows(rows: Sequence[Rows]) -> int:
-    """Return how many rows have a propensity that the floor raised."""
-    q = rows[0].q
-    return 0 if q is None else int(np.count_nonzero(q <= rows[0].floor))
-
-
-def smoothed_rows(rows: Rows) -> int:
-    """Return how many rows a kernel decides about."""
-    return len(rows.y) if rows.share is None else int(np.count_nonzero(rows.share))
-
-
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """The least distance of a logged dose to the policy's."""
-
-    distance: float
-
-    def __add__(self, other: Nearest) -> Nearest:
-        """Return the least distance in both sets of rows."""
-        return Nearest(min(self.distance, other.distance))
-
-
-def nearest_dose(rows: Rows) -> Nearest:
-    """Return the least distance in some rows."""
-    near = rows.smoothed()
-    return Nearest(float(np.abs(near.tau - near.t).max(axis=1).min(initial=np.inf)))
 
 
 def _without_refusals(found: Sequence[Any]) -> Sequence[Any]:
