@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -166,12 +168,15 @@ def test_the_start_of_a_search_goes_by_name(tmp_path):
 
 
 def test_learning_from_columns_in_another_order():
+    # Narrow bandwidths have kinks, of which rounding takes one or another on other machines.
+    smooth = [one for one in FAST.candidates if one.bandwidth is None or one.bandwidth >= 1.6]
+    procedure = replace(FAST, candidates=tuple(smooth))
     turned = with_contexts("carrier", "weight", "age")
     unbounded = with_contexts(*LOG.names)
-    expected = tt.PolicyLearner(procedure=FAST, honest=False).fit(unbounded)
-    found = tt.PolicyLearner(procedure=FAST, honest=False).fit(turned)
+    expected = tt.PolicyLearner(procedure=procedure, honest=False).fit(unbounded)
+    found = tt.PolicyLearner(procedure=procedure, honest=False).fit(turned)
     assert found.policy_.features == ("carrier", "weight", "age")
-    np.testing.assert_allclose(found.predict(COLUMNS), expected.predict(COLUMNS), rtol=SEARCHED)
+    np.testing.assert_allclose(found.predict(COLUMNS), expected.predict(COLUMNS), rtol=1e-8)
     # Each is graded on the other's log by its own names.
     values = [
         tt.evaluate(log, expected.policy_, estimator=tt.SelfNormalized()).value
