@@ -14,7 +14,7 @@ from scipy import stats
 import titrant as tt
 from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
-from titrant.estimators import Observed, Question, SelfNormalized
+from titrant.estimators import Observed, PartlyObserved, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
 from titrant.estimators.rows import Rows
 from titrant.evaluation.evaluation import Evaluation
@@ -493,7 +493,10 @@ def test_the_effective_sample_size_counts_groups():
 
 
 def test_means_of_some_rows_know_weights_and_missing_outcomes():
-    """Of outcomes 2, missing, 6 with ω = 1, 1, 2 and a = 2, 0, 1 around r̂ = 1, 3, 5: ȳ = 18/4."""
+    """Of outcomes 2, missing, 6 with ω = 1, 1, 2 and a = 2, 0, 1 around r̂ = 1, 3, 5.
+
+    Σω = 4, Σωr̂ = 1 + 3 + 10 = 14, Σωae = 2·1 + 2·1 = 4, Σωa = 2 + 2 = 4: ȳ = 14/4 + 4/4.
+    """
     rows = Rows(
         tau=np.ones((3, 1)),
         t=np.array([[1.0], [2.0], [4.0]]),
@@ -503,7 +506,9 @@ def test_means_of_some_rows_know_weights_and_missing_outcomes():
         seen=np.array([2.0, 0.0, 1.0]),
         r_logged=np.array([1.0, 3.0, 5.0]),
     )
-    sums = part_sums([Inside(Cut("x", 0, (1.0,), levels=False), 0)], 0, [rows])
+    part = Inside(Cut("x", 0, (1.0,), levels=False), 0)
+    sums = part_sums([part], PartlyObserved(), 0, [rows])
     assert (sums.rows.tolist(), sums.total) == ([3], 4.0)
-    # Σω, Σωt, Σωτ and Σωy
-    assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 1 * 3.0 + 1 * 3.0 + 2 * 6.0]]
+    # Σω, Σωt, Σωτ, and Σω(r̂, ae, a)
+    assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 14.0, 4.0, 4.0]]
+    assert PartlyObserved().value(sums.sums[0, 3:] / sums.sums[0, 0]) == 14 / 4 + 4 / 4
