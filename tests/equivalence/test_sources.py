@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import grouped
 import titrant as tt
 from evaluation.logs import FAR, NEAR, smooth_log
 from sweeps import long
@@ -347,6 +348,17 @@ def test_every_engine_gives_the_same_bits(estimator, tmp_path, processes):
     assert ask(processes) == serial
     with ThreadPoolExecutor(3) as threads:
         assert ask(threads) == serial
+
+
+def test_every_engine_gives_the_same_bits_with_groups_and_weights(tmp_path, processes):
+    source = tt.scan_parquet(grouped.write(tmp_path / "log"), grouped.COLUMNS)
+    assert len(source.partitions) == 3
+    serial = grouped.answers(source, tt.Engine())
+    assert '"groups": 60' in serial[0]
+    assert grouped.answers(source) == serial
+    assert grouped.answers(source, processes) == serial
+    with ThreadPoolExecutor(3) as threads:
+        assert grouped.answers(source, threads) == serial
 
 
 def test_one_file_is_the_array(tmp_path):
