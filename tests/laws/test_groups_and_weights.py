@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
+from sklearn.linear_model import LinearRegression
 
 import titrant as tt
 from titrant.data.keys import repeating
@@ -28,7 +29,9 @@ from titrant.outcome import ridge_pair
 from titrant.propensity.logistic import SeenModel
 
 EXACT = 1e-12
+PASSES = 1e-9  # rows dropped into bins, or not: sums in another order
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
+PLAIN = tt.DoublyRobust(outcome=LinearRegression())
 ESTIMATORS = [tt.DoublyRobust(), tt.SelfNormalized(), tt.IPW(), tt.DirectMethod()]
 
 
@@ -71,6 +74,24 @@ def test_groups_of_one_row_are_no_groups(estimator):
     plain = compared(tt.LoggedData(**data), estimator)
     single = compared(tt.LoggedData(**data, groups=np.arange(240)[::-1]), estimator)
     np.testing.assert_allclose(numbers(single), numbers(plain), rtol=EXACT)
+
+
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), PLAIN], ids=["SN", "DR"])
+def test_groups_of_one_row_are_no_groups_where_propensities_are_estimated(estimator):
+    data = columns()[0] | {"propensity": None}
+    # Ids in the order of the rows: folds go by the number of the group, which is then the row's.
+    logs = tt.LoggedData(**data), tt.LoggedData(**data, groups=np.arange(240))
+    plain, single = (compared(log, estimator, propensity=tt.LinearGaussian()) for log in logs)
+    np.testing.assert_allclose(numbers(single), numbers(plain), rtol=EXACT)
+
+
+def test_groups_of_one_row_are_no_groups_in_the_default_call():
+    data = columns()[0] | {"propensity": None}
+    logs = tt.LoggedData(**data), tt.LoggedData(**data, groups=np.arange(240))
+    plain, single = (tt.evaluate(log, tt.Constant(-0.3)) for log in logs)
+    for name in ("value", "se", "ess"):
+        assert getattr(single, name) == pytest.approx(getattr(plain, name), rel=EXACT)
+    np.testing.assert_allclose(single.interval(), plain.interval(), rtol=EXACT)
 
 
 @pytest.mark.parametrize("estimator", [SelfNormalized(), tt.DoublyRobust(), tt.IPW()], ids=repr)
@@ -179,6 +200,24 @@ def test_copies_of_every_row_make_intervals_as_wide_as_the_rows_themselves():
         }
         assert width["known"] == pytest.approx(width["alone"], rel=0.05)
         assert width["known"] >= 1.8 * width["taken"]
+
+
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+def test_a_bandwidth_path_of_copies_has_the_errors_of_the_rows_themselves(estimator):
+    data, _ = columns(400)
+    four = np.tile(np.arange(400), 4)
+    copied = {name: part[four] for name, part in data.items()}
+
+    def path(**settings):
+        return tt.bandwidth_path(tt.LoggedData(**settings), tt.Constant(-0.3), estimator=estimator)
+
+    alone, taken = path(**data), path(**copied)
+    known = path(**copied, groups=four)
+    np.testing.assert_allclose(known.values, alone.values, rtol=PASSES)
+    # Law: groups of copies are the rows, up to the factor for G groups instead of n rows.
+    few = 400 * 1599 / (399 * 1600)
+    np.testing.assert_allclose(known.covariance, few * alone.covariance, rtol=PASSES, atol=PASSES)
+    np.testing.assert_allclose(taken.covariance, alone.covariance / 4, rtol=PASSES, atol=PASSES)
 
 
 @pytest.mark.usefixtures("plain_models")
