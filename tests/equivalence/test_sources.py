@@ -22,6 +22,7 @@ from sweeps import long
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Dosing, Quadratic
 from titrant.data.source import SAMPLE
+from titrant.estimators import ESTIMATORS, SmoothedEstimator
 from titrant.evaluation import evaluation
 from titrant.inference import INTERVALS, Verdict
 from titrant.outcome import Stack, ridge_pair
@@ -32,8 +33,8 @@ DERIVED = 1e-8  # functions of small differences of such sums, such as a check i
 N = 120
 LOG = smooth_log(N)
 POLICIES = {"near": NEAR, "constant": tt.Constant(0.4), "status quo": tt.StatusQuo()}
-# A ratio, a mean, and a ratio with a model; laws/test_everywhere.py has the rooms' whole lists.
-FORMS = [tt.SelfNormalized(), tt.IPW(), tt.DoublyRobust()]
+# A mean, a ratio, and a ratio with a model; laws/test_everywhere.py has the rooms' whole lists.
+FORMS = list({type(e): e for e in ESTIMATORS if isinstance(e, SmoothedEstimator)}.values())
 DENSITIES = [None, tt.LinearGaussian()]
 
 

@@ -437,7 +437,7 @@ def test_compiled_loops_see_the_same_weights(monkeypatch):
         (masses, tt.Multiply(0.75), MIXED),
     ):
         plain = weights_of(log, policy, h=0.5, propensity=law)
-        monkeypatch.setattr("titrant.estimators.weight.MANY", 1)
+        monkeypatch.setattr("titrant.estimators.weight.ROWS_FOR_LOOPS", 1)
         compiled = weights_of(log, policy, h=0.5, propensity=law)
         monkeypatch.undo()
         np.testing.assert_allclose(compiled, plain, rtol=SAME, atol=SAME)

@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 import titrant as tt
 from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
+from titrant.estimators import ESTIMATORS as ROOM
 from titrant.estimators import Observed, PartlyObserved, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
 from titrant.estimators.rows import Rows
@@ -32,7 +33,7 @@ EXACT = 1e-12
 PASSES = 1e-9  # rows dropped into bins, or not: sums in another order
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
 PLAIN = tt.DoublyRobust(outcome=LinearRegression())
-ESTIMATORS = [tt.DoublyRobust(), tt.SelfNormalized(), tt.IPW(), tt.DirectMethod()]
+ESTIMATORS = [e for e in ROOM if e.uses_propensity or e.uses_outcome_model]
 
 
 def columns(n=240, seed=0, groups=60):

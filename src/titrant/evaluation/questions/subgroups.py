@@ -19,8 +19,8 @@ from titrant import _drawing
 from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.errors import InvalidArgument, UntrustedEstimate
-from titrant.estimators import Ask, DoublyRobust, Estimator
-from titrant.estimators.form import is_ratio
+from titrant.estimators import Ask, Estimator
+from titrant.estimators.form import is_robust_ratio
 from titrant.estimators.joint import asked
 from titrant.evaluation.evaluation import Evaluation, name_of
 from titrant.evaluation.models.jackknife import filled, models_share
@@ -529,7 +529,7 @@ def _checks(evaluation: Evaluation, point: Joint, i: int, rows: int) -> Iterator
     yield rules.largest_weight_share((shares[0], shares[1], shares[2]))
     estimator = point.questions[i].estimator
     modeled = evaluation.nuisances.propensity is not None
-    robust = modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
+    robust = modeled and is_robust_ratio(estimator)
     mean = float(tally.mean[i]) / s
     se = float(np.sqrt(max(tally.squares[i] / units - mean**2, 0.0) / units))
     gap = rules.MEAN_WEIGHT_GAP_DR if robust else rules.MEAN_WEIGHT_GAP
