@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from golden_cases import CASES
+from golden_logs import MANY, loops_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +35,8 @@ def computed(names: Iterable[str]) -> Iterator[tuple[str, Numbers]]:
     """Give the numbers of each case, and say on the way how long it took."""
     for name in names:
         begun = time.process_time()
-        numbers = CASES[name]()
+        with loops_from(MANY):
+            numbers = CASES[name]()
         seconds = time.process_time() - begun
         print(f"{seconds:6.1f} s of CPU  {len(numbers):4} numbers  {name}", flush=True)
         yield name, numbers

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import titrant as tt
+from titrant.bandwidth import binned
+from titrant.estimators import weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 FEW, MANY = 300, 40_000
-"""Rows for which numpy suffices, and rows for which compiled loops run."""
+"""Rows for which numpy suffices, and rows for which compiled loops run in golden cases."""
 BLOCKS = 150_000
 """Rows of more than one block."""
 SETTLED, SETTLED_BOUNDED = 600, 700
@@ -37,6 +39,17 @@ FILES, GROUP = 3, 3_000
 SAMPLED = 4_000
 """Rows of a scanned log that models are fitted on: fewer than it has."""
 CONTEXTS = ("age", "weight", "dose_before")
+
+
+@contextmanager
+def loops_from(rows: int) -> Iterator[None]:
+    """Use compiled loops from so many rows on: logs long enough by themselves take minutes."""
+    kept = weight.ROWS_FOR_LOOPS
+    weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = rows
+    try:
+        yield
+    finally:
+        weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = kept
 
 
 @cache

@@ -82,6 +82,11 @@ def test_every_weight_of_an_evaluation_is_counted(found):
     )
 
 
+def test_the_way_to_the_kernel_is_short_and_gone_seldom(found):
+    assert len(found.deepest) <= 12
+    assert found.per_row <= 12.0
+
+
 def test_the_stack_leads_from_evaluate_to_the_kernel(found):
     assert all(name.partition(":")[2] for name in found.deepest)
     assert max(map(len, found.weights)) == len(found.deepest) > 0

@@ -149,6 +149,13 @@ IN_OWN_UNITS = {"RMSE", *(f"RMSE, {name}" for name in ("plain", *CONTESTANTS))}
 """Numbers whose mean over designs would say nothing."""
 FEWEST = 10
 """Logs of a design and size without which it has no row."""
+MISSED_MOST = 3
+"""Designs that are named where misses come from."""
+APART = "*plain against rich*"
+RICH_SE = 2.0
+"""As the note of an estimate has it: by so many SE the plain models' value differs."""
+LATER = {"never_given": ", made after nearly all of these logs"}
+"""Checks that the records cannot show."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +234,8 @@ def page(every: list[Record], safe_runs: list[Record]) -> str:
     for group, designs in GROUPS.items():
         tables = [t for n in sizes for t in group_tables(known, designs, n)]
         parts += [HEADS[group], *tables] if tables else []
+    if few := with_few_logs(known):
+        parts.append(few)
     if known:
         parts += [verdicts(known), forms(known), checks(known)]
     if safe_runs:
@@ -241,7 +250,7 @@ def origin(records: list[Record]) -> str:
         return "There is no record yet."
     said = (
         f"These tables rest on {len(records):,} logs. A design with fewer than {FEWEST} logs of a "
-        "size is not in the table of that size."
+        "size is not in the table of that size, but in the pooled one below."
     )
     failed = [r for r in records if "failed" in r]
     if failed:
@@ -336,6 +345,62 @@ def by_policy(logs: dict[str, list[Record]]) -> str:
 # Tables over all designs
 
 
+def with_few_logs(records: list[Record]) -> str:
+    """Return what is found of designs that have no row of their own, by group and kind; or ""."""
+    lines = []
+    of_design = grouped(records, "design", "n")
+    few = {key: found for key, found in of_design.items() if len(found) < FEWEST}
+    for group, designs in GROUPS.items():
+        for kind in dict.fromkeys(design.kind for design in designs.values()):
+            own = {k: v for k, v in few.items() if k[0] in designs and designs[k[0]].kind == kind}
+            for n in sorted({n for _, n in own}):
+                logs = [r for key, found in own.items() if key[1] == n for r in found]
+                found = Estimates(judged(logs, "default"))
+                ok = found.verdict == "ok"
+                lines.append(
+                    [
+                        group,
+                        kind,
+                        f"{n:,}",
+                        f"{len({r['design'] for r in logs})}",
+                        f"{len(logs):,}",
+                        with_error(*found.coverage(found.given)),
+                        written(share(ok, np.ones(len(ok), dtype=bool)), ".2f"),
+                        written(share(ok & ~found.covers, found.given), ".3f"),
+                    ]
+                )
+    heads = ["designs", "kind", "rows", "of them", "logs", "coverage", "ok", "silent misses"]
+    named = (f"- *{group}*: {HEADS[group][3:]}" for group in dict.fromkeys(x[0] for x in lines))
+    parts = [f"Those with fewer than {FEWEST} logs of a size, a kind of designs together."]
+    parts += ["\n".join(named), table(heads, lines)]
+    return "\n\n".join(["## Designs with few logs", *parts]) if lines else ""
+
+
+def warned_where(records: list[Record]) -> str:
+    """Return which designs the misses of warned estimates come from, and how others do."""
+    found = Estimates(judged(records, "default"))
+    design = np.array([r["design"] for r in found.records])[found.log]
+    warned = (found.verdict == "warn") & np.isfinite(found.error)
+    names, misses = np.unique(design[warned & ~found.covers], return_counts=True)
+    if not len(names):
+        return ""
+    order = np.argsort(-misses, kind="stable")[:MISSED_MOST]
+    most = [f"{names[i]} ({misses[i] / misses.sum():.0%})" for i in order]
+    others = share(found.covers, warned & ~np.isin(design, names[order]))
+    said = (
+        f"Of {misses.sum():,} misses among warned estimates, most come from few designs: "
+        f"{', '.join(most)}. In all other designs warned estimates cover {others:.3f}."
+    )
+    ok = (found.verdict == "ok") & np.isfinite(found.error)
+    each = []
+    for group in ("held out", "newest", "latest"):
+        own = np.isin(design, list(GROUPS[group]))
+        if (warned & own).any():
+            both = share(found.covers, warned & own), share(found.covers, ok & own)
+            each.append(f"{both[0]:.3f} and {both[1]:.3f} in the designs *{group}*")
+    return f"{said} Warned and ok ones cover {', '.join(each)}." if each else said
+
+
 def verdicts(records: list[Record]) -> str:
     """Return how often intervals cover among each verdict, over everything."""
     lines = []
@@ -347,7 +412,8 @@ def verdicts(records: list[Record]) -> str:
             line += [f"{chosen.sum():,}", with_error(*found.coverage(chosen))]
         lines.append(line)
     heads = ["verdict", "estimates", "coverage", "estimates, plain", "coverage, plain"]
-    return f"## What a verdict is worth\n\n{ALL_TOGETHER}\n\n{table(heads, lines)}"
+    parts = [ALL_TOGETHER, table(heads, lines), warned_where(records)]
+    return "\n\n".join(["## What a verdict is worth", *filter(None, parts)])
 
 
 def forms(records: list[Record]) -> str:
@@ -395,10 +461,24 @@ def checks(records: list[Record]) -> str:
         for name in c
     )
     shares = [("any", [share(f.verdict != "ok", chosen) for f, chosen in columns])]
-    shares += [(f"`{k}`", [share(f.fires(k), chosen) for f, chosen in columns]) for k in names]
+    shares.append((APART, [share(*apart(f, chosen)) for f, chosen in columns]))
+    shares += [
+        (f"`{k}`{LATER.get(k, '')}", [share(f.fires(k), chosen) for f, chosen in columns])
+        for k in names
+    ]
     lines = [[name, *(written(v, ".3f") for v in values)] for name, values in shares]
     lines.append(["*estimates*", *(f"{chosen.sum():,}" for _, chosen in columns)])
     return f"## What the checks see\n\n{FIRES}\n\n{table(heads, lines)}"
+
+
+def apart(found: Estimates, among: Array) -> tuple[Array, Array]:
+    """Return where the values of plain models and of the default are more than 2 plain SE apart.
+
+    And among which of some estimates: those of which both are known.
+    """
+    gap = found.number("value", "plain") - found.number("value", "default")
+    in_se = np.abs(gap) / found.number("se", "plain")
+    return in_se > RICH_SE, among & np.isfinite(in_se)
 
 
 def deployments(runs: list[Record]) -> str:
@@ -407,12 +487,16 @@ def deployments(runs: list[Record]) -> str:
     lines = []
     for (name, n), found in grouped(done, "design", "n").items():
         line = [name, f"{n:,}", f"{len(found):,}"]
-        for what in ("deployed", "improves"):
-            true = np.array([r.get(what, False) for r in found], dtype=bool)
+        # Without a bound the log was refused.
+        bound = np.array([r.get("bound", -np.inf) for r in found])
+        for true in (np.array([r["deployed"] for r in found], dtype=bool), bound > 0.0):
             every = np.ones(len(true), dtype=bool)
             line.append(with_error(true.mean(), share_se(true, every, np.arange(len(true)))))
+        given = [r["verdict"] for r in found]
+        line += [f"{given.count(verdict) / len(given):.2f}" for verdict in ("warn", "refuse")]
         lines.append([*line, f"{np.median([r['cpu'] for r in found]):.1f}"])
-    heads = ["confounding", "rows", "logs", "deployed", "bound above zero", "CPU s"]
+    heads = ["confounding", "rows", "logs", "deployed", "bound above zero", "warned", "refused"]
+    heads.append("CPU s")
     failed = len(runs) - len(done)
     said = f"{WITHOUT_EFFECT} {failed:,} runs failed." if failed else WITHOUT_EFFECT
     return f"## Safe deployments without any effect\n\n{said}\n\n{table(heads, lines)}"

@@ -34,6 +34,8 @@ its difference to another.
 
 *Estimate*: the share of 95 % intervals at Γ = 1 that hold the truth. *Bounds* and *interval*: those
 at Γ. Shares are ± their Monte-Carlo standard error; widths are medians, in units of the outcome."""
+FEWEST = 50
+"""Logs of a design without which it has no row: a share of few logs says nothing."""
 HEADINGS = (
     "design",
     "of",
@@ -59,12 +61,20 @@ def page(records: Sequence[Record]) -> str:
     rows = [
         row(name, what, own)
         for name in DESIGNS
-        if (own := [r for r in done if r["design"] == name])
+        if len(own := [r for r in done if r["design"] == name]) >= FEWEST
         for what in ("value", "difference")
     ]
     table = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
     table += ["| " + " | ".join(cells) + " |" for cells in rows]
-    return "\n\n".join([TITLE, "\n".join(table), *notes(done, len(records) - len(done))]) + "\n"
+    parts = [TITLE, "\n".join(table), left_aside(done), *notes(done, len(records) - len(done))]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def left_aside(records: Sequence[Record]) -> str:
+    """Return which designs have too few logs for a row."""
+    logs = {name: sum(r["design"] == name for r in records) for name in DESIGNS}
+    few = [f"*{name}* ({n})" for name, n in logs.items() if 0 < n < FEWEST]
+    return f"Not in the table, with fewer than {FEWEST} logs: {', '.join(few)}." if few else ""
 
 
 def row(name: str, what: str, records: Sequence[Record]) -> list[str]:
@@ -122,7 +132,7 @@ def notes(records: Sequence[Record], failed: int) -> list[str]:
         f"points, take {ratio:.2f} times the CPU time of its evaluation (median)."
     )
     found = [exact, cost]
-    if left_out:
+    if len(left_out) >= FEWEST:
         low, high = np.quantile(left_out, [0.1, 0.9])
         found.append(
             "*A context left out*: a normal context with a say in dose and outcome is recorded and "

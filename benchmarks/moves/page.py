@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.confounding.records import records_in
 from benchmarks.moves.designs import DESIGNS
 from benchmarks.moves.study import RECORDS, REFERENCE, SIZES
+from titrant.inference.trust.rules import RATIO_GAP_SD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +33,11 @@ Coverage is that of the 95 % interval of the value, and of the paired difference
 are in units of the outcome; *ok* is the share of logs with that verdict. The last row of each
 design is one dose for everyone, which takes a kernel, for comparison."""
 CONSTANT = "constant"
+BAND = (0.93, 0.97)
+"""What intervals of 95 % should cover."""
+FORMER = f"""\
+The verdicts were given when `outcome_model_gap` warned of a gap of 0.05 sd. Today it must be
+{RATIO_GAP_SD:g}, so that the logs of *hours* would be warned of less often."""
 
 
 def page(records: Sequence[Record]) -> str:
@@ -40,11 +46,30 @@ def page(records: Sequence[Record]) -> str:
     whole = [r for r in records if "failed" not in r]
     told = "\n".join(f"- *{name}*: {design.about}." for name, design in DESIGNS.items())
     parts = [TITLE, told, f"{len(whole):,} logs; {len(failed)} could not be evaluated."]
+    parts += [in_band(whole), FORMER] if whole else []
     for n in SIZES:
         own = [r for r in whole if r["n"] == n]
         if own:
             parts += [f"## {n:,} rows", "\n".join(_table(own)), _summary(own)]
     return "\n\n".join(parts) + "\n"
+
+
+def in_band(records: Sequence[Record]) -> str:
+    """Return how many changes have intervals that cover about what they say."""
+    values, differences = [], []
+    for n in SIZES:
+        for name, design in DESIGNS.items():
+            own = [r for r in records if r["design"] == name and r["n"] == n]
+            for policy in design.moves if own else ():
+                values.append(covered(own, list(design.policies).index(policy)).mean())
+                differences.append(difference_covered(own, name, policy).mean())
+    outside = [sum(not BAND[0] <= c <= BAND[1] for c in some) for some in (values, differences)]
+    ends = [f"{min(some):.3f} to {max(some):.3f}" for some in (values, differences)]
+    return (
+        f"Of {len(values)} values of changed doses, {outside[0]} are covered outside "
+        f"[{BAND[0]:.2f}, {BAND[1]:.2f}] ({ends[0]}), of as many differences {outside[1]} "
+        f"({ends[1]})."
+    )
 
 
 def _table(records: Sequence[Record]) -> Iterator[str]:

@@ -85,9 +85,9 @@ def beside_numpy(n: int, repeats: int) -> list[Line]:
 
 def without_loops(call: Callable[[], Any]) -> Any:
     """Return what a call returns when every row goes through numpy."""
-    kept = weight.MANY
-    weight.MANY = binned.MANY = sys.maxsize
+    kept = weight.ROWS_FOR_LOOPS
+    weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = sys.maxsize
     try:
         return call()
     finally:
-        weight.MANY = binned.MANY = kept
+        weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = kept

@@ -41,7 +41,7 @@ def from_bins(monkeypatch):
 
     def path(task, factors=FACTORS, *, joint=True):
         with monkeypatch.context() as patched:
-            patched.setattr(binned_module, "MANY", 1)
+            patched.setattr(binned_module, "ROWS_FOR_LOOPS", 1)
             return path_of(task, factors, joint=joint)
 
     return path
@@ -293,7 +293,7 @@ def test_more_bandwidths_are_no_more_passes_and_enter_no_row_twice(monkeypatch, 
 
 
 def test_kernels_without_bins_and_unordered_grids_go_term_by_term(monkeypatch):
-    monkeypatch.setattr(binned_module, "MANY", 1)
+    monkeypatch.setattr(binned_module, "ROWS_FOR_LOOPS", 1)
     some = rows(300)
     ordered = np.array([0.3, 0.7])
     for estimator in (SelfNormalized(kernel=Gaussian()), SelfNormalized(boundary=Boundary(2))):

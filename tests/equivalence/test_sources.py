@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import grouped
 import titrant as tt
 from evaluation.logs import FAR, NEAR, smooth_log
 from sweeps import long
 from titrant.bandwidth import SELECTORS
 from titrant.data.simulate import Dosing, Quadratic
 from titrant.data.source import SAMPLE
+from titrant.estimators import ESTIMATORS, SmoothedEstimator
 from titrant.evaluation import evaluation
 from titrant.inference import INTERVALS, Verdict
 from titrant.outcome import Stack, ridge_pair
@@ -31,8 +33,8 @@ DERIVED = 1e-8  # functions of small differences of such sums, such as a check i
 N = 120
 LOG = smooth_log(N)
 POLICIES = {"near": NEAR, "constant": tt.Constant(0.4), "status quo": tt.StatusQuo()}
-# A ratio, a mean, and a ratio with a model; laws/test_everywhere.py has the rooms' whole lists.
-FORMS = [tt.SelfNormalized(), tt.IPW(), tt.DoublyRobust()]
+# A mean, a ratio, and a ratio with a model; laws/test_everywhere.py has the rooms' whole lists.
+FORMS = list({type(e): e for e in ESTIMATORS if isinstance(e, SmoothedEstimator)}.values())
 DENSITIES = [None, tt.LinearGaussian()]
 
 
@@ -347,6 +349,17 @@ def test_every_engine_gives_the_same_bits(estimator, tmp_path, processes):
     assert ask(processes) == serial
     with ThreadPoolExecutor(3) as threads:
         assert ask(threads) == serial
+
+
+def test_every_engine_gives_the_same_bits_with_groups_and_weights(tmp_path, processes):
+    source = tt.scan_parquet(grouped.write(tmp_path / "log"), grouped.COLUMNS)
+    assert len(source.partitions) == 3
+    serial = grouped.answers(source, tt.Engine())
+    assert '"groups": 60' in serial[0]
+    assert grouped.answers(source) == serial
+    assert grouped.answers(source, processes) == serial
+    with ThreadPoolExecutor(3) as threads:
+        assert grouped.answers(source, threads) == serial
 
 
 def test_one_file_is_the_array(tmp_path):

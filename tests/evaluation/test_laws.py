@@ -23,14 +23,22 @@ from titrant import (
     Constant,
     Discretized,
     DoublyRobust,
+    Exceeds,
+    Limited,
     Linear,
     LinearGaussian,
     LoggedData,
+    Multiply,
+    Quantile,
     SelfNormalized,
+    Shift,
+    TailMean,
+    Tilt,
     compare,
     evaluate,
+    subgroups,
 )
-from titrant.inference import INTERVALS, Normal, RobustBiasCorrected
+from titrant.inference import INTERVALS, Narrow, Normal, RobustBiasCorrected
 from titrant.learn.honest import HonestValue
 
 ROUNDING = 1e-9  # the same sums, rounded elsewhere
@@ -221,6 +229,55 @@ def test_a_value_lies_in_its_interval_at_bounds_and_of_several_doses(interval, k
     for level in (0.5, 0.95):
         assert all(holds(one, one.value, level) for one in found.estimates.values())
         assert holds(pair, pair.difference, level)
+
+
+AROUND = [i for i in INTERVALS if i != RobustBiasCorrected(recentered=True)]
+STUDENT = [i for i in AROUND if isinstance(i, RobustBiasCorrected | Narrow | Normal)]
+MOVED = {
+    "shift": Shift(-0.3),
+    "multiply": Multiply(0.9),
+    "tilt": Tilt(0.3),
+    "cap": Limited(high=0.8),
+}
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("interval", AROUND, ids=repr)
+def test_a_value_lies_in_its_interval_where_the_logged_dose_is_changed(interval):
+    log = DESIGN.draw(300, 1, propensity=False)
+    policies = MOVED | {"constant": Constant(0.4)}
+    found = compare(log, policies, interval=interval, allow_untrusted=True)
+    pairs = [found.contrast(name, "constant") for name in MOVED]
+    for level in (0.5, 0.95):
+        assert all(holds(one, one.value, level) for one in found.estimates.values())
+        assert all(holds(one, one.difference, level) for one in pairs)
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("interval", STUDENT, ids=repr)
+@pytest.mark.parametrize("functional", [Exceeds(2.0), Quantile(0.8), TailMean(0.2)], ids=repr)
+def test_a_functional_lies_in_its_interval(functional, interval):
+    log = DESIGN.draw(300, 2, propensity=False)
+    policies = {"constant": Constant(0.4), "shift": Shift(-0.3)}
+    settings = {"interval": interval, "functional": functional, "allow_untrusted": True}
+    found = compare(log, policies, **settings)
+    pair = found.contrast("constant", "shift")
+    for level in (0.5, 0.95):
+        assert all(holds(one, one.value, level) for one in found.estimates.values())
+        assert holds(pair, pair.difference, level)
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("interval", STUDENT, ids=repr)
+@pytest.mark.parametrize("policy", [Constant(0.4), Shift(-0.3)], ids=repr)
+def test_the_difference_in_a_part_lies_in_its_interval(policy, interval):
+    log = DESIGN.draw(300, 3, propensity=False)
+    found = subgroups(log, policy, by={"x0": 3}, interval=interval, allow_untrusted=True)
+    assert len(list(found)) == 3
+    for level in (0.5, 0.95):
+        assert all(holds(part, part.difference, level) for part in found)
+        for part, (low, high) in zip(found, found.simultaneous(level).values(), strict=True):
+            assert low <= part.difference <= high
 
 
 def test_simultaneous_bands_and_one_sided_bounds_hold_their_values():

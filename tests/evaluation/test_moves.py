@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 
+import naive
 import titrant as tt
 from evaluation.logs import DESIGN, KNOWN, smooth_log
+from titrant.estimators import PartlyObserved, Rows
 from titrant.evaluation.evaluation import Evaluation
 from titrant.kernels import Scale
 
@@ -44,21 +47,111 @@ def weights_of(log, policy, h=1.0, **settings):
 # No change is the status quo.
 
 
-@pytest.mark.parametrize("policy", NOTHING, ids=repr)
-@pytest.mark.parametrize("estimator", [PLAIN, tt.SelfNormalized(), tt.IPW(centered=True)], ids=repr)
-@pytest.mark.parametrize("propensity", [KNOWN, tt.LinearGaussian()], ids=["known", "fitted"])
+each_nothing = pytest.mark.parametrize("policy", NOTHING, ids=repr)
+each_form = pytest.mark.parametrize(
+    "estimator",
+    [PLAIN, replace(PLAIN, self_normalized=False), tt.SelfNormalized(), tt.IPW(centered=True)],
+    ids=["DR", "DR, not normalized", "SN", "IPW"],
+)
+each_law = pytest.mark.parametrize("propensity", [KNOWN, tt.LinearGaussian()], ids=["known", "fit"])
+
+
+def unchanged(log, policy, **settings):
+    """The status quo and a policy that changes nothing, compared."""
+    found = tt.compare(log, {"as it was": tt.StatusQuo(), "no change": policy}, **settings)
+    return found["as it was"], found["no change"], found.contrast("no change", "as it was")
+
+
+@each_nothing
+@each_form
+@each_law
 def test_no_change_is_the_status_quo(policy, estimator, propensity):
     log = smooth_log(300)
-    policies = {"as it was": tt.StatusQuo(), "no change": policy}
-    found = tt.compare(log, policies, estimator=estimator, propensity=propensity)
-    quo, same = found["as it was"], found["no change"]
+    quo, same, apart = unchanged(log, policy, estimator=estimator, propensity=propensity)
     # Law: w = 1 in each row, so that mean r̂ + mean(y − r̂) = ȳ, exactly,
     assert same.value == pytest.approx(quo.value, abs=ROUNDING)
+    assert same.se == pytest.approx(quo.se, abs=ROUNDING)
     assert same.ess == pytest.approx(300)
     assert same.bandwidth is None
     # and the paired difference is 0 without error.
-    difference = found.contrast("no change", "as it was")
-    assert difference.difference == pytest.approx(0.0, abs=ROUNDING)
+    assert apart.difference == pytest.approx(0.0, abs=ROUNDING)
+    # Law: the interval of a ratio leaves each row out of its own residual, which makes its SE
+    # larger by n/(n − 1) at most; that of a mean does not.
+    assert same.confidence.degrees == pytest.approx(quo.confidence.degrees)
+    assert quo.confidence.se - ROUNDING <= same.confidence.se <= quo.confidence.se * 300 / 299
+
+
+def with_gaps(log, share=0.3, seed=5):
+    """The log with outcomes missing by context and dose, to be weighted by the chance of it."""
+    rng = np.random.default_rng(seed)
+    chance = 2.0 * share * norm.cdf(log.context[:, 0] + log.treatment)
+    y = np.where(rng.uniform(size=len(log)) < chance, np.nan, log.outcome)
+    gaps = tt.LoggedData(log.context, log.treatment, y, missing_outcome="weight")
+    assert gaps.observed is not None
+    return gaps
+
+
+@each_nothing
+@each_form
+@each_law
+def test_no_change_is_the_status_quo_where_outcomes_are_missing(policy, estimator, propensity):
+    log = with_gaps(smooth_log(300))
+    quo, same, apart = unchanged(log, policy, estimator=estimator, propensity=propensity)
+    # Law: w = a in each row of both, the chance that an outcome is seen given context and dose.
+    assert same.value == pytest.approx(quo.value, abs=ROUNDING)
+    assert same.se == pytest.approx(quo.se, abs=ROUNDING)
+    assert same.ess == pytest.approx(quo.ess)
+    assert same.interval() == pytest.approx(quo.interval(), abs=SAME)
+    assert apart.difference == pytest.approx(0.0, abs=ROUNDING)
+
+
+def test_no_change_of_parts_where_outcomes_are_missing():
+    log = with_gaps(smooth_log(300))
+    policy, by = tt.Shift(0.0), {"x0": [0.0]}
+    settings = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+    for part in tt.subgroups(log, policy, by=by, **settings):
+        # Law: the mean outcome of a part is what its status quo is worth.
+        assert part.value == pytest.approx(part.against, abs=ROUNDING)
+        assert part.outcome == pytest.approx(part.against, abs=ROUNDING)
+
+
+def test_the_status_quo_of_three_rows_of_which_one_has_no_outcome():
+    # r̂ = 1, 3, 5 at outcomes 2, missing, 6 and a = 2, 0, 1: mean r̂ = 3, Σa·e = 2·1 + 1·1 = 3 and
+    # Σa = 3. Value 3 + 3/3, or 3 + 3/3 of a mean over three rows. With a = 4, 0, 1 it is 3 + 5/5,
+    # or 3 + 5/3 un-normalized.
+    rows = Rows(
+        tau=np.zeros((3, 1)),
+        t=np.zeros((3, 1)),
+        y=np.array([2.0, 0.0, 6.0]),
+        r_logged=np.array([1.0, 3.0, 5.0]),
+        seen=np.array([2.0, 0.0, 1.0]),
+    )
+    other = replace(rows, seen=np.array([4.0, 0.0, 1.0]))
+    scale = Scale.of(1.0, 1)
+
+    def value(estimator, some):
+        return estimator.value(estimator.terms(some, scale).mean(axis=0))
+
+    plain = PartlyObserved(self_normalized=False)
+    assert value(PartlyObserved(), rows) == pytest.approx(4.0)
+    assert value(plain, rows) == pytest.approx(4.0)
+    assert value(PartlyObserved(), other) == pytest.approx(4.0)
+    assert value(plain, other) == pytest.approx(3.0 + 5.0 / 3.0)
+    # Without an outcome model r is the mean outcome c of the log: 4 + (4·(−2) + 1·2)/5.
+    bare = replace(other, r_logged=None, center=4.0)
+    assert value(PartlyObserved(), bare) == pytest.approx(4.0 - 6.0 / 5.0)
+
+
+def test_the_status_quo_with_gaps_is_the_loop():
+    evaluation = Evaluation.of(
+        with_gaps(smooth_log(60)), {"q": tt.StatusQuo()}, PLAIN, tt.LinearGaussian()
+    )
+    rows = evaluation.held_blocks[0][0]
+    found = evaluation.point({0: None}).joint
+    r, a, y = rows.r_logged, rows.seen, rows.y
+    value, se = naive.doubly_robust_self_normalized(a, y, r, r)
+    assert found.values[0] == pytest.approx(value, abs=ROUNDING)
+    assert found.se[0] == pytest.approx(se, abs=ROUNDING)
 
 
 def test_no_change_of_doses_with_point_masses():
@@ -344,7 +437,7 @@ def test_compiled_loops_see_the_same_weights(monkeypatch):
         (masses, tt.Multiply(0.75), MIXED),
     ):
         plain = weights_of(log, policy, h=0.5, propensity=law)
-        monkeypatch.setattr("titrant.estimators.weight.MANY", 1)
+        monkeypatch.setattr("titrant.estimators.weight.ROWS_FOR_LOOPS", 1)
         compiled = weights_of(log, policy, h=0.5, propensity=law)
         monkeypatch.undo()
         np.testing.assert_allclose(compiled, plain, rtol=SAME, atol=SAME)

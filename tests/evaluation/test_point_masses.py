@@ -121,7 +121,7 @@ def test_levels_match_exactly_or_stand_for_the_doses_around_them() -> None:
 
 @pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
 def test_weights_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    monkeypatch.setattr(weight_module, "MANY", many)
+    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
     rng = np.random.default_rng(0)
     n, h, s = 300, 0.4, 0.9
     t = np.where(rng.uniform(size=n) < 0.4, 0.0, rng.uniform(0.0, 2.0, n))
@@ -287,7 +287,7 @@ def test_compiled_loops_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None
     policies = {**NAMED, "either": by_sign}
     values = []
     for many in (1, 10**9):
-        monkeypatch.setattr(weight_module, "MANY", many)
+        monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
         found = tt.compare(log, policies, estimator=SelfNormalized(), bandwidth=0.3)
         values.append([(e.value, *e.interval()) for e in found.estimates.values()])
     np.testing.assert_allclose(values[0], values[1], rtol=1e-10)

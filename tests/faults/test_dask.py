@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client
 
+import grouped
 import titrant as tt
 from faults.clusters import cluster
 from faults.copies import altered
@@ -83,6 +84,14 @@ def test_a_local_cluster_gives_the_bits_of_serial_work(paths):
             alone = found(paths, Engine(), how)
             assert found(paths, on_dask, how) == alone
             assert found(paths, threads, how) == alone
+
+
+@pytest.mark.long
+def test_a_local_cluster_gives_the_bits_with_groups_and_weights(tmp_path):
+    source = tt.scan_parquet(grouped.write(tmp_path / "log"), grouped.COLUMNS)
+    with dask_executor(workers=2) as executor:
+        on_dask = Engine(executor=executor, timeout=LONG)
+        assert grouped.answers(source, on_dask) == grouped.answers(source, Engine())
 
 
 def test_a_worker_dies_and_then_the_last_one_under_its_nanny(tmp_path, paths, gates):

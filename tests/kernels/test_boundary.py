@@ -12,7 +12,7 @@ from scipy import integrate
 import naive
 from kernels.nodes import nodes
 from titrant.kernels import KERNELS, Boundary, Epanechnikov, Gaussian, Kernel, Uniform
-from titrant.kernels.boundary import local_kernel, local_kernel_slope
+from titrant.kernels.boundary import local_factor, local_kernel_slope
 
 ORACLE = 1e-9  # the 3 × 3 systems of the short interval have condition 1e4
 QUADRATURE = 1e-9  # as above: rounding times the size of the boundary kernel's values
@@ -56,6 +56,11 @@ def over(kernel, f, low, high):
     return sum(
         integrate.fixed_quad(f, left, right, n=count)[0] for left, right in itertools.pairwise(cuts)
     )
+
+
+def local_kernel(kernel, boundary, v, low, high):
+    """K*(v), the kernel times what corrects it."""
+    return kernel(v) * local_factor(kernel, boundary, v, low, high)
 
 
 def at(f, kernel, boundary, v, interval):

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
+from sklearn.linear_model import LinearRegression
 
 import titrant as tt
 from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
-from titrant.estimators import Observed, Question, SelfNormalized
+from titrant.estimators import ESTIMATORS as ROOM
+from titrant.estimators import Observed, PartlyObserved, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
 from titrant.estimators.rows import Rows
 from titrant.evaluation.evaluation import Evaluation
@@ -28,8 +30,10 @@ from titrant.outcome import ridge_pair
 from titrant.propensity.logistic import SeenModel
 
 EXACT = 1e-12
+PASSES = 1e-9  # rows dropped into bins, or not: sums in another order
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
-ESTIMATORS = [tt.DoublyRobust(), tt.SelfNormalized(), tt.IPW(), tt.DirectMethod()]
+PLAIN = tt.DoublyRobust(outcome=LinearRegression())
+ESTIMATORS = [e for e in ROOM if e.uses_propensity or e.uses_outcome_model]
 
 
 def columns(n=240, seed=0, groups=60):
@@ -71,6 +75,24 @@ def test_groups_of_one_row_are_no_groups(estimator):
     plain = compared(tt.LoggedData(**data), estimator)
     single = compared(tt.LoggedData(**data, groups=np.arange(240)[::-1]), estimator)
     np.testing.assert_allclose(numbers(single), numbers(plain), rtol=EXACT)
+
+
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), PLAIN], ids=["SN", "DR"])
+def test_groups_of_one_row_are_no_groups_where_propensities_are_estimated(estimator):
+    data = columns()[0] | {"propensity": None}
+    # Ids in the order of the rows: folds go by the number of the group, which is then the row's.
+    logs = tt.LoggedData(**data), tt.LoggedData(**data, groups=np.arange(240))
+    plain, single = (compared(log, estimator, propensity=tt.LinearGaussian()) for log in logs)
+    np.testing.assert_allclose(numbers(single), numbers(plain), rtol=EXACT)
+
+
+def test_groups_of_one_row_are_no_groups_in_the_default_call():
+    data = columns()[0] | {"propensity": None}
+    logs = tt.LoggedData(**data), tt.LoggedData(**data, groups=np.arange(240))
+    plain, single = (tt.evaluate(log, tt.Constant(-0.3)) for log in logs)
+    for name in ("value", "se", "ess"):
+        assert getattr(single, name) == pytest.approx(getattr(plain, name), rel=EXACT)
+    np.testing.assert_allclose(single.interval(), plain.interval(), rtol=EXACT)
 
 
 @pytest.mark.parametrize("estimator", [SelfNormalized(), tt.DoublyRobust(), tt.IPW()], ids=repr)
@@ -179,6 +201,24 @@ def test_copies_of_every_row_make_intervals_as_wide_as_the_rows_themselves():
         }
         assert width["known"] == pytest.approx(width["alone"], rel=0.05)
         assert width["known"] >= 1.8 * width["taken"]
+
+
+@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+def test_a_bandwidth_path_of_copies_has_the_errors_of_the_rows_themselves(estimator):
+    data, _ = columns(400)
+    four = np.tile(np.arange(400), 4)
+    copied = {name: part[four] for name, part in data.items()}
+
+    def path(**settings):
+        return tt.bandwidth_path(tt.LoggedData(**settings), tt.Constant(-0.3), estimator=estimator)
+
+    alone, taken = path(**data), path(**copied)
+    known = path(**copied, groups=four)
+    np.testing.assert_allclose(known.values, alone.values, rtol=PASSES)
+    # Law: groups of copies are the rows, up to the factor for G groups instead of n rows.
+    few = 400 * 1599 / (399 * 1600)
+    np.testing.assert_allclose(known.covariance, few * alone.covariance, rtol=PASSES, atol=PASSES)
+    np.testing.assert_allclose(taken.covariance, alone.covariance / 4, rtol=PASSES, atol=PASSES)
 
 
 @pytest.mark.usefixtures("plain_models")
@@ -493,7 +533,10 @@ def test_the_effective_sample_size_counts_groups():
 
 
 def test_means_of_some_rows_know_weights_and_missing_outcomes():
-    """Of outcomes 2, missing, 6 with ω = 1, 1, 2 and a = 2, 0, 1 around r̂ = 1, 3, 5: ȳ = 18/4."""
+    """Of outcomes 2, missing, 6 with ω = 1, 1, 2 and a = 2, 0, 1 around r̂ = 1, 3, 5.
+
+    Σω = 4, Σωr̂ = 1 + 3 + 10 = 14, Σωae = 2·1 + 2·1 = 4, Σωa = 2 + 2 = 4: ȳ = 14/4 + 4/4.
+    """
     rows = Rows(
         tau=np.ones((3, 1)),
         t=np.array([[1.0], [2.0], [4.0]]),
@@ -503,7 +546,9 @@ def test_means_of_some_rows_know_weights_and_missing_outcomes():
         seen=np.array([2.0, 0.0, 1.0]),
         r_logged=np.array([1.0, 3.0, 5.0]),
     )
-    sums = part_sums([Inside(Cut("x", 0, (1.0,), levels=False), 0)], 0, [rows])
+    part = Inside(Cut("x", 0, (1.0,), levels=False), 0)
+    sums = part_sums([part], PartlyObserved(), 0, [rows])
     assert (sums.rows.tolist(), sums.total) == ([3], 4.0)
-    # Σω, Σωt, Σωτ and Σωy
-    assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 1 * 3.0 + 1 * 3.0 + 2 * 6.0]]
+    # Σω, Σωt, Σωτ, and Σω(r̂, ae, a)
+    assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 14.0, 4.0, 4.0]]
+    assert PartlyObserved().value(sums.sums[0, 3:] / sums.sums[0, 0]) == 14 / 4 + 4 / 4

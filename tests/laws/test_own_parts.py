@@ -126,7 +126,7 @@ def test_an_interval(name, interval):
 @pytest.mark.parametrize("name", ["a weight", "a baseline", "terms", "a kernel's value"])
 def test_one_row_more_than_loops_take_changes_little(name, monkeypatch):
     for module in (weight, binned):
-        monkeypatch.setattr(module, "MANY", len(MANY) - 1)
+        monkeypatch.setattr(module, "ROWS_FOR_LOOPS", len(MANY) - 1)
     # The rows from which on loops would be used: nothing but rounding tells the two apart.
     pair = ESTIMATORS[name]
     asked = {"allow_untrusted": True, "interval": tt.Normal()}

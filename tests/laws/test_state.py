@@ -174,7 +174,7 @@ class CappedInPlace(SelfNormalized):
 
 @pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
 def test_weights_may_be_changed_in_place_and_settings_reach_the_interval(log, many, monkeypatch):
-    monkeypatch.setattr(weight_module, "MANY", many)
+    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
     policies = {"a": tt.Constant(0.5)}
     plain = asked(log, policies, estimator=SelfNormalized(), bandwidth=0.6)
     record = asked(log, policies, estimator=Capped(cap=1.5), bandwidth=0.6)

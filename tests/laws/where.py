@@ -26,8 +26,8 @@ def loops(*, on: bool) -> Iterator[None]:
     """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
     many = 1 if on else sys.maxsize
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight, "MANY", many)
-        patch.setattr(binned, "MANY", many)
+        patch.setattr(weight, "ROWS_FOR_LOOPS", many)
+        patch.setattr(binned, "ROWS_FOR_LOOPS", many)
         patch.setattr(bootstrap, "_MANY", many)
         if not on:
             patch.setattr(search, "has_search_loop", lambda estimator: False)  # noqa: ARG005

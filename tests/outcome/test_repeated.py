@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import titrant as tt
-from titrant.outcome.forest import Forest
+from titrant.outcome.forest import FoldForests, Forest
 from titrant.outcome.repeated import RepeatedValues, Shrinkage, candidates
 
 RNG = np.random.default_rng
@@ -122,3 +123,48 @@ def test_a_weekday_among_numbered_days_is_adjusted_for():
         low, high = tt.evaluate(log, tt.Constant(11.5), allow_untrusted=True).interval()
         covered.append(low <= float((3 * weekend + 0.5 * z - 0.45).mean()) <= high)
     assert sum(covered) >= 3  # none before: 7 SE off
+
+
+def test_outcomes_of_a_fold_have_no_say_in_the_means_of_its_codes():
+    log, _ = clinics(300, 4, number=12)
+    x, t, y = log.context, log.treatment, log.outcome
+    before = FoldForests(folds=3)
+    extended = before.fit_extend(x, t, y)
+    fold = before.fold(0, len(x), None)
+    for k in range(3):
+        own = np.flatnonzero(fold == k)
+        changed = y.copy()
+        changed[own] += 50.0 * RNG(k).normal(size=len(own))
+        after = FoldForests(folds=3)
+        again = after.fit_extend(x, t, changed)
+        # Law: what judges the rows of a fold has not seen one of their outcomes, bit for bit;
+        kept, same = (forests.forests_[k].repeated_.parts for forests in (before, after))
+        assert kept, "no code has an effect"
+        for a, b in zip(kept, same, strict=True):
+            np.testing.assert_array_equal(a.effects, b.effects)
+        np.testing.assert_array_equal(again[k], extended[k])
+        np.testing.assert_array_equal(after.extend(fold, x)[own], before.extend(fold, x)[own])
+        # what judges the others has.
+        other = (k + 1) % 3
+        assert not np.array_equal(again[other], extended[other])
+
+
+@pytest.mark.long
+def test_four_hundred_texts_that_confound():
+    """A product moves price and demand; its name, one of 400, is all that the log has of it."""
+    r = RNG(6)
+    n, names = 4_000, np.array([f"product {k:03}" for k in range(400)])
+    k = r.integers(0, 400, n)
+    level, z = r.normal(size=400)[k], r.normal(size=n)
+    t = level + 0.5 * z + r.normal(size=n)
+    y = 1.5 * level + z + 0.5 * t + 0.5 * r.normal(size=n)
+    table = {"product": names[k], "z": z, "price": t, "demand": y}
+    log = tt.LoggedData.from_frame(pa.table(table), treatment="price", outcome="demand")
+    truth = float((1.5 * level + z + 0.5).mean())
+    found = tt.evaluate(log, tt.Constant(1.0))
+    low, high = found.interval(0.99)
+    assert low <= truth <= high
+    # Ten rows a name leave a tenth of what it does; without the name all of it is confounding.
+    without = tt.LoggedData(z[:, None], t, y)
+    blind = tt.evaluate(without, tt.Constant(1.0), allow_untrusted=True)
+    assert abs(found.value - truth) < 0.35 * abs(blind.value - truth)

@@ -26,7 +26,7 @@ from titrant.propensity import (
     smooth_members,
     truncated_density,
 )
-from titrant.propensity.average import ContextsOnly, average_weights
+from titrant.propensity.average import WithoutExtra, average_weights
 from titrant.propensity.gated import log_softmax, newton_step
 from titrant.propensity.smooth import regressed
 
@@ -152,7 +152,7 @@ def test_extra_columns_sharpen_the_mean():
     with_forest = SmoothLocation(extra=1).fit(np.hstack([x, told]), t)
     seen = np.hstack([new, forest.predict(new)])
     assert with_forest.score(seen, dose) > SmoothLocation().fit(x, t).score(new, dose) + 0.05
-    only = ContextsOnly(SmoothLocation(), extra=1).fit(np.hstack([x, told]), t)
+    only = WithoutExtra(SmoothLocation(), extra=1).fit(np.hstack([x, told]), t)
     np.testing.assert_allclose(
         only.density(seen, dose), SmoothLocation().fit(x, t).density(new, dose), rtol=ROUNDING
     )

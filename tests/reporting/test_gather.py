@@ -203,7 +203,7 @@ def test_the_calibration_is_that_of_the_library():
     rows = survey_of(LOG, Engine(pin=False)).sample
     fitted = Nuisances.of(LOG, tt.SelfNormalized(), model)
     assert found.calibration == calibrated(fitted, rows, 5, 4)
-    assert found.calibration_checks.names == ("stabilized_weight", "propensity_pit")
+    assert found.calibration_checks.names == ("propensity_pit",)
 
 
 def weights_by_hand(name: str) -> np.ndarray:

@@ -107,9 +107,8 @@ def wrong_propensities():
 
 
 def models_that_do_not_fit():
-    checks = (check(WARN, "stabilized_weight", "The held-out mean is 1.4."),)
-    other = replace(usual().calibration_checks, checks=checks)
-    return replace(judged(judged(usual(), BEST), "flat"), calibration_checks=other)
+    uneven = check(WARN, "propensity_pit", "The ranks of held-out doses are uneven.")
+    return judged(judged(usual(), BEST, uneven), "flat", uneven)
 
 
 def huge_numbers():

@@ -122,7 +122,7 @@ def check(verdict, name="support", message="Why."):
         (OK, OK, OK, OK, OK),
         (WARN, OK, OK, OK, WARN),
         (OK, WARN, OK, OK, WARN),
-        (OK, OK, WARN, OK, WARN),
+        (OK, OK, WARN, OK, OK),  # estimates are judged by the checks that they carry themselves
         (OK, OK, OK, WARN, OK),  # the badge never belongs to the status quo
         (OK, REFUSE, OK, OK, OK),  # a refused rival is no part of the conclusion, and is named
         (REFUSE, REFUSE, OK, OK, REFUSE),

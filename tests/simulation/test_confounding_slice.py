@@ -8,6 +8,7 @@ import gzip
 import json
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +179,16 @@ def test_the_error_of_a_share_counts_logs():
     # Three equal estimates of a log tell no more than one: √(.9·.1/100), and a half more.
     assert share_se(covers, every, log) == pytest.approx(math.sqrt(0.09 / 100 + 0.005**2))
     assert share_se(every, every, log) == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(study.__file__).parents[1].glob("*/*.gz")), ids=lambda p: f"{p.parent.name}"
+)
+def test_committed_records_are_whole(path):
+    # A file that a stop cut short is read as far as it goes: the page would be of fewer logs.
+    text = gzip.decompress(path.read_bytes()).decode()
+    assert text.endswith("\n")
+    assert all(json.loads(line) for line in text.splitlines())
 
 
 def test_the_page_is_written_from_the_records():

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is tested by `make test-spark`")
 
+import grouped
 import titrant as tt
 from titrant.execute.spark import OnSpark, scan_spark
 from titrant.outcome import Quadratic, RidgeModel
@@ -79,6 +80,13 @@ def test_other_partitions_give_the_same_numbers(frame, files):
     here = tt.compare(tt.scan_parquet(files, KNOWN), POLICIES, **how)
     there = tt.compare(scan_spark(frame.repartition(3, "age").cache(), KNOWN), POLICIES, **how)
     np.testing.assert_allclose(numbers(there), numbers(here), rtol=MERGED)
+
+
+def test_groups_that_straddle_partitions_give_the_same_bits(spark, tmp_path):
+    paths = grouped.write(tmp_path / "log")
+    table = reduce(lambda a, b: a.union(b), [spark.read.parquet(path) for path in paths])
+    there = grouped.answers(scan_spark(table, grouped.COLUMNS))
+    assert there == grouped.answers(tt.scan_parquet(paths, grouped.COLUMNS))
 
 
 def test_bounds_are_kept(frame, files):

@@ -355,7 +355,7 @@ def add_piece(
     """
     n, m = len(which), len(h)
     ends, order = sort(bin_of, m)
-    gather(which, order, rows, center, room)
+    collect(which, order, rows, center, room)
     v, left, right, g, e, base = room[0], room[1], room[2], room[3], room[4], room[5]
     clear = right[:n].min()
     for j in range(m):
@@ -397,7 +397,7 @@ def sort(bin_of: Index, m: int) -> tuple[NDArray[np.int64], Index]:
 
 
 @compiled
-def gather(which: Index, order: Index, rows: Gathered, center: float, room: Array) -> None:
+def collect(which: Index, order: Index, rows: Gathered, center: float, room: Array) -> None:
     """Set room (6, ≥ N) to v, distances to the nearer and the farther bound, 1/q, e and b − center.
 
     v = t − τ points away from the nearer bound: what is near an upper bound is mirrored.

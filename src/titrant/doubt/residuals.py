@@ -61,9 +61,11 @@ class SignedWeight:
         parts = []
         for i, (question, sign) in enumerate(zip(point.questions, signs, strict=False)):
             estimator = question.estimator
+            if not (estimator.uses_outcome_model or estimator.uses_propensity):
+                continue  # what was observed
             if has_weighted_terms(estimator):
                 parts.append((question, sign * float(estimator.gradient(point.mean(i))[1])))
-            elif estimator.uses_outcome_model or estimator.uses_propensity:
+            else:
                 raise InvalidArgument(
                     "A hidden cause is bounded through weighted residuals, and "
                     f"`{type(estimator).__name__}` has none. Take `DoublyRobust()` or "

@@ -1,6 +1,12 @@
 """Room 6, estimators: the terms of each row and the value as a function of their means."""
 
-from titrant.estimators.base import Estimator, Observed, SmoothedEstimator, WeightedEstimator
+from titrant.estimators.base import (
+    Estimator,
+    Observed,
+    PartlyObserved,
+    SmoothedEstimator,
+    WeightedEstimator,
+)
 from titrant.estimators.discretized import Discretized
 from titrant.estimators.doubly_robust import DirectMethod, DoublyRobust
 from titrant.estimators.ipw import IPW, SelfNormalized
@@ -19,7 +25,10 @@ ESTIMATORS: tuple[Estimator, ...] = (
     Discretized(self_normalized=False),
     Discretized(),
 )
-"""Every estimator, in each of its forms; the law tests run over this list."""
+"""Every estimator, in each of its forms; the law tests run over this list.
+
+`PartlyObserved` is none of them: it is `Observed` where outcomes are missing, and never chosen.
+"""
 
 __all__ = [
     "ESTIMATORS",
@@ -33,6 +42,7 @@ __all__ = [
     "JointPass",
     "Observed",
     "Part",
+    "PartlyObserved",
     "Problem",
     "Question",
     "Rows",

@@ -252,12 +252,44 @@ class Observed(MeanTerm):
     """v̂ = mean(y): what the logged doses were worth, whatever policy is asked about."""
 
     def terms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)
-        """Return y (n, 1); where outcomes are missing, r̂(t, x) + a(y − r̂(t, x))."""
-        if rows.seen is None:
-            return rows.y[:, None]
-        r = rows.center if rows.r_logged is None else rows.r_logged
-        return (r + rows.seen * (rows.y - r))[:, None]
+        """Return y (n, 1)."""
+        return rows.y[:, None]
 
     def dterms(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002
         """Return 0 (n, 1, d): no policy changes what was observed."""
         return np.zeros((len(rows.y), 1, rows.tau.shape[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartlyObserved(WeightedEstimator):
+    """v̂ = mean r + Σa·e/Σa, or + mean(a·e) un-normalized: mean(y) where outcomes are missing.
+
+    e = y − r, a = Δ/p̂ as rows have it, r = r̂(t, x) or, without an outcome model, the mean outcome.
+    It is the common form with w = a, so that a policy which changes no dose has the same value.
+    """
+
+    self_normalized: bool = True
+
+    uses_propensity: ClassVar[bool] = False
+
+    @property
+    def normalized(self) -> bool:
+        """As the policies beside it are."""
+        return self.self_normalized
+
+    def references(self, rows: Rows) -> tuple[Array | float, Array | float]:
+        """Return r twice: the dose is the logged one."""
+        r = rows.center if rows.r_logged is None else rows.r_logged
+        return r, r
+
+    def weight(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002  (no bandwidth here)
+        """Return a (n,), 1 where no outcome is missing."""
+        return np.ones(len(rows.y)) if rows.seen is None else rows.seen
+
+    def baseline_slope(self, rows: Rows) -> Array:
+        """Return 0 (n, d): no policy changes what was observed."""
+        return np.zeros_like(rows.tau)
+
+    def weight_slope(self, rows: Rows, scale: Scale) -> Array:  # noqa: ARG002
+        """Return 0 (n, d)."""
+        return np.zeros_like(rows.tau)

@@ -72,6 +72,11 @@ def is_ratio(estimator: Estimator) -> TypeGuard[WeightedEstimator]:
     return has_common_value(estimator) and estimator.normalized
 
 
+def is_robust_ratio(estimator: Estimator) -> bool:
+    """Whether it is a ratio in which an outcome model makes up for much that weights get wrong."""
+    return isinstance(estimator, DoublyRobust) and is_ratio(estimator)
+
+
 def has_common_value(estimator: Estimator) -> TypeGuard[WeightedEstimator]:
     """Whether its value is m₀ + m₁/m₂ or m₀ + m₁, as `normalized` says."""
     return isinstance(estimator, WeightedEstimator) and _left(estimator, WeightedEstimator, _VALUE)

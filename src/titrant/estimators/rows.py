@@ -135,7 +135,8 @@ class Rows:
     group: NDArray[np.int64] | None = None
     """The key of the group that each row belongs to (n,); None if each is its own."""
     seen: Array | None = None
-    """a = Δ/p̂, 0 where the outcome is missing; None if none is. q holds it already."""
+    """a = Δ/P(Δ = 1 | x, t), 0 where the outcome is missing; None if none is. q holds such a factor
+    already, with the chance given x alone where q was fitted to rows with an outcome."""
     first_row: int = 0
     """The number of the first of these rows in the whole log."""
     numbers: NDArray[np.int64] | None = None

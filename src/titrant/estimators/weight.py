@@ -91,7 +91,7 @@ def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[A
 # rows, go through numpy. Whether the loops have been compiled before does not matter: an answer
 # has the same bits at the first call and at the second, on this worker and on another.
 
-MANY = 131_072
+ROWS_FOR_LOOPS = 131_072
 """Rows from which on compiled loops are used. With fewer, an evaluation by numpy takes a tenth of a
 second more at most, and compiling takes as long as 150 such calls."""
 
@@ -111,7 +111,7 @@ def has_loop(kernel: Kernel, rows: Rows) -> bool:
 
     Few rows at the end of a long log are done like those before them.
     """
-    long = len(rows.y) > 0 and rows.first_row + len(rows.y) >= MANY
+    long = len(rows.y) > 0 and rows.first_row + len(rows.y) >= ROWS_FOR_LOOPS
     return long and rows.t.shape[1] == 1 and power_form(kernel) is not None
 
 

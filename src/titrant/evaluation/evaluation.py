@@ -20,9 +20,11 @@ from titrant.estimators import (
     DoublyRobust,
     Estimator,
     Observed,
+    PartlyObserved,
     Problem,
     Question,
     SmoothedEstimator,
+    WeightedEstimator,
 )
 from titrant.estimators.discretized import few_levels
 from titrant.estimators.form import knows_point_masses
@@ -520,7 +522,16 @@ class Evaluation:
 
     def _estimator(self, i: int) -> Estimator:
         """Return the estimator of policy i: the status quo needs none but the mean outcome."""
-        return Observed() if is_exactly(self.policies[i], StatusQuo) else self.estimator
+        return self.of_logged if is_exactly(self.policies[i], StatusQuo) else self.estimator
+
+    @property
+    def of_logged(self) -> Estimator:
+        """The estimator of the status quo: where outcomes are missing, normalized as the others."""
+        if self.nuisances.seen is None:
+            return Observed()
+        own = self.estimator
+        plain = isinstance(own, WeightedEstimator) and not own.normalized
+        return PartlyObserved(self_normalized=not plain)
 
     def point(self, bandwidths: Mapping[int, Bandwidth | None]) -> Point:
         """Return the estimates of policies at these bandwidths."""

@@ -232,7 +232,9 @@ class SecondOpinions:
         """Add the check of a bias that rows alike in a few contexts show, to weighted values."""
         units = self._few.log.groups
         for i, (question, rows) in enumerate(zip(self.questions, self._rows, strict=True)):
-            if not isinstance(question.estimator, WeightedEstimator) or rows.x is None:
+            own = question.estimator
+            weighted = isinstance(own, WeightedEstimator) and own.uses_propensity
+            if not weighted or rows.x is None:
                 continue
             w = question.weights(question.terms(rows))
             counted = rows.counts * (1.0 if question.part is None else question.part.inside(rows))

@@ -122,6 +122,11 @@ def calibration_report(nuisances: Nuisances, rows: Sample, folds: int, seed: int
 def calibration_checks(found: Calibration) -> Iterator[Check | str]:
     """Yield the checks of a calibration."""
     yield stabilized_weight(found.mean_weight, found.mean_weight_se)
+    yield from shape_checks(found)
+
+
+def shape_checks(found: Calibration) -> Iterator[Check | str]:
+    """Yield the check of a calibration that estimates have as well."""
     if found.ks_distance is None or found.ks_p_value is None:
         yield "The shape of the propensities was not checked: that takes a model with a cdf."
     else:

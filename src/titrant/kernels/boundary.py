@@ -43,15 +43,13 @@ class Boundary(IntEnum):
     """The local quadratic kernel, of order four everywhere; for bias correction."""
 
 
-def local_kernel(kernel: Kernel, boundary: Boundary, v: Array, low: Array, high: Array) -> Array:
-    """Return K*(v), elementwise (see the module); all arrays (n,), [low, high] in units of h."""
-    return kernel(v) * local_factor(kernel, boundary, v, low, high)
-
-
 def local_factor(
     kernel: Kernel, boundary: Boundary, v: Array, low: Array, high: Array
 ) -> Array | float:
-    """Return K*(v)/K(v), the polynomial that corrects the kernel, elementwise."""
+    """Return K*(v)/K(v), the polynomial that corrects the kernel, elementwise (see the module).
+
+    All arrays are (n,), [low, high] in units of h.
+    """
     if boundary is Boundary.NONE:
         return 1.0
     return _polynomial(_coefficients(kernel, boundary, low, high), v)

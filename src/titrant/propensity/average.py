@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # A propensity that does not see the columns that a forest appended to the context.
 
 
-class ContextsOnly(SearchedModel):
+class WithoutExtra(SearchedModel):
     """f(t|x) of the contexts without their last `extra` columns.
 
     Parameters
@@ -55,7 +55,7 @@ class ContextsOnly(SearchedModel):
         self, X: ArrayLike, y: ArrayLike, near: Self | None, sample_weight: ArrayLike | None
     ) -> Self:
         X, t = self._training_rows(X, y)
-        extra_columns(self.extra, X, "ContextsOnly")
+        extra_columns(self.extra, X, "WithoutExtra")
         model, seen, w = clone(self.model), self._seen(X), sample_weight
         self.model_: SearchedModel = (
             model.fit(seen, t, w) if near is None else model.fit_near(near.model_, seen, t, w)
@@ -91,7 +91,7 @@ def smooth_members(extra: int = 0, *, seed: int = 0) -> dict[str, Propensity]:
     """
     plain = {"mixture": GaussianMixture(seed=seed), "gated": GatedMixture(seed=seed)}
     return {
-        **{name: ContextsOnly(m, extra=extra) if extra else m for name, m in plain.items()},
+        **{name: WithoutExtra(m, extra=extra) if extra else m for name, m in plain.items()},
         "location": SmoothLocation(extra=extra, seed=seed),
         "location-scale": SmoothLocationScale(extra=extra, seed=seed),
     }

@@ -13,7 +13,7 @@ from titrant.estimators import SmoothedEstimator, ask
 from titrant.evaluation.curves import curve_on, path_search_on
 from titrant.evaluation.models.moves import doses_under
 from titrant.evaluation.schedule import served
-from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, calibration_checks
+from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, shape_checks
 from titrant.inference import Diagnostics
 from titrant.inference.trust.balance import balance_sums, imbalance
 from titrant.inference.trust.evidence import tail_index
@@ -301,4 +301,4 @@ def calibration(whole: Evaluation, seed: int) -> tuple[Calibration | None, Diagn
         found = calibrated(whole.nuisances, rows, FOLDS, seed)
     except TitrantError as error:
         return None, Diagnostics((), (f"The propensities could not be calibrated: {error}",))
-    return found, Diagnostics.of(calibration_checks(found))
+    return found, Diagnostics.of(shape_checks(found))

@@ -131,7 +131,7 @@ def at_once_level(level: float, compared: int) -> float:
 
 
 def _reasons(report: Report, pool: list[str]) -> tuple[tuple[tuple[str, ...], Check], ...]:
-    """Return what speaks against what the conclusion rests on: the candidates and the models.
+    """Return what speaks against what the conclusion rests on, as the estimates themselves say it.
 
     Checks with the same sentence are one. Without a candidate, what is doubtful of the log is left.
     """
@@ -151,9 +151,6 @@ def _checked(report: Report, pool: list[str]) -> Iterator[tuple[str, Iterable[Ch
     for found in report.balance:
         if found.policy in pool and report.learned is not None:  # else it is among the above
             yield found.policy, [found.check]
-    told = {check.name for name in pool for check in report.comparison[name].diagnostics}
-    for name in pool[:1]:
-        yield name, [c for c in report.calibration_checks.checks if c.name not in told]
 
 
 # ── The conclusion in words ───────────────────────────────────────────────────────────────────────

@@ -34,8 +34,8 @@ def warm_up(run: RunOptions) -> None:
 def compile_defaults() -> None:
     """Run what default calls run compiled: an evaluation of many rows, a search over few."""
     from titrant.data.simulate import Quadratic  # noqa: PLC0415  (loads scipy)
-    from titrant.estimators.weight import MANY  # noqa: PLC0415
+    from titrant.estimators.weight import ROWS_FOR_LOOPS  # noqa: PLC0415
 
-    many, few = Quadratic().draw(MANY, seed=0), Quadratic().draw(_FEW, seed=0)
+    many, few = Quadratic().draw(ROWS_FOR_LOOPS, seed=0), Quadratic().draw(_FEW, seed=0)
     tt.evaluate(many, tt.Constant(0.0), estimator=tt.SelfNormalized(), allow_untrusted=True)
     tt.PolicyLearner(honest=False).fit(few)

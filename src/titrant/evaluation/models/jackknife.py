@@ -85,7 +85,7 @@ def share_of(
     """Return N (m, m) from the rows as the models of each fold see them; see `models_share`."""
     m, fewest = len(questions), 1 if few.whole else FEWEST
     each = [
-        np.stack([influence(q, rows[q.policy], fewest) for q in questions], axis=1)
+        np.stack([pseudo_values(q, rows[q.policy], fewest) for q in questions], axis=1)
         for rows in judged
     ]
     if not each:
@@ -118,7 +118,7 @@ def share_notes(share: Array) -> list[str | None]:
     return [note if np.isnan(own) else None for own in np.diagonal(share)]
 
 
-def influence(question: Question, rows: Rows, fewest: int = 1) -> Array:
+def pseudo_values(question: Question, rows: Rows, fewest: int = 1) -> Array:
     """Return the value plus each row's influence on it (n,): their mean is the value.
 
     nan where fewer than ``fewest`` rows have weight.

@@ -285,7 +285,7 @@ def _mapped(rows: Rows, policy: Limited | OneToOne, prepared: Prepared, dose: Do
     comes = np.where(stays & ~kept, 0.0, _comes(goes, t, prepared, dose))
     landings = _landings(goes, prepared, dose)
     onto = landings.onto(at) / dose.unit
-    fixed = _as_seen(prepared, t) * stays + (comes + onto) / rows.q
+    fixed = as_seen(prepared, t) * stays + (comes + onto) / rows.q
     return _smoothed(replace(moved, fixed=fixed), landings, dose)
 
 
@@ -373,7 +373,9 @@ def _smoothed(rows: Rows, landings: Landings, dose: DoseLaw) -> Rows:
 def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows:
     """Return the rows under a law ∝ f·e^{δt}: w = e^{δt}/∫e^{δs}f(s | x)ds, b = r̄, e = y − r̄.
 
-    r̄ = ∫r̂·(tilted density). With y − r̂(t, x) for e the error would not hold that of f.
+    r̄ = ∫r̂·(tilted density). With y − r̂(t, x) for e the error would not hold that of f. Where
+    outcomes are missing, b = r̄ + w(r̂(t, x) − r̄) and e = y − r̂(t, x): their sum is the same where
+    an outcome is seen for sure.
     """
     n, t, delta = len(rows.y), rows.t[:, 0], policy.strength
     lower = np.maximum(_bound(prepared.log, -np.inf), dose.low - dose.unit)
@@ -403,11 +405,15 @@ def _tilted(rows: Rows, policy: Tilt, prepared: Prepared, dose: DoseLaw) -> Rows
     off = dose.index(t) < 0 if dose.levels else np.zeros(n, dtype=bool)
     w = np.where(off, 1.0, w)
     mean = None if prepared.outcome is None else predicted / tilted
+    baseline, reference = mean, mean
+    if prepared.factor is not None and mean is not None and rows.r_logged is not None:
+        # A missing outcome is predicted at the dose that was given: y = r̂(t, x) + a(y − r̂(t, x)).
+        baseline, reference = mean + w * (rows.r_logged - mean), rows.r_logged
     return replace(
         rows,
-        r_tau=mean,
-        r_logged=mean,
-        fixed=_as_seen(prepared, t) * w,
+        r_tau=baseline,
+        r_logged=reference,
+        fixed=as_seen(prepared, t) * w,
         share=np.zeros(n),
         kept=np.zeros(n, dtype=bool),
         off_levels=off if delta else np.zeros(n, dtype=bool),
@@ -450,8 +456,8 @@ def _predicted(rows: Rows, tau: Array, prepared: Prepared) -> Rows:
     return replace(rows, tau=column, r_tau=r_tau)
 
 
-def _as_seen(prepared: Prepared, t: Array) -> Array:
-    """Return Δ/P(Δ = 1 | x, t) (n,), 1 where no outcome is missing."""
+def as_seen(prepared: Prepared, t: Array) -> Array:
+    """Return Δ/P(Δ = 1 | x, t) (n,) at the logged doses, 1 where no outcome is missing."""
     if prepared.factor is None:
         return np.ones(len(t))
     return prepared.factor if prepared.of_all is None else prepared.factor * prepared.of_all(t)

@@ -32,7 +32,7 @@ from titrant.evaluation.models.fitting import (
 )
 from titrant.evaluation.models.kept import memory
 from titrant.evaluation.models.masses import check_known_masses, with_masses
-from titrant.evaluation.models.moves import DoseLaw, with_move
+from titrant.evaluation.models.moves import DoseLaw, as_seen, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.policies import StatusQuo
@@ -238,7 +238,7 @@ class Nuisances:
             floor=self.floor,
             omega=None if self.mean_weight is None else counted(log) / self.mean_weight,
             group=None if self.keys is None else log.groups,
-            seen=prepared.factor,
+            seen=None if prepared.factor is None else as_seen(prepared, log.doses),
             first_row=log.first_row,
             numbers=prepared.numbers,
         )

@@ -278,10 +278,8 @@ def heights(grid: Array, questions: Sequence[Question], rows: Sequence[Rows]) ->
 
 
 def _weights(question: Question, rows: Rows) -> Array:
-    """Return how much each outcome counts (n,): as it is seen, where all rows count alike."""
-    w = question.weights(question.terms(rows)) * rows.counts
-    seen = not question.estimator.uses_propensity and rows.seen is not None
-    return w * rows.seen if seen and rows.seen is not None else w
+    """Return how much each outcome counts (n,)."""
+    return question.weights(question.terms(rows)) * rows.counts
 
 
 def _place(curve: Array, p: float) -> int:

@@ -19,8 +19,8 @@ from titrant import _drawing
 from titrant._tables import Tabular
 from titrant._text import between, brief
 from titrant.errors import InvalidArgument, UntrustedEstimate
-from titrant.estimators import Ask, DoublyRobust, Observed
-from titrant.estimators.form import is_ratio
+from titrant.estimators import Ask, Estimator
+from titrant.estimators.form import is_robust_ratio
 from titrant.estimators.joint import asked
 from titrant.evaluation.evaluation import Evaluation, name_of
 from titrant.evaluation.models.jackknife import filled, models_share
@@ -438,7 +438,8 @@ def _search(
     allow_untrusted: bool,  # noqa: FBT001
 ) -> Search[Found]:
     """Return the parts and the inference about them, in passes over the rows."""
-    sums: PartSums = yield Ask(partial(part_sums, known, pair[0].policy))
+    logged = evaluation.of_logged
+    sums: PartSums = yield Ask(partial(part_sums, known, logged, pair[0].policy))
     # Parts without any row that counts are no parts of this log.
     filled_parts = [j for j in range(len(known)) if sums.sums[j, 0] > 0.0]
     questions = [replace(q, part=known[j]) for j in filled_parts for q in pair]
@@ -465,7 +466,7 @@ def _search(
         inference = corrected = NOTHING
     intervals = {k: inference.interval(i) for i, k in enumerate(kept)}
     found = [
-        _subgroup(sums, known, j, _Pair.of(point, k), reports[j], intervals.get(k))
+        _subgroup(sums, known, logged, j, _Pair.of(point, k), reports[j], intervals.get(k))
         for k, j in enumerate(filled_parts)
     ]
     return tuple(found), inference, corrected
@@ -528,7 +529,7 @@ def _checks(evaluation: Evaluation, point: Joint, i: int, rows: int) -> Iterator
     yield rules.largest_weight_share((shares[0], shares[1], shares[2]))
     estimator = point.questions[i].estimator
     modeled = evaluation.nuisances.propensity is not None
-    robust = modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
+    robust = modeled and is_robust_ratio(estimator)
     mean = float(tally.mean[i]) / s
     se = float(np.sqrt(max(tally.squares[i] / units - mean**2, 0.0) / units))
     gap = rules.MEAN_WEIGHT_GAP_DR if robust else rules.MEAN_WEIGHT_GAP
@@ -558,13 +559,14 @@ class _Pair:
 def _subgroup(  # noqa: PLR0917  (all that is known of a part)
     sums: PartSums,
     known: Sequence[Inside],
+    logged: Estimator,
     j: int,
     pair: _Pair,
     report: Diagnostics,
     confidence: StudentInterval | None,
 ) -> Subgroup:
     cells, weight = known[j].cells, sums.sums[j, 0]
-    d = (sums.sums.shape[1] - 2) // 2
+    d = (sums.sums.shape[1] - 1 - logged.size) // 2
     means = sums.sums[j, 1:] / weight
     return Subgroup(
         column=cells.column,
@@ -573,7 +575,7 @@ def _subgroup(  # noqa: PLR0917  (all that is known of a part)
         share=float(weight / sums.total),
         logged_dose=means[:d],
         policy_dose=means[d : 2 * d],
-        outcome=float(means[-1]),
+        outcome=logged.value(means[2 * d :]),
         value=pair.value,
         against=pair.against,
         difference=pair.difference,
@@ -589,9 +591,9 @@ def _subgroup(  # noqa: PLR0917  (all that is known of a part)
 
 @dataclass(frozen=True, slots=True)
 class PartSums:
-    """Of K parts: rows and the range of the column, each (K,); Σ(ω, ωt, ωτ, ωy) (K, 2d + 2); Σω.
+    """Of K parts: rows and the range of the column, each (K,); Σ(ω, ωt, ωτ, ωz) (K, …); Σω.
 
-    y is what `Observed` takes for it where outcomes are missing.
+    z are the terms of the estimator of the status quo, whose value is the mean outcome.
     """
 
     rows: NDArray[np.int64]
@@ -611,12 +613,14 @@ class PartSums:
         )
 
 
-def part_sums(known: Sequence[Inside], policy: int, rows: Sequence[Rows]) -> PartSums:
-    """Return the sums of some rows under a policy."""
+def part_sums(
+    known: Sequence[Inside], logged: Estimator, policy: int, rows: Sequence[Rows]
+) -> PartSums:
+    """Return the sums of some rows under a policy; ``logged`` is that of the status quo."""
     own = rows[policy]
-    y = Observed().terms(own, Scale.of(1.0, own.t.shape[1]))
+    z = logged.terms(own, Scale.of(1.0, own.t.shape[1]))
     omega = own.counts
-    columns = omega[:, None] * np.hstack([np.ones_like(y), own.t, own.tau, y])
+    columns = omega[:, None] * np.hstack([np.ones((len(z), 1)), own.t, own.tau, z])
     inside = [part.inside(own) for part in known]
     values = [part.cells.values(own) for part in known]
     return PartSums(

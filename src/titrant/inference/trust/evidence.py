@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from titrant.estimators import Discretized, DoublyRobust, SelfNormalized, SmoothedEstimator
-from titrant.estimators.form import has_common_terms, has_weighted_terms, is_ratio
+from titrant.estimators.form import has_common_terms, has_weighted_terms, is_robust_ratio
 from titrant.estimators.joint import Ask, Tally, joint_estimates, statistics_of
 from titrant.estimators.weight import weight
 from titrant.inference.base import difference_se
@@ -357,7 +357,7 @@ def diagnose(point: Joint, facts: LogFacts) -> Search[list[Diagnostics]]:
     inquiries = [Inquiry.of(point, i, facts) for i in range(len(point.questions))]
     gathered = yield Ask(partial(evidence_about, inquiries, facts))
     return [
-        report(point, i, inquiry, facts, evidence)
+        diagnosis(point, i, inquiry, facts, evidence)
         for i, (inquiry, evidence) in enumerate(zip(inquiries, gathered.parts, strict=True))
     ]
 
@@ -448,7 +448,7 @@ def without_outcome_model(question: Question) -> Iterator[Question]:
         yield replace(question, estimator=plain)
 
 
-def report(
+def diagnosis(
     point: Joint, i: int, inquiry: Inquiry, facts: LogFacts, evidence: Evidence
 ) -> Diagnostics:
     """Return all checks of answer i that apply, and notes on those that could not be made."""
@@ -491,7 +491,7 @@ def weight_checks(
     # A ratio does not feel a common factor, nor much of the rest if a model explains outcomes; a
     # column of propensities that is off by a factor is wrong all the same.
     estimator = inquiry.question.estimator
-    robust = facts.modeled and isinstance(estimator, DoublyRobust) and is_ratio(estimator)
+    robust = facts.modeled and is_robust_ratio(estimator)
     ratio = is_ratio_of_densities(inquiry, evidence)
     gap = rules.MEAN_WEIGHT_GAP_DR if robust and not ratio else rules.MEAN_WEIGHT_GAP
     yield rules.mean_weight(float(tally.mean[i]), float(tally.mean_se[i]), gap)

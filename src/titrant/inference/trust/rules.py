@@ -161,7 +161,6 @@ CONFOUNDING = frozenset(
         "leftover_bias",
         "outcome_model_gap",
         "propensity_pit",
-        "stabilized_weight",
         "coded_contexts",
         "silent_contexts",
         "copied_outcomes",
@@ -807,7 +806,13 @@ def cut_predictions(moved: float) -> Check:
 
 
 def stabilized_weight(mean: float, se: float) -> Check:
-    """Return the check that g(t)/f(t | x), g the density of all doses, averages to 1."""
+    """Return the check that g(t)/f(t | x), g the density of all doses, averages to 1.
+
+    That is so whatever g is, as long as each row may get all doses of g. Where doses have gaps, a
+    smooth g reaches into them, the few weights there are huge, and most samples hold none: the
+    mean is below 1 of the right f as well. So no estimate is judged by it, `titrant.check` alone
+    tells it.
+    """
     gap = abs(mean - 1.0)
     # One huge weight makes a huge SE with it, so beyond 2 the SE is no excuse.
     far = gap > STABILIZED_SE * se or gap > 1.0
