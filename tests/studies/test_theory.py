@@ -180,6 +180,23 @@ def test_logs_are_those_of_the_estimators():
     assert found["self-normalized"][0][0] == pytest.approx(w @ log.outcome / w.sum())
 
 
+@pytest.mark.parametrize("delta", [0.0, 0.5])
+def test_the_rest_of_the_doubly_robust_variance(delta):
+    # n·Var − (R/h)·E[E[(Y − r̂)²]/f] → Var m(τ(X), X) − E[δ²] = 1/12 − δ² for r̂ = m − δ. What is
+    # left at a small h is of order h, so that two bandwidths tell the limit.
+    model = Given(lambda X, t: SmoothWell().mean_outcome(X, t) - delta)
+    robust = tt.DoublyRobust(outcome=model, folds=1, self_normalized=False, clip=0.0)
+    _, variance = moments(population(SmoothWell()), BEST, robust, [0.05, 0.1])
+    noise = (0.25 + delta**2) / DENSITY
+    left = variance - 0.6 * noise / np.array([0.05, 0.1])
+    limit = 2.0 * left[0] - left[1]
+    assert limit == pytest.approx(1.0 / 12.0 - delta**2, abs=1e-3)
+    theory = Expansion(
+        kernel=tt.Epanechnikov(), curvature=0.0, noise=noise, n=1, rest=1.0 / 12.0 - delta**2
+    )
+    assert theory.variance(0.05) == pytest.approx(variance[0], rel=2e-3)
+
+
 # ── The other parts ──────────────────────────────────────────────────────────────────────────────
 
 
