@@ -23,11 +23,11 @@ DESIGNS = """\
 *One parameter* is the paper's design with one context, n = 300, its best policy worth 0. *Linear
 truth* has five contexts, n = 2000, noise of sd .5; `moved by a shift`: how far ±20 on the outcomes
 moves any coefficient. *Ten contexts* is the paper's second design, n = 400, with the propensity by
-linear regression; A with the doses of the authors' code, B with overlap. Its best rule through 0 is 6.25 worse than the best
-one with an intercept, so what the default learns is compared with the latter; the class without
-intercept is what the paper learns. *No effect* draws outcomes that the dose does not touch.
-*Honest interval* asks whether the interval covers the true value of the policy learned on all
-rows."""
+linear regression; A with the doses of the authors' code, B with overlap. Its best rule through 0
+is 6.25 worse than the best one with an intercept, so what the default learns is compared with the
+latter; the class without intercept is what the paper learns. *No effect* draws outcomes that the
+dose does not touch. *Honest interval* asks whether the interval covers the true value of the policy
+learned on all rows."""
 COLUMNS = ("design", "replications", "measured", "mean")
 
 

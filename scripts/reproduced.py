@@ -24,8 +24,8 @@ Numbers stand beside the paper's, where the paper prints one. A *statement* is w
 predicts about a number, or what the paper claims, written so that it can fail. It *holds*, holds
 within two Monte-Carlo standard errors of our number, or *fails* with the reason below the table.
 Numbers without a statement are *reported*. Settings that the paper does not give are listed as
-ours: another choice gives other numbers. What the paper gets wrong is on the page
-[errata](errata.md), the theorems in plain words are on [theorems](theorems.md)."""
+ours: another choice gives other numbers. Corrections to the paper are on the page
+[errata](errata.md), its theorems in plain words on [theorems](theorems.md)."""
 
 PLACES = {
     "figure-1": "Figure 1",
@@ -62,10 +62,10 @@ FOUND = {
     "figure-4": "It does, at every bandwidth tried.",
     "figure-5": (
         "One draw may look like that. Over draws, minimizing the kernel estimate alone overfits: "
-        "its rule is behind the direct method, and where doses do not overlap (A) behind the mean dose; with the "
-        "penalty of the authors' code it is about level with the direct forest. Titrant's "
-        "default comes near the best rule of its class, because its library holds the true "
-        "outcome model and the stack finds it; with trees only it does worse."
+        "its rule is behind the direct method, and where doses do not overlap (A) behind the mean "
+        "dose; with the penalty of the authors' code it is about level with the direct forest. "
+        "Titrant's default comes near the best rule of its class, because its library holds the "
+        "true outcome model and the stack finds it; with trees only it does worse."
     ),
     "figure-6": "As in table 1, on fewer splits.",
     "table-1": (
@@ -87,8 +87,8 @@ QUOTED = {
 }
 """Rows whose numbers the sentences quote."""
 AGAIN = (
-    "To repeat: `{command}` (seed {seed}, {replications:,} replications; each draws its log from the "
-    "seed and its own number)."
+    "To repeat: `{command}` (seed {seed}, {replications:,} replications; each draws its log from "
+    "the seed and its own number)."
 )
 EMPTY = {"–", StatementVerdict.REPORTED.value}
 MISSING = "Not run yet: `titrant reproduce {name}`"
@@ -157,7 +157,7 @@ def _ours(name: str) -> str:
     """Return the settings of an experiment that the paper does not give."""
     study = STUDIES.get(name)
     listed = "\n".join(f"- {setting}" for setting in study.ours) if study else ""
-    return f"Settings of ours:\n\n{listed}" if listed else ""
+    return f"Our settings, where the paper gives none:\n\n{listed}" if listed else ""
 
 
 def _explanations(rows: list[Row]) -> str:

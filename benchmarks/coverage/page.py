@@ -35,7 +35,7 @@ policy's dose (all within two Monte-Carlo standard errors)."""
 INTERVALS = """\
 Coverage of nominal 95 % over the smooth designs: mean, and the worst of them in parentheses.
 Robust bias-corrected intervals are recentered. Bootstrap and Bernstein intervals are made around
-the estimate at the averaged bias path's bandwidth only. Widths are divided by that of the first row."""
+the estimate at the averaged bias path's bandwidth only. Widths are relative to the first row's."""
 SELECTORS = """\
 RMSE divided by that of the best single bandwidth for the design, which nobody knows: mean, and the
 worst design in parentheses. Selectors that read every row take part in every tenth replication,

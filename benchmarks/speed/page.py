@@ -98,10 +98,10 @@ WHY = {
 """Why a step misses its target, as profiles showed, by its name; told while it does."""
 NOTES = {
     "12": """\
-The target for 27 bandwidths near a bound was 10 evaluations, when one was a compiled loop of 2.8 ms.
-The path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through numpy's
-moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and there is
-no verdict: in the loop of then it would be above 14.""",
+The target for 27 bandwidths near a bound was 10 evaluations, when one was a compiled loop of 2.8
+ms. The path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through
+numpy's moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and
+there is no verdict: in the loop of then it would be above 14.""",
 }
 """What is to be known about numbers for information, by step."""
 EVERY = {

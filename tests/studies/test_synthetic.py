@@ -14,7 +14,7 @@ from sweeps import long
 from titrant.errors import DataError
 from titrant.paper import STUDIES, figure_1, figure_2, figure_4
 from titrant.paper.study import Piece
-from titrant.paper.synthetic import LOGGING, METHODS, drawn, estimates, least_error, line
+from titrant.paper.synthetic import METHODS, drawn, estimates, least_error, line
 
 CLOSE = 1e-9  # the same sums in another order
 

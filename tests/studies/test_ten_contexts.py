@@ -100,7 +100,8 @@ def test_rows_worked_out():
     # mean .3, sd √.07, se √(.07/3)
     assert default.ours == pytest.approx(0.3)
     assert default.se == pytest.approx((0.07 / 3) ** 0.5)
-    affine = rows["A as in the authors' code, titrant's default, with intercept", "excess over affine"]
+    label = "A as in the authors' code, titrant's default, with intercept"
+    affine = rows[label, "excess over affine"]
     assert affine.ours == pytest.approx(6.55)
     assert rows["A as in the authors' code, CPO", "median excess"].ours == pytest.approx(0.2)
     claim = rows["B with overlap, CPO − direct, forest", "difference of excesses"]

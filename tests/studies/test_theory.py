@@ -149,8 +149,10 @@ def test_the_bias_of_the_well_is_its_integral(h):
 def test_the_least_error_at_the_kink_is_that_of_quadrature(logging):
     # Bias and variance with the density written out, at the bandwidth and a little beside it.
     def mse(h, n):
-        normal = lambda s: np.exp(-2 * (s - 0.1) ** 2) * 2 / np.sqrt(2 * np.pi)  # noqa: E731
-        f = normal if logging == "normal" else lambda s: 1 / 1.8
+        def f(s):
+            bell = np.exp(-2 * (s - 0.1) ** 2) * 2 / np.sqrt(2 * np.pi)
+            return bell if logging == "normal" else 1 / 1.8
+
         bias = 2 * integral(lambda u: kernel(u) * 2 * (h * u) ** 1.5, 0.0, 1.0)
         side = lambda u: kernel(u) ** 2 * (4 * abs(h * u) ** 3 + 0.04) / (h * f(h * u))  # noqa: E731
         return bias**2 + (integral(side, -1.0, 0.0) + integral(side, 0.0, 1.0) - bias**2) / n

@@ -42,8 +42,8 @@ def least_error(logging: str, n: int) -> tuple[float, float]:
     """Return the bandwidth with the least error of IPW at τ(x) = x, and that RMSE.
 
     The bias is (8/15)h^1.5 and n·Var = ∫K(u)²(4|hu|³ + σ²)/(h·f(x + hu | x))du − bias², for the
-    outcome hu away from the policy has the mean 2|hu|^1.5. Neither depends on x while [x − h, x + h]
-    lies within the logged doses.
+    outcome hu away from the policy has the mean 2|hu|^1.5. Neither depends on x while x ± h lies
+    within the logged doses.
     """
     from scipy.optimize import minimize_scalar  # noqa: PLC0415
 

@@ -206,8 +206,8 @@ BEHIND = ("direct, forest", "discretized")
 LUCK = (
     "The picture of the paper is one draw. Over draws, minimizing the kernel estimate alone "
     "overfits: the more starts compete by their own estimate, the worse the winner is in truth. "
-    "With the penalty of the authors' code it is far better. The paper gives neither the penalty nor the "
-    "number and spread of the starts; we use four narrow ones."
+    "With the penalty of the authors' code it is far better. The paper gives neither the penalty "
+    "nor the number and spread of the starts; we use four narrow ones."
 )
 CLASS = (
     "Excess is over the best rule without an intercept, the class of the paper. The quadratic "
@@ -218,8 +218,7 @@ OURS = (
     "CPO, IPW + ½‖β‖ is the objective of the authors' code, from two starts, without their box.",
     "Discretized evaluation, a step function, chooses the best of 50 rules drawn at random.",
     "Ten trees in the forests.",
-    "Doses with −2x₃ and outcomes with a sum, as in the authors' code; the paper prints −3x₃ and a "
-    "product.",
+    "−2x₃ in the doses and a sum in the outcome, as in the authors' code, not −3x₃ and a product.",
 )
 
 

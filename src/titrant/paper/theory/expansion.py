@@ -131,7 +131,7 @@ def summarize(pieces: Sequence[Piece]) -> Findings:
 
 
 def _bias(found: Measurement) -> list[Row]:
-    """Return the population's bias ÷ (κ₂/2)h²E[m″], which tends to 1, beside that in closed form."""
+    """Return the population's bias ÷ (κ₂/2)h²E[m″], which tends to 1; its limits are exact."""
     first = {h: predicted("IPW").bias(h) for h in JUDGED}
     return [
         Row(
