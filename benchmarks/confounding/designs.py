@@ -8,10 +8,11 @@ put together, `HELD_OUT` was written when the default was first frozen, `FRESH` 
 time that the models and checks were changed, none of them run before. `ATTACKED` holds the kinds of
 design in which reviewers found wrong numbers with the verdict ok. What was changed because of the
 first was frozen before `SEEN_SINCE` was written; then came waves and rings, what was changed for
-them was frozen, and `NEWEST` was written. Records of the others were in view when the models or
-the form of the interval were chosen, so that `NEWEST` alone is untouched. `JUMPS` have a kink or a
-jump in the dose. `CALIBRATION` are the designs of `benchmarks.coverage` without their propensities,
-`KNOWN` the same with them.
+them was frozen, and `NEWEST` was written. Three of those were seen when `leftover_bias` was made;
+it was frozen, and `LATEST` was written. Records of the others were in view when the models, the
+checks or the form of the interval were chosen, so that `LATEST` alone is untouched. `JUMPS` have a
+kink or a jump in the dose. `CALIBRATION` are the designs of `benchmarks.coverage` without their
+propensities, `KNOWN` the same with them.
 
 A record is known by the name of its design: a design that changes gets a new name.
 """

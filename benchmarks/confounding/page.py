@@ -81,8 +81,8 @@ CLOSING = """\
   the support. Each is measured above; the
   [trust report](../how-to/read-the-trust-report.md) tells what to do.
 - **Not seen**: a shape of many contexts at once, such as a ball in eight. No learner tried finds
-  it in 1,000 rows, and no check sees it. The rows marked *radial* are of this kind, a mild and a
-  hard one. Of a checkerboard, where two contexts tell nothing alone and their product nothing
+  it in 1,000 rows, and no check sees it. The row marked *radial* is a mild one
+  of this kind. Of a checkerboard, where two contexts tell nothing alone and their product nothing
   either, half stays in the estimate (the other learners leave all of it), and mostly it is warned
   of. Waves along a slanted line, rings, and products of two that bend are followed, products of
   three mostly.
@@ -111,7 +111,9 @@ others. The share of 300 logs in which `never_given` warns of a constant dose, b
 people of whom in truth fewer than one in 200 had a dose near it. Its limits were set on the designs
 written before. Measured by `python -m benchmarks.confounding.never`."""
 FORMS = """\
-At 1,000 rows, the default v ± t·se_R beside `Narrow()`, on the same estimates. On sound designs the
+At 1,000 rows, the default v ± t·s beside `Narrow()`, on the same estimates; s is the larger of
+se_R and a standard error widened by the gap to the bias-corrected center
+([formula](default.md#the-interval)). On sound designs the
 default covers more than it says, and the narrow form about what it says; where models are off, the
 width of the default is what keeps misses rare. A silent miss is worse than an interval that is an
 eighth too wide, so the wide form is the default."""

@@ -18,26 +18,33 @@ RESULTS = Path(__file__).parent / "results.json"
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "calibration.md"
 
 INTRODUCTION = """\
-Measured by `{command}`; this page is written from its results by
-`python -m benchmarks.coverage.page`. A coverage comes with its Monte-Carlo standard error. DR is
-`DoublyRobust(outcome=Stack(ridge_pair()))`, with plain outcome models and, but for one design,
-known propensities: these tables are about bandwidths and intervals. What the default models do
-where propensities are unknown is [another table](confounding.md)."""
+This page compares bandwidth selectors and intervals with each other, on designs whose propensities
+are known (estimated in one of them) and with plain outcome models: DR is
+`DoublyRobust(outcome=Stack(ridge_pair()))`, SN is `SelfNormalized()`. The reference is the interval
+that titrant gave by default before version 0.2, `RobustBiasCorrected(recentered=True)`: it lies
+around its bias-corrected center. Today's default lies around the value and has other models. Its
+coverage, and what its verdicts are worth, are on [another page](confounding.md), which holds the
+same designs too.
+
+Measured by `{command}`, written from its results by `python -m benchmarks.coverage.page`. Each
+coverage comes with its Monte-Carlo standard error."""
 COVERAGE = """\
-`RobustBiasCorrected(recentered=True)`, at the bandwidth that chooses itself. It should cover .93
-to .97 in smooth designs at n ≥ 1000, .91 to .98 at n = 200, at least .90 where the outcome has a
-kink at the policy's dose (all within two Monte-Carlo standard errors)."""
+At the bandwidth that chooses itself. To be called calibrated, it must cover .93 to .97 in smooth
+designs at n ≥ 1000, .91 to .98 at n = 200, and at least .90 where the outcome has a kink at the
+policy's dose (all within two Monte-Carlo standard errors)."""
 INTERVALS = """\
 Coverage of nominal 95 % over the smooth designs: mean, and the worst of them in parentheses.
-Bootstrap and Bernstein intervals are made around the default selector's estimate only."""
+Robust bias-corrected intervals are recentered. Bootstrap and Bernstein intervals are made around
+the estimate at the averaged bias path's bandwidth only. Widths are relative to the first row's."""
 SELECTORS = """\
 RMSE divided by that of the best single bandwidth for the design, which nobody knows: mean, and the
 worst design in parentheses. Selectors that read every row take part in every tenth replication,
 leave-one-out up to n = 1000."""
 VERDICTS = """\
-Coverage of the default interval among estimates with each verdict, over all designs and over those
-that are made to fail (a policy far off the data, wrong propensities). Estimates refused for want
-of any overlap have no interval."""
+Coverage of the recentered interval among estimates with each verdict, over all designs and over
+those that are made to fail (a policy far off the data, wrong propensities), by the trust rules of
+that time. Estimates refused for want of any overlap have no interval. Those of today are
+[measured elsewhere](confounding.md#what-a-verdict-is-worth)."""
 
 
 def page(results: dict[str, Any]) -> str:
@@ -45,19 +52,19 @@ def page(results: dict[str, Any]) -> str:
     cells = results["cells"]
     good = [c for c in cells if c["sound"]]
     parts = [
-        "# How often intervals cover, and how good bandwidths are",
+        "# Bandwidths and intervals compared",
         INTRODUCTION.format(command=results["command"]),
-        "## The default 95 % interval",
+        "## The recentered 95 % interval",
         COVERAGE,
         _coverage_table(good),
         _outside(good),
-        "## Intervals",
+        "## Other intervals",
         INTERVALS,
         _interval_table([c for c in good if c["smooth"]]),
         "## Bandwidth selectors",
         SELECTORS,
         _selector_table(good),
-        "## The trust rules",
+        "## The trust rules of then",
         VERDICTS,
         _verdict_table(cells),
     ]
@@ -86,13 +93,13 @@ def _outside(cells: list[dict[str, Any]]) -> str:
     """Say which cells do not cover as they should: they are shown, not hidden."""
     missed = [c for c in cells if not keeps_its_band(c)]
     if not missed:
-        return f"All {len(cells)} cells do."
+        return f"All {len(cells)} cells are calibrated in this sense."
     named = "; ".join(
         f"{c['design']}, n = {c['n']}, {c['estimator']}: "
         f"{c['intervals'][DEFAULT_INTERVAL]['coverage']:.3f}"
         for c in missed
     )
-    return f"{len(cells) - len(missed)} of {len(cells)} cells do. The others: {named}."
+    return f"{len(cells) - len(missed)} of {len(cells)} cells are. The others: {named}."
 
 
 def _interval_table(cells: list[dict[str, Any]]) -> str:
@@ -121,7 +128,7 @@ def _interval_table(cells: list[dict[str, Any]]) -> str:
                 f"{sum(width) / len(width):.2f}",
             ]
         )
-    head = ["interval", "bandwidth", "n = 200", "n ≥ 1000", "width / default's"]
+    head = ["interval", "bandwidth", "n = 200", "n ≥ 1000", "relative width"]
     return _table(head, rows)
 
 

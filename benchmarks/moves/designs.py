@@ -132,8 +132,8 @@ DESIGNS: dict[str, Design] = {
         bounds=(0.0, None),
     ),
     "hours": Design(
-        "hours lie between 0 and 10 with unequal spread, the outcome is S-shaped; who would "
-        "leave the bounds keeps his hours",
+        "hours lie between 0 and 10 with unequal spread, the outcome is S-shaped; rows that would "
+        "leave the bounds keep their hours",
         _hours,
         _hours_outcome,
         noise=0.7,

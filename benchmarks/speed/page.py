@@ -23,7 +23,7 @@ HOLDS = """\
 
 {lines}"""
 MISSED = """\
-## What is aimed at and missed
+## Where a target is missed
 
 {lines}"""
 LATER = """\
@@ -95,13 +95,13 @@ WHY = {
   more than 10⁻⁶ above scipy's once, by 3·10⁻⁵, and below it five times, by up to 4·10⁻⁵. The
   median of our 32 values is never above scipy's where one is missed.""",
 }
-"""Why a step misses its aim, as profiles showed, by its name; told while it does."""
+"""Why a step misses its target, as profiles showed, by its name; told while it does."""
 NOTES = {
     "12": """\
-27 bandwidths near a bound were aimed at 10 evaluations, when one was a compiled loop of 2.8 ms. The
-path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through numpy's
-moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and there is
-no verdict: in the loop of then it would be above 14.""",
+The target for 27 bandwidths near a bound was 10 evaluations, when one was a compiled loop of 2.8
+ms. The path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through
+numpy's moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and
+there is no verdict: in the loop of then it would be above 14.""",
 }
 """What is to be known about numbers for information, by step."""
 EVERY = {
@@ -156,7 +156,7 @@ def text(table: dict[str, Any]) -> str:
         parts.append(HOLDS.format(lines=_lines(held, "at least or at most")))
     if missed:
         why = [f"- {WHY[name]}" for name in dict.fromkeys(x["step"] for x in missed) if name in WHY]
-        parts.append(MISSED.format(lines=_lines(missed, "aim")))
+        parts.append(MISSED.format(lines=_lines(missed, "target")))
         parts += ["\n".join(why)] if why else []
     if later:
         parts.append(LATER.format(lines="\n".join(later)))

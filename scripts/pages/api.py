@@ -39,7 +39,7 @@ designs with known truth, loaders, searches and the theory. Arrays come with the
 p contexts, d doses."""
 EXAMPLE = """\
 import titrant as tt
-from titrant.data.simulate import DESIGNS
+from titrant.data import DESIGNS
 
 log = DESIGNS["dosing"].draw(1000, seed=0)  # or tt.LoggedData.from_frame(table, …)
 estimate = tt.evaluate(log, tt.Constant(30.0))
@@ -48,7 +48,7 @@ print(estimate.value, estimate.interval(), estimate.diagnostics.verdict)
 DEEPER = (
     (
         "Simulated logs with known truth",
-        "data.simulate",
+        "data",
         ("Design", "Synthetic", "Quadratic", "TenContexts", "Dosing", "NormalDose", "UniformDose"),
     ),
     ("Loaders", "paper.warfarin_table", ("load_warfarin", "simulated_cohort", "Cohort")),

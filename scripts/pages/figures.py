@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import titrant as tt
 from pages.house import house
-from titrant.data.simulate import Quadratic, Synthetic
+from titrant.data import Quadratic, Synthetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

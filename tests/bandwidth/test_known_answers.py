@@ -342,7 +342,7 @@ def test_a_number_is_a_selector():
         choice = as_selector(h).select(task)
         np.testing.assert_array_equal(choice.h, h)
         assert choice.reason == "The bandwidth was given."
-    with pytest.raises(InvalidArgument, match="2 numbers, one a dose"):
+    with pytest.raises(InvalidArgument, match="2 numbers, one per dose"):
         Fixed([0.1, 0.2, 0.3]).select(task)
 
 

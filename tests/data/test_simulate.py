@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import titrant as tt
+from titrant import data
+from titrant.data import simulate
 from titrant.data.simulate import (
     DESIGNS,
     Dosing,
@@ -317,3 +322,20 @@ def test_the_value_of_a_policy_goes_by_names():
     assert design.value(few, 1000) == pytest.approx(design.value(whole, 1000), rel=1e-12)
     with pytest.raises(tt.DataError, match="uses the context `bmi`"):
         design.value(tt.Linear([1.0], features=["bmi"]))
+
+
+# ── Public names ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_designs_are_public_names_of_their_room():
+    for name in ("DESIGNS", "Design", "Dosing", "NormalDose", "Quadratic", "Synthetic"):
+        assert name in data.__all__
+        assert getattr(data, name) is getattr(simulate, name)
+    with pytest.raises(AttributeError, match=r"titrant\.data.*no attribute 'Nothing'"):
+        data.Nothing  # noqa: B018
+
+
+def test_a_log_does_not_load_what_designs_need():
+    code = "import sys; from titrant.data import LoggedData; print('scipy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout == "False\n"

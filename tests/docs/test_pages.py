@@ -112,8 +112,8 @@ def test_broken_links_are_found(tmp_path):
     ]
 
 
-# Modules that are loaded when they are used, and the theory behind the pages about it.
-DEEP = ("titrant.data.simulate", "titrant.inference.bounds", "titrant.paper.")
+# The theory and the paper's studies, behind the pages about them.
+DEEP = ("titrant.inference.bounds", "titrant.paper.")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -123,3 +123,19 @@ def test_pages_import_from_rooms_alone(page):
         r"^(?:from|import) (titrant\.\w+\.[\w.]+)", page.read_text("utf-8"), re.MULTILINE
     ):
         assert name.startswith(DEEP), name
+
+
+KINDS = ("Error", "Misprint", "Ambiguous", "Inferred from the authors' code")
+
+
+def test_every_erratum_is_of_a_kind_and_executed():
+    text = (ROOT / "docs" / "explanation" / "errata.md").read_text("utf-8")
+    graded = text.partition("## Readings")[0]
+    entries = re.split(r"^### ", graded, flags=re.MULTILINE)[1:]
+    assert len(entries) > 20
+    for entry in entries:
+        title, _, body = entry.partition("\n\n")
+        kind = re.match(r"\*([^*]+?)\.?\*", body)
+        assert kind, title
+        assert kind[1] in KINDS, title
+        assert "```python" in body, title

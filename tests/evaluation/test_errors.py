@@ -127,8 +127,8 @@ def test_a_bandwidth_of_zero_is_quoted():
 @pytest.mark.parametrize(
     ("bad", "rule"),
     [
-        ([0.5, 0.5, 0.5], "a number or 2 numbers, one a dose"),
-        ([0.5], "a number or 2 numbers, one a dose"),
+        ([0.5, 0.5, 0.5], "a number or 2 numbers, one per dose"),
+        ([0.5], "a number or 2 numbers, one per dose"),
         ([0.5, 0.0], "a finite number > 0"),
         ([0.5, np.nan], "a finite number > 0"),
         ([[1.0, 2.0], [2.0, 1.0]], "a symmetric positive definite 2 × 2 matrix"),

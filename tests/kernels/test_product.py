@@ -1,4 +1,4 @@
-"""Bandwidths in R^d: a number, one a dose, or a matrix; and those that are none."""
+"""Bandwidths in R^d: a number, one per dose, or a matrix; and those that are none."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_no_bandwidth_for_each_dose(bandwidth):
 
 @pytest.mark.parametrize(("bandwidth", "d"), [([0.1, 0.2, 0.3], 2), ([0.1], 2), ([0.1, 0.2], 1)])
 def test_wrong_number_of_bandwidths(bandwidth, d):
-    with pytest.raises(InvalidArgument, match=f"must be a number or {d} numbers, one a dose; got"):
+    with pytest.raises(InvalidArgument, match=f"a number or {d} numbers, one per dose; got"):
         Scale.of(bandwidth, d)
 
 

@@ -14,7 +14,7 @@ from titrant.data.simulate import DESIGNS
 from titrant.estimators import SmoothedEstimator
 from titrant.learn import LinearClass
 from titrant.learn.setting import TrainingLog, silent
-from titrant.optimize import CONSTRAINTS, Ball, Box, Free, PolicyObjective, paper_box
+from titrant.optimize import CONSTRAINTS, Ball, Box, Free, PolicyObjective, mean_box
 
 SHIFT = 1e-6  # what is left of 20 added to every outcome after rounding has gone through a search
 OBJECTIVE = 1e-11  # the same before any search
@@ -129,7 +129,7 @@ def test_constraints_hold(constraint, name):
 def test_the_papers_bounds():
     # 0 ≤ β ≤ mean dose/mean x on raw columns without an intercept.
     log = DESIGNS["dosing"].draw(300, 1)
-    box = paper_box(log.context, log.treatment)
+    box = mean_box(log.context, log.treatment)
     found = learned(log, RAW, constraint=box, clipped=False)
     coef = found.policy_.policy.coef
     assert found.policy_.policy.intercept == 0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from titrant.optimize import CONSTRAINTS, LBFGS, Ball, Box, paper_box
+from titrant.optimize import CONSTRAINTS, LBFGS, Ball, Box, mean_box
 
 ROUNDING = 1e-9
 
@@ -34,7 +34,7 @@ def test_a_ball_counts_what_it_is_told_to():
 def test_the_bounds_of_the_paper():
     # Mean dose 30; mean contexts 2, −5 and 0: 0 ≤ β₁ ≤ 15, −6 ≤ β₂ ≤ 0, no bound on β₃.
     context = np.array([[1.0, -4.0, -1.0], [3.0, -6.0, 1.0]])
-    box = paper_box(context, np.array([20.0, 40.0]))
+    box = mean_box(context, np.array([20.0, 40.0]))
     np.testing.assert_allclose(box.lower, [0.0, -6.0, -np.inf])
     np.testing.assert_allclose(box.upper, [15.0, 0.0, np.inf])
 

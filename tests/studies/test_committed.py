@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 EXPLAINED = {
     ("figure-5", f"{scenario}, CPO − {other}", "difference of excesses"): "over draws CPO overfits"
-    for scenario in ("A as printed", "B with overlap")
+    for scenario in ("A as in the authors' code", "B with overlap")
     for other in ("direct, forest", "discretized")
 }
 """Claims of the paper that fail, and why."""

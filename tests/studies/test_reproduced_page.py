@@ -77,7 +77,7 @@ def test_the_summary_counts_verdicts():
 def test_what_has_not_been_run_is_said():
     page = reproduced.page({})
     for name, place in reproduced.PLACES.items():
-        assert f"## {place}\n\nNot run yet. Again: `titrant reproduce {name}`" in page
+        assert f"## {place}\n\nNot run yet: `titrant reproduce {name}`" in page
 
 
 def test_made_up_patients_are_called_so():

@@ -96,13 +96,14 @@ def pieces(excesses):
 
 def test_rows_worked_out():
     rows = {(r.label, r.quantity): r for r in ten_contexts.summarize(pieces([0.1, 0.2, 0.6])).rows}
-    default = rows["A as printed, titrant's default", "excess over linear"]
+    default = rows["A as in the authors' code, titrant's default", "excess over linear"]
     # mean .3, sd √.07, se √(.07/3)
     assert default.ours == pytest.approx(0.3)
     assert default.se == pytest.approx((0.07 / 3) ** 0.5)
-    affine = rows["A as printed, titrant's default, with intercept", "excess over affine"]
+    label = "A as in the authors' code, titrant's default, with intercept"
+    affine = rows[label, "excess over affine"]
     assert affine.ours == pytest.approx(6.55)
-    assert rows["A as printed, CPO", "median excess"].ours == pytest.approx(0.2)
+    assert rows["A as in the authors' code, CPO", "median excess"].ours == pytest.approx(0.2)
     claim = rows["B with overlap, CPO − direct, forest", "difference of excesses"]
     assert (claim.ours, claim.limits) == (0.0, (None, 0.0))
 

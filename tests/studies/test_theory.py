@@ -13,6 +13,7 @@ from titrant.data.simulate import NormalDose, Synthetic
 from titrant.inference.bounds import Expansion
 from titrant.paper import STUDIES
 from titrant.paper.study import Piece, Settings
+from titrant.paper.synthetic import LOGGING, least_error
 from titrant.paper.theory import (
     PARTS,
     boundary,
@@ -137,6 +138,31 @@ def test_the_least_error_is_found_between_the_bandwidths():
         assert mse == pytest.approx(best**4 + 1 / (n * best), rel=1e-4)
 
 
+@pytest.mark.parametrize("h", [0.1, 0.4, 1.0])
+def test_the_bias_of_the_well_is_its_integral(h):
+    # m(x + hu) − m(x) = 1 − exp(−h²u²)
+    expected = integral(lambda u: kernel(u) * -np.expm1(-((h * u) ** 2)))
+    assert expansion.well_bias(h) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("logging", LOGGING)
+def test_the_least_error_at_the_kink_is_that_of_quadrature(logging):
+    # Bias and variance with the density written out, at the bandwidth and a little beside it.
+    def mse(h, n):
+        def f(s):
+            bell = np.exp(-2 * (s - 0.1) ** 2) * 2 / np.sqrt(2 * np.pi)
+            return bell if logging == "normal" else 1 / 1.8
+
+        bias = 2 * integral(lambda u: kernel(u) * 2 * (h * u) ** 1.5, 0.0, 1.0)
+        side = lambda u: kernel(u) ** 2 * (4 * abs(h * u) ** 3 + 0.04) / (h * f(h * u))  # noqa: E731
+        return bias**2 + (integral(side, -1.0, 0.0) + integral(side, 0.0, 1.0) - bias**2) / n
+
+    for n in (100, 5_000):
+        h, rmse = least_error(logging, n)
+        assert rmse**2 == pytest.approx(mse(h, n), rel=1e-8)
+        assert mse(h, n) < min(mse(0.99 * h, n), mse(1.01 * h, n))
+
+
 def test_what_is_printed_differs_by_the_square_of_the_value():
     assert expansion.printed("IPW").variance(0.2) - expansion.predicted("IPW").variance(
         0.2
@@ -154,6 +180,23 @@ def test_logs_are_those_of_the_estimators():
     w = np.where(np.abs(u) <= 1, kernel(u), 0.0) / (0.4 * log.propensity)
     assert found["IPW"][0][0] == pytest.approx((w * log.outcome).mean())
     assert found["self-normalized"][0][0] == pytest.approx(w @ log.outcome / w.sum())
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.5])
+def test_the_rest_of_the_doubly_robust_variance(delta):
+    # n·Var − (R/h)·E[E[(Y − r̂)²]/f] → Var m(τ(X), X) − E[δ²] = 1/12 − δ² for r̂ = m − δ. What is
+    # left at a small h is of order h, so that two bandwidths tell the limit.
+    model = Given(lambda X, t: SmoothWell().mean_outcome(X, t) - delta)
+    robust = tt.DoublyRobust(outcome=model, folds=1, self_normalized=False, clip=0.0)
+    _, variance = moments(population(SmoothWell()), BEST, robust, [0.05, 0.1])
+    noise = (0.25 + delta**2) / DENSITY
+    left = variance - 0.6 * noise / np.array([0.05, 0.1])
+    limit = 2.0 * left[0] - left[1]
+    assert limit == pytest.approx(1.0 / 12.0 - delta**2, abs=1e-3)
+    theory = Expansion(
+        kernel=tt.Epanechnikov(), curvature=0.0, noise=noise, n=1, rest=1.0 / 12.0 - delta**2
+    )
+    assert theory.variance(0.05) == pytest.approx(variance[0], rel=2e-3)
 
 
 # ── The other parts ──────────────────────────────────────────────────────────────────────────────
@@ -213,8 +256,9 @@ def test_biases_at_the_edge_by_quadrature():
     m = lambda x: 1.0 + 0.3 * x  # noqa: E731
     none = over_contexts(lambda x: m(x) * moment(0, x) + 0.6 * moment(1, x)) - 1.15
     mass = over_contexts(lambda x: m(x) + 0.6 * moment(1, x) / moment(0, x)) - 1.15
-    assert boundary.KNOWN["no correction"] == pytest.approx(none, abs=5e-5)
-    assert boundary.KNOWN["mass"] == pytest.approx(mass, abs=5e-5)
+    assert boundary.known("no correction") == pytest.approx(none, abs=1e-9)
+    assert boundary.known("mass") == pytest.approx(mass, abs=1e-9)
+    assert boundary.known("linear kernel") == 0.0
 
 
 def test_the_bound_is_that_of_the_theorem():

@@ -28,7 +28,7 @@ class Bandwidth:
     """A chosen bandwidth and why it was chosen."""
 
     h: Array
-    """One number (), one a dose (d,), or a matrix H (d, d)."""
+    """One number (), one per dose (d,), or a matrix H (d, d)."""
     selector: str
     reason: str
     """One sentence that explains the choice."""

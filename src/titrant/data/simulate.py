@@ -289,7 +289,8 @@ class TenContexts(Design):
     """The paper's quadratic design: y = −5t + b_x'x + (b_xt'x)t + (t − b_q'x)² + ε, x ~ N(0, S).
 
     `variances` is the diagonal of S; T ~ N(logging'x, 4²). `TenContexts.sample(seed)` draws the
-    coefficients as the paper does; with `overlap=True` the same draws keep the logging mean near
+    coefficients as the authors' code does, which differs from print in two places (see the page
+    errata); with `overlap=True` the same draws keep the logging mean near
     zero (sd 0.7), so that every dose of interest was tried.
     """
 

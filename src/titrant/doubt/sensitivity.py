@@ -280,7 +280,7 @@ def sensitivity(
         strength that undoes the conclusion; ``benchmarks``; ``verdict`` and ``sentence``
 
     >>> from titrant import Constant, SelfNormalized
-    >>> from titrant.data.simulate import DESIGNS
+    >>> from titrant.data import DESIGNS
     >>> log = DESIGNS["dosing"].draw(300, 0)
     >>> quick = {"estimator": SelfNormalized(), "bandwidth": 8, "benchmarks": ()}
     >>> found = sensitivity(log, Constant(35), Constant(45), **quick)

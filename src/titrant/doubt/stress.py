@@ -230,7 +230,7 @@ def stress(
         it and a verdict; ``sentence`` sums them up, ``doubts`` are about columns of the log
 
     >>> from titrant import Constant, LinearGaussian, SelfNormalized
-    >>> from titrant.data.simulate import DESIGNS
+    >>> from titrant.data import DESIGNS
     >>> quick = {"estimator": SelfNormalized(), "propensity": LinearGaussian(), "bandwidth": 8}
     >>> log = DESIGNS["dosing"].draw(300, 0)
     >>> found = stress(log, Constant(35), **quick, draws=0, contexts=["age"])

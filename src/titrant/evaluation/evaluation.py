@@ -122,7 +122,7 @@ def evaluate(
         `TablePolicy` hands a data frame instead. A policy that knows its ``features`` finds them
         among the names of the log, in any order
     estimator : `DoublyRobust()` unless given: cross-fitted and self-normalized
-    bandwidth : a number, one a dose, a matrix, or a selector; chooses itself unless given
+    bandwidth : a number, one per dose, a matrix, or a selector; chooses itself unless given
     propensity : a model of f(t | x) to fit; unless given, the log's own column if it has one,
         else an average of four that follow contexts which act nonlinearly, cross-fitted
     interval : `RobustBiasCorrected()` unless given

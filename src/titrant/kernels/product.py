@@ -43,7 +43,7 @@ class Scale:
     @classmethod
     def _of_vector(cls, h: Array, d: int) -> Scale:
         if h.ndim == 1 and h.shape != (d,):
-            raise invalid("bandwidth", "evaluate", f"a number or {d} numbers, one a dose", h)
+            raise invalid("bandwidth", "evaluate", f"a number or {d} numbers, one per dose", h)
         if (h <= 0).any():
             raise invalid("bandwidth", "evaluate", "a finite number > 0", _plain(h))
         each = np.broadcast_to(h, (d,))

@@ -1,6 +1,6 @@
 """Simple policies to compare a learned one with, each in one line.
 
->>> from titrant.data.simulate import DESIGNS
+>>> from titrant.data import DESIGNS
 >>> log = DESIGNS["synthetic"].draw(300, 0)
 >>> mean_dose(log)
 Constant(dose=0.66...)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from titrant.optimize.constraints import Ball, Box, Constraint, Free, Scaled, paper_box
+from titrant.optimize.constraints import Ball, Box, Constraint, Free, Scaled, mean_box
 from titrant.optimize.exact_line import exact_line
 from titrant.optimize.lbfgs import LBFGS, Checkpoint, Solution, Status
 from titrant.optimize.objective import Objective, PolicyObjective
@@ -43,7 +43,7 @@ __all__ = [
     "Status",
     "TermSearch",
     "exact_line",
-    "paper_box",
+    "mean_box",
     "search_statistics",
     "stacked",
 ]

@@ -149,11 +149,12 @@ def _as_long(values: NDArray[Any], size: int) -> NDArray[Any]:
     return values
 
 
-def paper_box(context: Array, treatment: Array) -> Box:
-    """Return the paper's bounds on the coefficients of τ = β'x: 0 ≤ βⱼ ≤ mean dose/mean xⱼ.
+def mean_box(context: Array, treatment: Array) -> Box:
+    """Return bounds on the coefficients of τ = β'x: 0 ≤ βⱼ ≤ mean dose/mean xⱼ.
 
-    context (n, p), treatment (n,). Where a mean is negative the interval is the other way round;
-    a context whose mean is 0 has no bound.
+    context (n, p), treatment (n,). At its end a context alone gives the mean dose on average. Where
+    a mean is negative the interval is the other way round; a context whose mean is 0 has no bound.
+    These are not the paper's bounds, ± largest dose/(0.25·p·mean xⱼ).
     """
     ends = np.full(context.shape[1], np.inf)
     mean = context.mean(axis=0)

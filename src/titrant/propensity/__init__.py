@@ -1,10 +1,11 @@
 """Generalized propensities q = f(t|x): what the log's treatments looked like given the context.
 
-Scalar treatments: `Known`, `LinearGaussian`, `HeteroscedasticGaussian`, `GaussianMixture` (the
-recommended default when the propensity is unknown), `LocationScale`, `KernelConditional`; for
-contexts that act nonlinearly `SmoothLocation`, `SmoothLocationScale`, `GatedMixture` and the
-`DensityAverage` of several; `CrossPropensity` cross-fits them. Vector treatments:
-`MultivariateGaussian`. An unconditional density is a model fitted on one constant column.
+Scalar treatments: `Known`, `LinearGaussian`, `HeteroscedasticGaussian`, `GaussianMixture`,
+`LocationScale`, `KernelConditional`; for contexts that act nonlinearly `SmoothLocation`,
+`SmoothLocationScale`, `GatedMixture` and the `DensityAverage` of several; `CrossPropensity`
+cross-fits such an average, and with `smooth_members` it is the default where propensities are
+unknown. Vector treatments: `MultivariateGaussian`. An unconditional density is a model fitted on
+one constant column.
 """
 
 from titrant.propensity.average import DensityAverage, smooth_members
