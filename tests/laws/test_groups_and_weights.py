@@ -63,6 +63,8 @@ def numbers(result):
 
 
 def compared(log, estimator, **settings):
+    if isinstance(estimator, tt.Discretized):  # which needs a law, not a column
+        settings = {"propensity": tt.LinearGaussian()} | settings
     return tt.compare(log, POLICIES, estimator=estimator, allow_untrusted=True, **settings)
 
 

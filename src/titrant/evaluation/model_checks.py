@@ -233,8 +233,9 @@ class SecondOpinions:
         units = self._few.log.groups
         for i, (question, rows) in enumerate(zip(self.questions, self._rows, strict=True)):
             own = question.estimator
-            weighted = isinstance(own, WeightedEstimator) and own.uses_propensity
-            if not weighted or rows.x is None:
+            if not isinstance(own, WeightedEstimator) or rows.x is None:
+                continue
+            if not own.uses_propensity:  # the status quo, which weights no dose
                 continue
             w = question.weights(question.terms(rows))
             counted = rows.counts * (1.0 if question.part is None else question.part.inside(rows))
@@ -242,7 +243,7 @@ class SecondOpinions:
             omega, mean = counted[among], np.average(w, weights=counted)
             if not mean > 0.0:
                 continue
-            a, e = w[among] / mean - 1.0, question.estimator.baseline(rows)[1][among]
+            a, e = w[among] / mean - 1.0, own.baseline(rows)[1][among]
             unit = None if units is None else units[among]
             x, names, texts = by_column(rows.x[among], self._few.log.names)
             for left in leftovers(x, a[:, None], e, omega, unit, nominal=texts):
