@@ -123,6 +123,20 @@ def a_tiny_difference():
     return replace(usual(), description=replace(usual().description, outcome=outcome))
 
 
+def graded(difference, interval):
+    honest = {**LEARNED["honest"]}
+    honest["against"] = {"status quo": {"difference": difference, "interval": interval}}
+    return replace(usual_learned(), learned={**LEARNED, "honest": honest})
+
+
+def an_interval_that_ends_just_below_zero():
+    return graded(-1.2625, [-2.498, -0.027])
+
+
+def a_difference_next_to_nothing():
+    return graded(-0.021, [-2.5, 2.46])
+
+
 def few_rows():
     x, t, y, q = drawn(n=24)
     return made(logged(x, t, y, q), {"one": tt.Constant(1.0)}, bandwidth=0.3)
@@ -137,9 +151,7 @@ def beyond_the_log():
 
 
 def a_rule_that_was_not_shown_to_be_better():
-    honest = {**LEARNED["honest"]}
-    honest["against"] = {"status quo": {"difference": -0.1, "interval": [-0.4, 0.2]}}
-    return replace(usual_learned(), learned={**LEARNED, "honest": honest})
+    return graded(-0.1, [-0.4, 0.2])
 
 
 def a_learned_rule():
@@ -218,6 +230,8 @@ SITUATIONS = {
     models_that_do_not_fit: "Read it with care: the model of the doses does not fit.",
     huge_numbers: "mean loss 10,000,00",
     a_tiny_difference: "The difference is small: 0.0",
+    an_interval_that_ends_just_below_zero: "1.3 lower (90% interval 0.03 … 2.5 lower)",
+    a_difference_next_to_nothing: "0.02 lower (90% interval −2.5 … 2.5, which holds 0)",
     few_rows: "few rows speak about “one”",
     beyond_the_log: "“far” gives doses that such rows never got",
     a_rule_that_was_not_shown_to_be_better: "Keep the status quo: “b<i>st & $x$” is not clearly",

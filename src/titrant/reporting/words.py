@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from titrant.evaluation.description import YES_NO
 from titrant.inference import Verdict
 from titrant.reporting.content import called
-from titrant.reporting.numbers import number, percent, span
+from titrant.reporting.numbers import apart_from_0, number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -300,7 +300,7 @@ def gap(report: Report, found: Decision) -> str:
     """Return the difference to the status quo in words: its size, its direction, its interval."""
     low, high = found.ends
     more, unit = "higher" if found.difference > 0 else "lower", report.log.outcome_unit
-    size = f"{with_unit(number(abs(found.difference), high - low), unit)} {more}"
+    size = f"{with_unit(apart_from_0(abs(found.difference), high - low), unit)} {more}"
     several = found.compared > 1 and report.learned is None
     interval = f"{percent(report.level)} interval"
     interval += f" for the best of {found.compared}," if several else ""
