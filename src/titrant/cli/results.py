@@ -181,13 +181,16 @@ def coefficients(learned: Policy, truth: Linear) -> Table:
     return table
 
 
-def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
-    """Return what a learned policy was chosen from, with values on rows held out."""
-    value = "held-out reward" if maximize else "held-out loss"
-    table = _table(["candidate", value, "behind the best", "SE", "weight"])
+def candidates(found: Sequence[Mapping[str, Any]]) -> Table:
+    """Return what a learned policy was chosen from.
+
+    Scores on rows held out are told less the chosen one's: a score alone is no value.
+    """
+    table = _table(["candidate", "behind the chosen", "SE", "weight"])
     for c in found:
-        numbers = (-c["loss"] if maximize else c["loss"], c["behind"], c["behind_se"])
-        _add(table, c["name"], *map(number, numbers), f"{c['weight']:.1%}")
+        behind = f"{c['behind']:+.3g}".replace("-", "−"), f"{c['behind_se']:.2g}"
+        name, cells = (f"{c['name']}, chosen", ("–", "–")) if c["chosen"] else (c["name"], behind)
+        _add(table, name, *cells, f"{c['weight']:.1%}")
     return table
 
 

@@ -12,7 +12,7 @@ from titrant.doubt.stress import in_se
 from titrant.evaluation.description import HEADINGS
 from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
-from titrant.reporting.numbers import count, fixed, number, percent, places, share, span
+from titrant.reporting.numbers import count, fixed, number, percent, places, share, signed, span, told
 from titrant.reporting.rules import MOVED, decimals_of
 from titrant.reporting.words import UNCLEAR, at_once_level, better, quoted, why
 
@@ -114,7 +114,7 @@ def aligned(
     decimals = decimals_for(found)
     plus = "+" if sign else ""
     return [
-        ((plus if value > 0 else "") + fixed(value, decimals), span(*ends, decimals))
+        ((plus if value > 0 else "") + told(value, decimals), span(*ends, decimals))
         for value, ends in found
     ]
 
@@ -501,13 +501,20 @@ def honest(report: Report, learned: Mapping[str, Any]) -> Table:
 def candidates(learned: Mapping[str, Any]) -> Table | None:
     """Return what the learned policy was chosen from."""
     columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "candidate": lambda c: str(c["name"]),
-        "held-out loss": lambda c: number(c["loss"]),
-        "behind the best": lambda c: f"{number(c['behind'])} ± {number(c['behind_se'])}",
+        "candidate": lambda c: f"{c['name']}, chosen" if c["chosen"] else str(c["name"]),
+        "behind the chosen": _behind,
         "weight": lambda c: share(c["weight"]),
     }
     found = learned.get("candidates")
     return Table.of("Candidates", found, columns) if found else None
+
+
+def _behind(candidate: Mapping[str, Any]) -> str:
+    """Return a candidate's score less the chosen one's: a score alone is no value."""
+    if candidate["chosen"]:
+        return NONE
+    behind, se = candidate["behind"], candidate["behind_se"]
+    return f"{signed(behind, 2 * se)} ± {number(se, 2 * se)}"
 
 
 def classes(learned: Mapping[str, Any]) -> Table | None:

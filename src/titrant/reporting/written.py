@@ -207,10 +207,10 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "candidates": [
             {
                 "name": name,
-                "loss": c["held_out_loss"],
-                "behind": c["behind_the_best"],
-                "behind_se": c["behind_the_best_se"],
+                "behind": c["behind_the_chosen"],
+                "behind_se": c["behind_the_chosen_se"],
                 "weight": c["weight"],
+                "chosen": name == chosen["chosen"],
             }
             for name, c in chosen.get("scores", {}).items()
         ],
