@@ -199,6 +199,34 @@ def test_a_rule_that_is_followed_in_part(call, csv_log, log, plain):
     assert json.loads(said.out)["values"] == pytest.approx(values, rel=1e-9)
 
 
+def test_a_rule_is_followed_from_not_at_all_to_wholly(call, csv_log, plain):
+    rule = ("--policy", "linear:intercept=15,weight=0.3", "--over", "strength", "--json", "-")
+    points = json.loads(call("curve", csv_log, *plain, *NARROW, *rule).out)["parameters"]
+    assert points == [k / 8 for k in range(9)]  # as the help of --over says
+
+
+def test_points_that_are_about_as_good_as_the_best(call, csv_log, log, plain):
+    said = call("curve", csv_log, *plain, *NARROW, "--at", "20:50:2")
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 8.0}
+    found = tt.curve(log, tt.Constant, range(20, 51, 2), **settings)
+    compared, best = found.comparison, found.best()
+    gaps = compared.simultaneous_contrasts(f"{best}", 0.95)
+    tied = [float(name) for name, (low, _) in gaps.items() if low <= 0]
+    # Both sides of the best dose, which no sentence calls the best alone.
+    assert min(tied) < best < max(tied)
+    runs = f"{min(tied):g} … {best - 2:g} and {best + 2:g} … {max(tied):g}"
+    assert f"{runs} are not clearly worse." in " ".join(said.out.split())
+    far = call("curve", csv_log, *plain, *NARROW, "--at", "20,32")
+    assert "Every other point is clearly worse." in " ".join(far.out.split())
+
+
+def test_a_curve_without_a_best_point(call, csv_log, plain):
+    said = call("curve", csv_log, *plain, *NARROW, "--at", "33,33.5")
+    assert "No other point is clearly worse." in " ".join(said.out.split())
+    alone = call("curve", csv_log, *plain, *NARROW, "--at", "33")
+    assert "clearly" not in alone.out
+
+
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_a_curve_as_a_picture(call, csv_log, plain, ending):
     drawn = ("--at", "30,35", "--out", f"curve.{ending}")

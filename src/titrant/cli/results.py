@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -271,14 +271,40 @@ def curve(found: Curve, over: str, level: float) -> Table:
 
 
 def best_point(found: Curve, over: str, level: float, *, maximize: bool) -> str:
-    """Return where a curve is best, and what that is worth saying of a point among many."""
+    """Return where a curve is best, what that is worth, and which points are about as good."""
     best = int((np.argmax if maximize else np.argmin)(found.values))
     ends = found.band(level)[best]
     value, interval = value_and_interval(float(found.values[best]), (ends[0], ends[1]))
     return (
         f"{reading(maximize=maximize)} Best at {over} {found.parameters[best]:g}: {value} "
-        f"({percent(level)} of all points at once: {interval})."
-    )
+        f"({percent(level)} of all points at once: {interval}). "
+        f"{_ties(found, level, maximize=maximize)}"
+    ).rstrip()
+
+
+def _ties(found: Curve, level: float, *, maximize: bool) -> str:
+    """Return which points of a curve are not clearly worse than the best one, in a sentence."""
+    tied, others = found.about_as_good(level, maximize=maximize), len(found.parameters) - 1
+    if not others:
+        return ""
+    if not tied:
+        return "Every other point is clearly worse."
+    if len(tied) == others:
+        return "No other point is clearly worse."
+    runs = _runs(sorted(found.parameters.tolist()), set(tied))
+    verb = "is" if len(tied) == 1 else "are"
+    listed = " and ".join([", ".join(runs[:-1]), runs[-1]] if len(runs) > 1 else runs)
+    return f"{listed} {verb} not clearly worse."
+
+
+def _runs(points: Sequence[float], chosen: set[float]) -> list[str]:
+    """Return chosen points in words, neighbors as one run.
+
+    >>> _runs([20, 25, 30, 35, 40, 45], {20, 30, 35, 40})
+    ['20', '30 … 40']
+    """
+    runs = [list(run) for is_in, run in groupby(points, chosen.__contains__) if is_in]
+    return [f"{run[0]:g}" if len(run) == 1 else f"{run[0]:g} … {run[-1]:g}" for run in runs]
 
 
 def warned_points(found: Curve) -> str:
