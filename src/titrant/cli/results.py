@@ -16,7 +16,6 @@ from titrant.cli.app import as_typed
 from titrant.cli.names import LEARNED
 from titrant.cli.options import config_text, settings
 from titrant.cli.terminal import REPORTING, bar, note, visible
-from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.reporting import gather, render
@@ -325,7 +324,7 @@ def description(
     found: Description, treatments: Sequence[str], outcome: str
 ) -> Iterator[Table | str]:
     """Yield what is in a log: a table of its columns, how doses lie, what comes often."""
-    table = _table(list(HEADINGS))
+    table = _table(list(found.headings))
     called = [*treatments, outcome, *(c.column.name for c in found.contexts)]
     for name, (_, *cells) in zip(called, found.table(), strict=True):
         _add(table, name, *cells)

@@ -209,7 +209,8 @@ def _listed(values: Array, shares: Array, *, levels: bool) -> str:
     if not levels:
         each = zip(values, 100 * shares, strict=True)
         parts = [f"{s:.2g} % of doses are exactly {a:.6g}" for a, s in each]
-        more = f" and {len(parts) - _SHOWN} more point masses" if len(parts) > _SHOWN else ""
+        left = len(parts) - _SHOWN
+        more = f" and {left} more point mass{'es' if left > 1 else ''}" if left > 0 else ""
         return ", ".join(parts[:_SHOWN]) + more
     named = ", ".join(f"{a:.6g}" for a in values[: 2 * _SHOWN])
     more = f" and {len(values) - 2 * _SHOWN} more" if len(values) > 2 * _SHOWN else ""

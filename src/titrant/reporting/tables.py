@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
-from titrant.evaluation.description import HEADINGS
 from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
 from titrant.reporting.numbers import count, fixed, number, percent, places, share, signed, span, told
@@ -209,26 +208,30 @@ def columns(report: Report) -> Table:
     found = report.description
     told = (*(t.column for t in found.treatments), found.outcome)
     called = zip((*report.log.treatments, report.log.outcome), told, strict=True)
-    rows = [(name, *_column(c), NONE, NONE, NONE) for name, c in called]
+    gaps = found.gaps
+    rows = [(name, *_column(c, gaps=gaps), NONE, NONE, NONE) for name, c in called]
     rows += [
         (
             report.called(c.column.name),
-            *_column(c.column),
-            ", ".join(fixed(r, 2) for r in c.correlation),
+            *_column(c.column, gaps=gaps, amount=c.is_amount),
+            ", ".join(fixed(r, 2) for r in c.correlation) if c.is_amount else NONE,
             ", ".join(map(share, c.explains_dose)),
             share(c.explains_outcome),
         )
         for c in found.contexts
     ]
-    headings = tuple(heading.replace("dose", report.word) for heading in HEADINGS)
+    headings = tuple(heading.replace("dose", report.word) for heading in found.headings)
     shown, of = len(found.contexts), report.log.contexts
     some = f"; of {of} contexts the {shown} that go with doses or outcomes most"
     return Table(f"{found.size}{some if shown < of else ''}", headings, tuple(rows), (0, 1))
 
 
-def _column(c: ColumnSummary) -> tuple[str, ...]:
+def _column(c: ColumnSummary, *, gaps: bool, amount: bool = True) -> tuple[str, ...]:
+    """Return a column in numbers, with its missing cells if some column has ``gaps``."""
     numbers = (c.mean, c.sd, c.low, c.quartiles[1], c.high)
-    return (c.kind, count(c.distinct), *map(number, numbers))
+    told = map(number, numbers) if amount else [NONE] * len(numbers)
+    missing = (share(c.missing) if c.missing else NONE,) if gaps else ()
+    return (c.kind, count(c.distinct), *missing, *told)
 
 
 def doses(report: Report, treatment: str) -> Table:

@@ -453,6 +453,9 @@ def done_to_the_data(report: Report) -> Iterator[str]:
         yield from flow
         if flow.plain:
             yield "Every column was taken as it is."
+    for name, dose in zip(report.log.treatments, found.treatments, strict=True):
+        if exact := dose.exactly(name):
+            yield exact
     told = zip(report.log.treatments, (t.column for t in found.treatments), strict=True)
     for name, column in (*told, (report.log.outcome, found.outcome)):
         if column.common:
