@@ -122,6 +122,17 @@ def test_functionals_margins_and_populations(call, csv_log, log, plain):
     assert json.loads(said.out)["method"]["population"]["rows"] == len(log)
 
 
+def test_an_interval_of_a_share_that_reaches_beyond_it_is_said_not_to_be_cut(call, csv_log, plain):
+    # Hardly any loss exceeds 14, and few rows are near the policy: the interval reaches below 0.
+    rare = ("--functional", "exceeds:14", "--bandwidth", "3", "--allow-untrusted")
+    said = call("evaluate", csv_log, *plain, *POLICY, *rare)
+    assert said.code == 0, said.err
+    told = " ".join(said.out.split())
+    assert "beyond 0 … 1, where no share can be: intervals are not cut there" in told
+    often = call("evaluate", csv_log, *plain, *POLICY, "--functional", "exceeds:4", *NARROW)
+    assert "no share can be" not in often.out
+
+
 @pytest.mark.parametrize("text", ["quantile", "median:1", "quantile:x"])
 def test_what_is_no_functional(call, csv_log, plain, text):
     said = call("evaluate", csv_log, *plain, *POLICY, "--functional", text)

@@ -241,7 +241,7 @@ SITUATIONS = {
     a_hidden_cause: "No check can see a cause that was not recorded.",
     rows_left_out: "Read it with care: the rows left out are not like the others.",
     a_direction_taken_for_granted: "dose → loss, lower is better",
-    a_share_below_zero: "reaches beyond 0 … 1, where no mean can be: intervals are not cut there",
+    a_share_below_zero: "reaches beyond 0 … 1, where no share can be: intervals are not cut there",
     a_curve_of_point_masses: "At 0 and 1, which many rows got, rows with exactly that dose answer",
     a_text_taken_for_a_number: "race ≠ White",
     policies_that_are_numbers: "“1”",

@@ -477,19 +477,31 @@ def drawn_note(report: Report) -> str | None:
 
 def beyond_outcomes(report: Report) -> str | None:
     """Return which intervals reach beyond all outcomes of the log, if any does."""
-    column, found = report.description.outcome, report.comparison
-    ends = {name: report.interval(name) for name in found.names}
-    names = [n for n, (low, high) in ends.items() if low < column.low or high > column.high]
+    column = report.description.outcome
+    ends = {name: report.interval(name) for name in report.comparison.names}
+    if column.kind == YES_NO:
+        return beyond_shares(ends, column.low, column.high)
+    said = _beyond(ends, column.low, column.high)
+    between = "between which all outcomes of the log lie: intervals are not cut there."
+    return None if said is None else f"{said}, {between}"
+
+
+def beyond_shares(
+    ends: Mapping[str, tuple[float, float]], low: float = 0.0, high: float = 1.0
+) -> str | None:
+    """Return which intervals of shares, or of means of two values, reach beyond these, if any."""
+    said, cut = _beyond(ends, low, high), "intervals are not cut there, so read the part within."
+    what = "share" if (low, high) == (0.0, 1.0) else "mean"
+    return None if said is None else f"{said}, where no {what} can be: {cut}"
+
+
+def _beyond(ends: Mapping[str, tuple[float, float]], least: float, most: float) -> str | None:
+    names = [name for name, (low, high) in ends.items() if low < least or high > most]
     if not names:
         return None
-    low, high, many = number(column.low), number(column.high), len(names) > 1
-    said = (
-        f"The {'intervals' if many else 'interval'} of {_joined(names)} "
-        f"{'reach' if many else 'reaches'} beyond {low} … {high}, "
-    )
-    if column.kind == YES_NO:
-        return f"{said}where no mean can be: intervals are not cut there, so read the part within."
-    return f"{said}between which all outcomes of the log lie: intervals are not cut there."
+    intervals, reach = ("intervals", "reach") if len(names) > 1 else ("interval", "reaches")
+    limits = f"{number(least)} … {number(most)}"
+    return f"The {intervals} of {_joined(names)} {reach} beyond {limits}"
 
 
 def point_masses(report: Report, treatment: str) -> str | None:
