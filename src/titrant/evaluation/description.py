@@ -41,8 +41,8 @@ class ColumnSummary:
 
     name: str
     kind: str
-    """"number", "yes/no" (two values), "few values" (up to 12), "code" (a key, or the places of many
-    texts in the alphabet), "constant"."""
+    """"number", "yes/no" (two values), "few values" (up to 12), "code" (a key, or the places of
+    many texts in the alphabet), "constant"."""
     mean: float
     sd: float
     low: float
@@ -176,7 +176,10 @@ class Description(Tabular):
             evenness=survey.evenness,
             seen=survey.seen_share,
             looked_at=len(seen),
-            treatments=tuple(_treatment(*one, survey.masses) for one in zip(doses, seen.doses.T)),
+            treatments=tuple(
+                _treatment(column, logged, survey.masses)
+                for column, logged in zip(doses, seen.doses.T, strict=True)
+            ),
             outcome=outcome,
             contexts=tuple(
                 ContextSummary(
@@ -391,11 +394,11 @@ def _kind(column: Array, distinct: int, name: str) -> str:
 
 def _treatment(column: ColumnSummary, doses: Array, masses: PointMasses | None) -> TreatmentSummary:
     counts, edges = np.histogram(doses, BINS)
+    found = TreatmentSummary(column=column, edges=edges, counts=counts)
     if masses is None:
-        return TreatmentSummary(column=column, edges=edges, counts=counts)
+        return found
     pairs = tuple(zip(masses.values.tolist(), masses.shares.tolist(), strict=True))
-    kind = {"masses": pairs, "levels": masses.levels}
-    return TreatmentSummary(column=column, edges=edges, counts=counts, **kind)
+    return replace(found, masses=pairs, levels=masses.levels)
 
 
 def _explained(survey: Survey) -> tuple[Array, Array]:

@@ -11,7 +11,17 @@ from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
 from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
-from titrant.reporting.numbers import count, fixed, number, percent, places, share, signed, span, told
+from titrant.reporting.numbers import (
+    count,
+    fixed,
+    number,
+    percent,
+    places,
+    share,
+    signed,
+    span,
+    told,
+)
 from titrant.reporting.rules import MOVED, decimals_of
 from titrant.reporting.words import UNCLEAR, at_once_level, better, quoted, why
 
