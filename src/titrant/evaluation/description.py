@@ -91,6 +91,11 @@ class TreatmentSummary:
         masses = {"point_masses": _listed(self.masses), "levels": self.levels}
         return {**self.column.to_dict(), "histogram": histogram, **masses}
 
+    @property
+    def exact(self) -> tuple[float, ...]:
+        """The point masses among doses that vary freely."""
+        return () if self.levels else tuple(dose for dose, _ in self.masses)
+
     def exactly(self, name: str) -> str | None:
         """Return at which doses, called ``name``, rows pile up, in a sentence; None if at none."""
         if not self.masses:
@@ -99,7 +104,8 @@ class TreatmentSummary:
             shown = [f"{dose:.6g}" for dose, _ in self.masses[: 2 * COMMON]]
             what = f"Nearly every {name} is one of {len(self.masses):,} levels: "
         else:
-            shown = [f"{share:.1%} exactly at {dose:.6g}" for dose, share in self.masses[:COMMON]]
+            largest = sorted(self.masses, key=lambda one: -one[1])[:COMMON]
+            shown = [f"{share:.1%} exactly at {dose:.6g}" for dose, share in largest]
             what = f"Point masses of the {name}: "
         left = len(self.masses) - len(shown)
         return f"{what}{', '.join(shown)}{f' and {left:,} more' if left else ''}."
@@ -259,8 +265,8 @@ class Description(Tabular):
             f"Most common values of the {c.name}: "
             + ", ".join(f"{value:.6g} ({share:.1%})" for value, share in c.common)
             + "."
-            for c in told
-            if c.common
+            for c, known in zip(told, (*(t.exact for t in self.treatments), ()), strict=True)
+            if not {value for value, _ in c.common} <= set(known)
         ]
 
     def __str__(self) -> str:

@@ -40,6 +40,8 @@ MOST_COLUMNS, MAIN_COLUMNS = 20, 4
 """Contexts that a table of columns has at most, and those that it has of a log with more."""
 WORDS = ("dose", "price", "bid", "discount", "rate", "budget", "duration", "temperature")
 """What may be called by the last word of its name."""
+ROUNDING = 1e-9
+"""Of a distance in sd: less is none."""
 CONTEXTS = 3
 """Contexts that doses are drawn against, and that subgroups are made by."""
 
@@ -176,6 +178,11 @@ class Balance:
     """The weighted distance in standard errors (p,)."""
     check: Check
     """Of all contexts, by these numbers."""
+
+    @property
+    def of_all(self) -> bool:
+        """Whether all rows speak about the policy, as about one that changes the logged dose."""
+        return bool((self.near < ROUNDING).all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -296,12 +296,13 @@ def subgroups(report: Report) -> Table:
     known = [s for s in report.subgroups if s.difference is not None and s.interval is not None]
     found = [(s.difference or 0.0, s.interval or (0.0, 0.0)) for s in known]
     cells = dict(zip((s.label for s in known), aligned(found, sign=True), strict=True))
+    decimals = decimals_for(found)
     columns: dict[str, Callable[[ShownSubgroup], str]] = {
         "who": lambda s: who(report, s),
         "rows": lambda s: count(s.rows),
         f"logged {dose}": lambda s: _doses(report, s.logged_dose),
         f"{dose} by policy": lambda s: _doses(report, s.policy_dose),
-        f"{report.log.outcome} as logged": lambda s: number(s.outcome),
+        f"{report.log.outcome} as logged": lambda s: told(s.outcome, decimals),
         "difference": lambda s: cells[s.label][0] if s.label in cells else NONE,
         f"{percent(report.level)} interval": lambda s: cells.get(s.label, (NONE, NONE))[1],
         "effective rows": lambda s: count(s.ess),
@@ -407,7 +408,7 @@ def balance(report: Report, found: Balance) -> Table:
     rows = tuple(
         (
             report.called(name),
-            fixed(near, 2),
+            NONE if found.of_all else fixed(near, 2),
             fixed(weighted, 2),
             fixed(in_se, 1),
             "ok" if not is_unbalanced(weighted, in_se, limit) else "warn",

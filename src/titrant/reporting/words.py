@@ -164,7 +164,7 @@ def answer(report: Report, found: Decision) -> str:
     if found.best is None:
         said = [_nothing_compared(report)]
     elif report.learned is not None:
-        said = [_learned(report, report.learned, found), *_ties(found)]
+        said = [_learned(report, report.learned, found), *_ties(found), *_others(report, found)]
     elif found.recommended == found.best:
         said = [_win(report, found), *_ties(found)]
     else:
@@ -275,6 +275,20 @@ def _nothing_compared(report: Report) -> str:
 def _ties(found: Decision, opening: str = "It is not") -> list[str]:
     """Return a sentence on the policies that may be as good."""
     return [f"{opening} clearly better than {_listed(found.ties)}."] if found.ties else []
+
+
+def _others(report: Report, found: Decision) -> list[str]:
+    """Return a sentence on what looks better than the status quo where a learned rule does not."""
+    if found.recommended != report.status_quo:
+        return []
+    others = [name for name in _candidates(report) if name != report.focus]
+    level = at_once_level(report.level, max(len(others), 1))
+    gaps = {n: report.comparison.contrast(n, report.status_quo).interval(level) for n in others}
+    names = [n for n, ends in gaps.items() if is_better(ends, maximize=report.maximize)]
+    if not names:
+        return []
+    look = "looks" if len(names) == 1 else "look"
+    return [f"Of what it was compared with, {_joined(names)} {look} better than the status quo."]
 
 
 def _small(report: Report, found: Decision) -> list[str]:
@@ -397,9 +411,15 @@ CLAUSES = {
 """By the name of a check; {it} is the policy."""
 
 
+OF_GROUPS = {"effective_sample_size", "effective_share", "largest_weight_share"}
+"""Checks that count groups where the rows of a log belong to some."""
+
+
 def _reason(check: Check, names: tuple[str, ...], report: Report) -> str:
     """Return a check that is not ok as a clause."""
     clause = CLAUSES.get(check.name, f"{check.name.replace('_', ' ')} of {{it}}")
+    if report.description.groups is not None and check.name in OF_GROUPS:
+        clause = clause.replace("row", "group")
     head, it, tail = clause.partition("{it}")
     each = "each of " if not head and len(names) > 1 else ""  # the verb behind it is of one
     policies = f"{each}{_joined(names)}" if it else ""
@@ -554,7 +574,8 @@ def refused_at(curve: Curve) -> list[str]:
 def remarks(estimate: Estimate) -> list[str]:
     """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
     flag = None if estimate.bandwidth is None else estimate.bandwidth.flag
-    said = (flag, estimate.confidence.note, *estimate.diagnostics.notes)
+    chosen = None if flag is None else f"The bandwidth is {flag}."
+    said = (chosen, estimate.confidence.note, *estimate.diagnostics.notes)
     return [remark for remark in said if remark]
 
 
