@@ -161,4 +161,6 @@ def test_a_day_with_the_children(call):
     care = "Read it with care: “b” gives treatments that such rows never got; "
     tie = "No policy is clearly better than the status quo. The best of 2 policies, “a”,"
     decided("compared.html", "warn", tie, care)
+    lost = "Not to be trusted: the weights of “learned” do not average to 1"
+    decided("learned.html", "refuse", "The log cannot answer for the learned rule.", lost)
     seen_on_a_phone("compared.html", "learned.html")

@@ -574,7 +574,7 @@ def refused_at(curve: Curve) -> list[str]:
 def remarks(estimate: Estimate) -> list[str]:
     """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
     flag = None if estimate.bandwidth is None else estimate.bandwidth.flag
-    chosen = None if flag is None else f"The bandwidth is {flag}."
+    chosen = None if flag is None else sentence(f"bandwidth: {flag}")
     said = (chosen, estimate.confidence.note, *estimate.diagnostics.notes)
     return [remark for remark in said if remark]
 
