@@ -98,6 +98,7 @@ COLUMN: Schema = {
     "high": NUMBER,
     "distinct": COUNT,
     "common": listed(closed(value=NUMBER, share=NUMBER)),
+    "missing": NUMBER,
 }
 """The entries of a column's summary."""
 
@@ -174,13 +175,18 @@ DEFINITIONS: dict[str, Schema] = {
         seen=nullable(NUMBER),
         looked_at=COUNT,
         treatments=listed(
-            closed(**COLUMN, histogram=closed(edges=listed(NUMBER), counts=listed(COUNT)))
+            closed(
+                **COLUMN,
+                histogram=closed(edges=listed(NUMBER), counts=listed(COUNT)),
+                point_masses=listed(closed(value=NUMBER, share=NUMBER)),
+                levels=FLAG,
+            )
         ),
         outcome=ref("column"),
         contexts=listed(
             closed(
-                **COLUMN,
-                correlation=listed(NUMBER),
+                **{**COLUMN, "mean": nullable(NUMBER), "sd": nullable(NUMBER)},
+                correlation=nullable(listed(NUMBER)),
                 explains_dose=listed(NUMBER),
                 explains_outcome=NUMBER,
             )

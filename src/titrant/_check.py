@@ -40,6 +40,11 @@ def nonnegative(value: object, name: str, owner: str) -> float:
     return _number(value, name, owner, "a finite number ≥ 0", 0.0, strict=False)
 
 
+def at_least(value: object, least: float, name: str, owner: str) -> float:
+    """Return `value` as a finite float ≥ `least`."""
+    return _number(value, name, owner, f"a number ≥ {least:g}", least, strict=False)
+
+
 def probability(value: object, name: str, owner: str) -> float:
     """Return `value` as a float strictly between 0 and 1."""
     rule = "a number strictly between 0 and 1"

@@ -122,6 +122,17 @@ def test_functionals_margins_and_populations(call, csv_log, log, plain):
     assert json.loads(said.out)["method"]["population"]["rows"] == len(log)
 
 
+def test_an_interval_of_a_share_that_reaches_beyond_it_is_said_not_to_be_cut(call, csv_log, plain):
+    # Hardly any loss exceeds 14, and few rows are near the policy: the interval reaches below 0.
+    rare = ("--functional", "exceeds:14", "--bandwidth", "3", "--allow-untrusted")
+    said = call("evaluate", csv_log, *plain, *POLICY, *rare)
+    assert said.code == 0, said.err
+    told = " ".join(said.out.split())
+    assert "beyond 0 … 1, where no share can be: intervals are not cut there" in told
+    often = call("evaluate", csv_log, *plain, *POLICY, "--functional", "exceeds:4", *NARROW)
+    assert "no share can be" not in often.out
+
+
 @pytest.mark.parametrize("text", ["quantile", "median:1", "quantile:x"])
 def test_what_is_no_functional(call, csv_log, plain, text):
     said = call("evaluate", csv_log, *plain, *POLICY, "--functional", text)
@@ -197,6 +208,34 @@ def test_a_rule_that_is_followed_in_part(call, csv_log, log, plain):
     ends = (tt.Constant(float(log.treatment.mean())), tt.Linear([0.3, 0.0, 0.0], 15.0))
     values = [tt.evaluate(log, policy, **settings).value for policy in ends]
     assert json.loads(said.out)["values"] == pytest.approx(values, rel=1e-9)
+
+
+def test_a_rule_is_followed_from_not_at_all_to_wholly(call, csv_log, plain):
+    rule = ("--policy", "linear:intercept=15,weight=0.3", "--over", "strength", "--json", "-")
+    points = json.loads(call("curve", csv_log, *plain, *NARROW, *rule).out)["parameters"]
+    assert points == [k / 8 for k in range(9)]  # as the help of --over says
+
+
+def test_points_that_are_about_as_good_as_the_best(call, csv_log, log, plain):
+    said = call("curve", csv_log, *plain, *NARROW, "--at", "20:50:2")
+    settings = {"estimator": tt.SelfNormalized(), "bandwidth": 8.0}
+    found = tt.curve(log, tt.Constant, range(20, 51, 2), **settings)
+    compared, best = found.comparison, found.best()
+    gaps = compared.simultaneous_contrasts(f"{best}", 0.95)
+    tied = [float(name) for name, (low, _) in gaps.items() if low <= 0]
+    # Both sides of the best dose, which no sentence calls the best alone.
+    assert min(tied) < best < max(tied)
+    runs = f"{min(tied):g} … {best - 2:g} and {best + 2:g} … {max(tied):g}"
+    assert f"{runs} are not clearly worse." in " ".join(said.out.split())
+    far = call("curve", csv_log, *plain, *NARROW, "--at", "20,32")
+    assert "Every other point is clearly worse." in " ".join(far.out.split())
+
+
+def test_a_curve_without_a_best_point(call, csv_log, plain):
+    said = call("curve", csv_log, *plain, *NARROW, "--at", "33,33.5")
+    assert "No other point is clearly worse." in " ".join(said.out.split())
+    alone = call("curve", csv_log, *plain, *NARROW, "--at", "33")
+    assert "clearly" not in alone.out
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])

@@ -361,9 +361,13 @@ def test_a_cause_acts_on_a_ratio_of_densities_twice():
     assert found.benchmarks["x0"] == pytest.approx(np.exp(2 * at), rel=1e-6)
 
 
+@pytest.mark.parametrize("gamma", [0.9, 0.5, 0.0, -1.0, "a", None, np.nan, np.inf])
+def test_every_strength_that_is_none_is_refused_by_one_sentence(gamma):
+    with pytest.raises(tt.InvalidArgument, match="`gamma` of `Sensitivity` must be a number ≥ 1;"):
+        asked().bounds(gamma)
+
+
 def test_what_is_refused():
-    with pytest.raises(tt.InvalidArgument, match="`gamma` of `Sensitivity` must be a number ≥ 1"):
-        asked().bounds(0.9)
     with pytest.raises(tt.InvalidArgument, match="nothing to doubt"):
         asked(policy=tt.StatusQuo())
     with pytest.raises(tt.InvalidArgument, match="cannot leave out 'weight'"):

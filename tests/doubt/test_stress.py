@@ -69,6 +69,16 @@ def test_the_usual_trials():
     assert len(found.plot().lines) > 0
 
 
+def test_one_draw_and_one_trial_are_told_as_one():
+    found = tt.stress(drawn(120), POLICY, **QUICK, draws=1, contexts=())
+    one = by_change(found)["1 draw of outcomes with a known truth"]
+    assert one.note.startswith("the interval holds the truth, ")
+    assert replace(found, trials=(one,)).sentence == "The estimate survives its one trial."
+    lost = replace(one, verdict="misses")
+    said = replace(found, trials=(lost,)).sentence
+    assert said.startswith("The estimate does not survive its one trial; not ")
+
+
 def test_every_trial_fits_its_own_models(monkeypatch):
     fitted = []
     made = Nuisances.of.__func__

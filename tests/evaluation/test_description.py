@@ -56,7 +56,7 @@ def test_common_doses_come_with_their_share():
     shares = [share for _, share in dose.column.common]
     assert shares == sorted(shares, reverse=True)
     assert FOUND.outcome.common == ()
-    assert FOUND.common_values()[0].startswith("Most common values of the treatment: ")
+    assert FOUND.common_values()[1].startswith("Most common values of the treatment: ")
 
 
 def test_the_histogram_holds_all_rows():
@@ -138,6 +138,66 @@ def test_missing_outcomes_are_no_outcomes():
     expected = LOSS[known].mean(), LOSS[known].std()
     assert (found.outcome.mean, found.outcome.sd) == pytest.approx(expected)
     assert found.doubts.names == ()
+
+
+def gappy():
+    """A table with gaps in numbers and texts, a text of 70 levels, and two thirds of doses at 0."""
+    rng = np.random.default_rng(3)
+    n, rows = 1200, np.arange(1200)
+    product = np.array([f"p{k:02d}" for k in range(70)])[rng.integers(0, 70, n)]
+    dose = np.where(rows % 3 > 0, 0.0, rng.uniform(1.0, 9.0, n))
+    table = {
+        "age": np.where(rows % 10 == 0, np.nan, rng.normal(50.0, 9.0, n)),
+        "bmi": np.where(rows % 10 == 0, np.nan, rng.normal(25.0, 3.0, n)),
+        "sex": np.where(rows % 4 == 0, None, np.where(rng.random(n) < 0.5, "f", "m")),
+        "product": product,
+        "dose": dose,
+        "loss": dose + rng.normal(size=n),
+    }
+    with pytest.warns(tt.TableWarning):
+        return tt.LoggedData.from_frame(table, treatment="dose", outcome="loss")
+
+
+def test_contexts_have_their_share_of_missing_cells():
+    found = tt.describe(gappy())
+    missing = {c.column.name: c.column.missing for c in found.contexts}
+    # Those of `bmi` have no column of their own: they are the gaps of `age`.
+    assert missing["age"] == missing["bmi"] == missing["age is missing"] == pytest.approx(0.1)
+    assert missing["sex=m"] == missing["sex=missing"] == pytest.approx(0.25)
+    assert missing["product"] == 0.0
+    plain = {one["name"]: one for one in found.to_dict()["contexts"]}
+    assert plain["bmi"]["missing"] == pytest.approx(0.1)
+    row = dict(zip(found.headings, found.table()[2], strict=True))
+    assert (row["column"], row["missing"]) == ("age", "10.0%")
+    assert "missing" not in FOUND.headings  # where nothing is
+    assert all(len(row) == len(FOUND.headings) for row in FOUND.table())
+
+
+def test_a_code_of_many_texts_has_no_mean_and_no_correlation():
+    found = tt.describe(gappy())
+    code = next(c for c in found.contexts if c.column.name == "product")
+    assert code.column.kind == CODE
+    plain = json.loads(json.dumps(code.to_dict(), allow_nan=False))
+    assert (plain["mean"], plain["sd"], plain["correlation"]) == (None, None, None)
+    assert (plain["distinct"], plain["kind"]) == (70, "code")
+    cells = next(row for row in found.table() if row[0] == "product")
+    row = dict(zip(found.headings, cells, strict=True))
+    assert (row["mean"], row["median"], row["r with dose"]) == ("", "", "")
+    assert row["values"] == "70"
+
+
+def test_point_masses_are_told_as_such():
+    found = tt.describe(gappy())
+    (dose,) = found.treatments
+    assert (dose.masses, dose.levels) == (((0.0, pytest.approx(2 / 3)),), False)
+    assert found.common_values()[0] == "Point masses of the treatment: 66.7% exactly at 0."
+    assert dose.to_dict()["point_masses"] == [{"value": 0.0, "share": pytest.approx(2 / 3)}]
+    prices = np.resize([9.0, 12.0, 15.0], N)
+    (listed,) = tt.describe(tt.LoggedData(AGE[:, None], prices, LOSS)).treatments
+    assert listed.levels
+    assert listed.exactly("price") == "Nearly every price is one of 3 levels: 9, 12, 15."
+    (free,) = tt.describe(tt.LoggedData(AGE[:, None], AGE + LOSS, LOSS)).treatments
+    assert free.exactly("dose") is None
 
 
 def test_the_main_contexts_are_those_that_explain_most():

@@ -8,6 +8,7 @@ from scipy.stats import sem
 
 import titrant as tt
 from learn.examples import quadratic_log
+from titrant.data.simulate import DESIGNS
 from titrant.learn.candidates import (
     BANDWIDTH,
     SCORE_FLOOR,
@@ -17,10 +18,10 @@ from titrant.learn.candidates import (
     scores,
     weights_of,
 )
-from titrant.learn.classes import LinearClass
+from titrant.learn.classes import LinearClass, TreeClass
 from titrant.learn.setting import Units
 from titrant.learn.tables import Curves
-from titrant.outcome import DoseTable
+from titrant.outcome import DoseTable, ridge_pair
 
 ROUNDING = 1e-12
 
@@ -119,13 +120,32 @@ def test_the_average_is_kept_unless_clearly_worse(behind, alone):
 
 def test_the_reasons_are_written_out():
     names = ("a", "b")
-    said = held_out(0.3).to_dict(names, center=100.0)
+    said = held_out(0.3).to_dict(names)
     assert said["chosen"] == "a"
     assert "0.075 above that of `a`, the best (SE 0.25)" in said["because"]
-    assert said["scores"]["b"] == {
-        "held_out_loss": 101.0,
-        "behind_the_best": 1.0,
-        "behind_the_best_se": 0.0,
-        "weight": 0.3,
-    }
-    assert held_out(0.0).to_dict(names, center=0.0)["chosen"] == "weighted average"
+    entry = {"behind_the_chosen": 1.0, "behind_the_chosen_se": 0.0, "weight": 0.3}
+    assert said["scores"]["b"] == entry
+
+
+def test_scores_are_told_less_that_of_what_was_chosen():
+    said = held_out(-1.0).to_dict(("a", "b"))
+    assert said["chosen"] == "weighted average"
+    # The average scores ¼ less than the best candidate, in scores that vary by 1: SE ¼.
+    assert said["scores"]["a"]["behind_the_chosen"] == pytest.approx(0.25)
+    assert said["scores"]["a"]["behind_the_chosen_se"] == pytest.approx(0.25)
+    assert said["scores"]["b"]["behind_the_chosen"] == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("kind", [LinearClass(), TreeClass()], ids=["averaged", "alone"])
+def test_no_score_is_told_as_a_value(kind):
+    # A score is a smoothed loss: beside the honest value it would be taken for one.
+    log = DESIGNS["synthetic"].draw(200, 4)
+    far = log.with_outcome(log.outcome + 1e6)
+    procedure = tt.StackedDR(models=ridge_pair())
+    learner = tt.PolicyLearner(policy=kind, procedure=procedure, honest=False).fit(far)
+    told = learner.learned_.report["candidates"]
+    assert told["scores"]
+    for entry in told["scores"].values():
+        assert set(entry) == {"behind_the_chosen", "behind_the_chosen_se", "weight"}
+        assert all(abs(x) < 1e5 for x in entry.values())
+    assert set(told) == {"chosen", "because", "scores"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -168,6 +170,24 @@ def test_doses_for_another_number_of_rows_are_refused_with_counts():
 def test_what_is_no_policy_is_refused_in_a_sentence(given, said):
     with pytest.raises(tt.TitrantError, match=said):
         tt.evaluate(LOG, given, **QUICK)
+
+
+@pytest.mark.parametrize("given", [lambda _, t: 0.9 * t, lambda: 0.9, lambda _, *, t: 0.9 * t])
+def test_a_function_of_the_logged_dose_is_told_of_moves(given):
+    said = r"`Shift\(by\)`, `Multiply\(by\)`, or `Moved\(function, inverse\)`"
+    with pytest.raises(tt.InvalidArgument, match=said):
+        tt.evaluate(LOG, given, **QUICK)
+    with pytest.raises(tt.InvalidArgument, match=said):
+        tt.TablePolicy(given)
+
+
+def test_any_function_that_contexts_alone_will_do_for_is_a_policy():
+    def optional(X, t=30.0):
+        return np.full(len(X), t)
+
+    wanted = tt.evaluate(LOG, 30.0, **QUICK).value
+    for given in (optional, lambda *args: 30.0 + 0.0 * args[0][:, 0], partial(optional, t=30.0)):
+        assert tt.evaluate(LOG, given, **QUICK).value == pytest.approx(wanted)
 
 
 def test_doses_of_rows_are_of_a_log_in_memory(tmp_path):

@@ -30,12 +30,18 @@ LEARNED = {
         "verdict": "warn",
         "against": {"status quo": {"difference": -2.9375, "interval": [-3.3125, -2.5625]}},
     },
-    "chosen": "weighted average",
+    "chosen": "direct",
     "because": "It scored best.",
     "decision": "The improvement is clear.",
     "candidates": [
-        {"name": "mean dose", "loss": 5.25, "behind": 2.0, "behind_se": 0.125, "weight": 0.0625},
-        {"name": "direct", "loss": 3.25, "behind": 0.0, "behind_se": 0.0, "weight": 0.9375},
+        {
+            "name": "mean dose",
+            "behind": 2.0,
+            "behind_se": 0.125,
+            "weight": 0.0625,
+            "chosen": False,
+        },
+        {"name": "direct", "behind": 0.0, "behind_se": 0.0, "weight": 0.9375, "chosen": True},
     ],
     "outcome_models": {"ridge": 0.25, "trees": 0.75},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -238,6 +239,36 @@ def test_the_balance_is_the_distance_of_weighted_means():
         for distance, weight in ((near, w * q), (weighted, w)):
             moved = np.average(x, weights=weight) - x.mean()
             assert distance == pytest.approx(abs(moved) / x.std())
+
+
+def test_the_balance_with_missing_outcomes_is_of_the_rows_that_have_one():
+    # Outcomes of the old are recorded half as often; a column says how likely each dose was.
+    rng, old = np.random.default_rng(5), LOG.context[:, 0] > np.median(LOG.context[:, 0])
+    recorded = rng.uniform(size=len(LOG)) < np.where(old, 0.45, 0.9)
+    log = tt.LoggedData(
+        LOG.context,
+        LOG.treatment,
+        np.where(recorded, LOG.outcome, np.nan),
+        LOG.propensity,
+        bounds=(5.0, 75.0),
+        names=LOG.names,
+        missing_outcome="weight",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = made(log, {"flat": tt.Constant(35.0)}).balance
+    for name, near in zip(found.contexts, found.near, strict=True):
+        x = log.context[:, log.names.index(name)]
+        total = weight = 0.0
+        for i in range(len(log)):
+            u = (log.treatment[i] - 35.0) / BANDWIDTH
+            if recorded[i] and abs(u) < 1:
+                total += (1 - u**2) * x[i]
+                weight += 1 - u**2
+        assert near == pytest.approx(abs(total / weight - x.mean()) / x.std())
+    # Weighting undoes both who got such doses and whose outcome was recorded.
+    age = found.contexts.index(LOG.names[0])
+    assert found.weighted[age] < found.near[age] / 2
 
 
 def test_a_subgroup_is_an_evaluation_of_its_rows():

@@ -13,7 +13,7 @@ import titrant as tt
 from reporting.examples import BEST, LEARNED, LOG, POLICIES, made, usual, usual_learned
 from reporting.test_words import REFUSE, WARN, check, judged
 from titrant.evaluation.evaluation import Evaluation
-from titrant.reporting import gather, render
+from titrant.reporting import gather, render, tables
 
 FLAT = {"flat": tt.Constant(35.0)}
 
@@ -122,6 +122,20 @@ def a_tiny_difference():
     return replace(usual(), description=replace(usual().description, outcome=outcome))
 
 
+def graded(difference, interval):
+    honest = {**LEARNED["honest"]}
+    honest["against"] = {"status quo": {"difference": difference, "interval": interval}}
+    return replace(usual_learned(), learned={**LEARNED, "honest": honest})
+
+
+def an_interval_that_ends_just_below_zero():
+    return graded(-1.2625, [-2.498, -0.027])
+
+
+def a_difference_next_to_nothing():
+    return graded(-0.021, [-2.5, 2.46])
+
+
 def few_rows():
     x, t, y, q = drawn(n=24)
     return made(logged(x, t, y, q), {"one": tt.Constant(1.0)}, bandwidth=0.3)
@@ -136,9 +150,7 @@ def beyond_the_log():
 
 
 def a_rule_that_was_not_shown_to_be_better():
-    honest = {**LEARNED["honest"]}
-    honest["against"] = {"status quo": {"difference": -0.1, "interval": [-0.4, 0.2]}}
-    return replace(usual_learned(), learned={**LEARNED, "honest": honest})
+    return graded(-0.1, [-0.4, 0.2])
 
 
 def a_learned_rule():
@@ -196,6 +208,23 @@ def policies_that_are_numbers():
     return made(logged(x, t, y, q), both, bandwidth=0.6)
 
 
+def one_group_dominates():
+    # One patient has 40 % of the rows: what looks like 400 rows is hardly more than one of them.
+    x, t, y, q = drawn()
+    whose = np.where(np.arange(400) % 5 < 2, 0, np.arange(400))
+    y = y + np.where(whose == 0, 2.0, 0.0)
+    log = logged(x, t, y, q, groups=whose)
+    return made(log, {"one": tt.Constant(1.0)}, bandwidth=0.6)
+
+
+def a_baseline_beats_the_learned_rule():
+    # The rule that was learned is not clearly better, but the same dose for all is.
+    honest = {**LEARNED["honest"]}
+    honest["against"] = {"status quo": {"difference": -0.1, "interval": [-0.4, 0.2]}}
+    learned = {**LEARNED, "name": "flat", "honest": honest}
+    return made(LOG, {**FLAT, BEST: POLICIES[BEST]}, learned=learned)
+
+
 def people_never_given_such_doses():
     named = "Of the rows 12 % have no row alike that got the policy's dose."
     return judged(made(LOG, FLAT), "flat", check(WARN, "never_given", named))
@@ -217,6 +246,8 @@ SITUATIONS = {
     models_that_do_not_fit: "Read it with care: the model of the doses does not fit.",
     huge_numbers: "mean loss 10,000,00",
     a_tiny_difference: "The difference is small: 0.0",
+    an_interval_that_ends_just_below_zero: "1.3 lower (90% interval 0.03 … 2.5 lower)",
+    a_difference_next_to_nothing: "0.02 lower (90% interval −2.5 … 2.5, which holds 0)",
     few_rows: "few rows speak about “one”",
     beyond_the_log: "“far” gives doses that such rows never got",
     a_rule_that_was_not_shown_to_be_better: "Keep the status quo: “b<i>st & $x$” is not clearly",
@@ -226,10 +257,12 @@ SITUATIONS = {
     a_hidden_cause: "No check can see a cause that was not recorded.",
     rows_left_out: "Read it with care: the rows left out are not like the others.",
     a_direction_taken_for_granted: "dose → loss, lower is better",
-    a_share_below_zero: "reaches beyond 0 … 1, where no mean can be: intervals are not cut there",
+    a_share_below_zero: "reaches beyond 0 … 1, where no share can be: intervals are not cut there",
     a_curve_of_point_masses: "At 0 and 1, which many rows got, rows with exactly that dose answer",
     a_text_taken_for_a_number: "race ≠ White",
     policies_that_are_numbers: "“1”",
+    one_group_dominates: "few groups speak about “one”; one group holds much of the weight of",
+    a_baseline_beats_the_learned_rule: "compared with, “b<i>st & $x$” looks better than the status",
     people_never_given_such_doses: "some people's like were never given the doses of “flat”",
 }
 """What could mislead, and what the page says."""
@@ -262,3 +295,36 @@ def test_the_balance_in_the_table_is_that_of_the_check():
         own = found.comparison[one.policy].diagnostics["covariate_balance"]
         assert one.check.message == own.message
         assert own.value == pytest.approx(one.weighted.max())
+
+
+DATE = re.compile(
+    r"\b\d{4}-\d\d-\d\d\b|\b\d\d?[./]\d\d?[./]\d{4}\b|\b\d\d:\d\d\b"
+    r"|\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d|<time"
+)
+
+
+def test_a_page_has_no_date_unless_given():
+    assert DATE.search(words_of(render(usual()))) is None
+    dated = render(replace(usual(), title="As of 2031-05-06"))
+    assert DATE.search(words_of(dated))[0] == "2031-05-06"
+
+
+def test_the_balance_before_and_after_weighting_is_drawn():
+    page = render(usual())
+    love = page[page.index("Balance: do the rows that speak look like all rows?") :]
+    love = love[: love.index("</figure>")]
+    for label in ("near the policy", "weighted", *LOG.names):
+        assert f">{label}<" in love
+    assert re.search(r"sd near the policy and \S+ sd after weighting", love)
+
+
+def test_a_policy_that_changes_the_logged_dose_has_no_rows_near_it():
+    # All rows speak about it, so that "before weighting" would be no distance at all.
+    found = made(LOG, {"more": tt.Shift(2.0)}, propensity=tt.LinearGaussian())
+    page = render(found)
+    love = page[page.index("Balance: do the rows that speak") :]
+    love = love[: love.index("</figure>")]
+    assert ">near the policy<" not in love
+    assert "all rows speak about a policy that changes the logged dose" in love
+    (table,) = (tables.balance(found, one) for one in found.balance)
+    assert {row[1] for row in table.rows} == {"–"}

@@ -190,7 +190,10 @@ def test_a_learned_policy_has_its_section(text):
     assert "2.94" in text
     assert "−2.94" in cells
     assert "93.8%" in cells
-    assert "Chosen: weighted average. It scored best." in text
+    assert "Chosen: direct. It scored best." in text
+    # A score on rows held out is a smoothed loss: it is told less that of the chosen candidate.
+    assert {"direct, chosen", "behind the chosen", "+2.00 ± 0.12"} <= {*cells}
+    assert "held-out loss" not in text
     assert text.count('<p class="formula">dose = 19 + 0.35 · weight') == 2  # here, and as a rule
     assert "optimistic around 1" in text
     assert "The improvement is clear." in text

@@ -36,6 +36,17 @@ def test_one_policy_goes_by_what_it_is_called_and_doses_have_a_page_too():
     assert "doses given" in render(found)
 
 
+def test_a_report_is_one_line_and_a_notebook_shows_its_conclusion(tmp_path):
+    path = tmp_path / "page.html"
+    found = tt.report(LOG, {"a < b": 35.0}, path, **QUICK)
+    worst = found.comparison["a < b"].diagnostics.verdict.value
+    assert repr(found) == f"Report('status quo', 'a < b'; verdict {worst}; {str(path)!r})"
+    shown = found._repr_html_()
+    assert "“a &lt; b”" in shown
+    assert "<p>" + worst in shown
+    assert shown.count("<table>") >= 1
+
+
 def test_what_was_estimated_before_is_no_page():
     estimate = tt.evaluate(LOG, tt.Constant(35.0), **QUICK)
     with pytest.raises(tt.InvalidArgument, match="rows of a log, which a `Estimate` does not hold"):

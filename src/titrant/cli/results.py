@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from titrant.cli.app import as_typed
 from titrant.cli.names import LEARNED
 from titrant.cli.options import config_text, settings
 from titrant.cli.terminal import REPORTING, bar, note, visible
-from titrant.evaluation.description import HEADINGS
 from titrant.evaluation.evaluation import Evaluation
 from titrant.inference import Verdict
 from titrant.reporting import gather, render
@@ -181,13 +180,16 @@ def coefficients(learned: Policy, truth: Linear) -> Table:
     return table
 
 
-def candidates(found: Sequence[Mapping[str, Any]], *, maximize: bool) -> Table:
-    """Return what a learned policy was chosen from, with values on rows held out."""
-    value = "held-out reward" if maximize else "held-out loss"
-    table = _table(["candidate", value, "behind the best", "SE", "weight"])
+def candidates(found: Sequence[Mapping[str, Any]]) -> Table:
+    """Return what a learned policy was chosen from.
+
+    Scores on rows held out are told less the chosen one's: a score alone is no value.
+    """
+    table = _table(["candidate", "behind the chosen", "SE", "weight"])
     for c in found:
-        numbers = (-c["loss"] if maximize else c["loss"], c["behind"], c["behind_se"])
-        _add(table, c["name"], *map(number, numbers), f"{c['weight']:.1%}")
+        behind = f"{c['behind']:+.3g}".replace("-", "−"), f"{c['behind_se']:.2g}"
+        name, cells = (f"{c['name']}, chosen", ("–", "–")) if c["chosen"] else (c["name"], behind)
+        _add(table, name, *cells, f"{c['weight']:.1%}")
     return table
 
 
@@ -268,14 +270,40 @@ def curve(found: Curve, over: str, level: float) -> Table:
 
 
 def best_point(found: Curve, over: str, level: float, *, maximize: bool) -> str:
-    """Return where a curve is best, and what that is worth saying of a point among many."""
+    """Return where a curve is best, what that is worth, and which points are about as good."""
     best = int((np.argmax if maximize else np.argmin)(found.values))
     ends = found.band(level)[best]
     value, interval = value_and_interval(float(found.values[best]), (ends[0], ends[1]))
     return (
         f"{reading(maximize=maximize)} Best at {over} {found.parameters[best]:g}: {value} "
-        f"({percent(level)} of all points at once: {interval})."
-    )
+        f"({percent(level)} of all points at once: {interval}). "
+        f"{_ties(found, level, maximize=maximize)}"
+    ).rstrip()
+
+
+def _ties(found: Curve, level: float, *, maximize: bool) -> str:
+    """Return which points of a curve are not clearly worse than the best one, in a sentence."""
+    tied, others = found.about_as_good(level, maximize=maximize), len(found.parameters) - 1
+    if not others:
+        return ""
+    if not tied:
+        return "Every other point is clearly worse."
+    if len(tied) == others:
+        return "No other point is clearly worse."
+    runs = _runs(sorted(found.parameters.tolist()), set(tied))
+    verb = "is" if len(tied) == 1 else "are"
+    listed = " and ".join([", ".join(runs[:-1]), runs[-1]] if len(runs) > 1 else runs)
+    return f"{listed} {verb} not clearly worse."
+
+
+def _runs(points: Sequence[float], chosen: set[float]) -> list[str]:
+    """Return chosen points in words, neighbors as one run.
+
+    >>> _runs([20, 25, 30, 35, 40, 45], {20, 30, 35, 40})
+    ['20', '30 … 40']
+    """
+    runs = [list(run) for is_in, run in groupby(points, chosen.__contains__) if is_in]
+    return [f"{run[0]:g}" if len(run) == 1 else f"{run[0]:g} … {run[-1]:g}" for run in runs]
 
 
 def warned_points(found: Curve) -> str:
@@ -296,7 +324,7 @@ def description(
     found: Description, treatments: Sequence[str], outcome: str
 ) -> Iterator[Table | str]:
     """Yield what is in a log: a table of its columns, how doses lie, what comes often."""
-    table = _table(list(HEADINGS))
+    table = _table(list(found.headings))
     called = [*treatments, outcome, *(c.column.name for c in found.contexts)]
     for name, (_, *cells) in zip(called, found.table(), strict=True):
         _add(table, name, *cells)

@@ -356,6 +356,8 @@ class ColumnNote:
     column: str
     done: str
     text: str
+    missing: float = 0.0
+    """The share of rows in which it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +382,11 @@ class Flow:
     def codes(self) -> tuple[str, ...]:
         """The contexts that are codes of texts, not amounts."""
         return () if self.recipe is None else self.recipe.codes
+
+    @property
+    def missing(self) -> dict[str, float]:
+        """The share of rows in which each column is missing that is so in some."""
+        return {note.column: note.missing for note in self.notes if note.missing}
 
     @property
     def running(self) -> tuple[str, ...]:

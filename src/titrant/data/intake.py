@@ -181,7 +181,7 @@ class _Plan:
         else:
             how = f"`{first}{IS_MISSING}` says where, these being the same rows"
         text = f"Column `{name}` is missing in {of_rows(missing)}: {fill} stands there; {how}."
-        self.notes.append(ColumnNote(name, FILLED, text))
+        self.notes.append(ColumnNote(name, FILLED, text, float(missing.mean())))
 
     def _add_texts(self, column: pa.ChunkedArray, name: str) -> None:
         missing = gaps(column)
@@ -205,7 +205,8 @@ class _Plan:
             self.names += indicators
             made = listed(indicators) or "nothing"
             how = f"is {kind}: encoded 0/1 as {made} (all 0: `{levels[0]}`){also}."
-        self.notes.append(ColumnNote(name, ENCODED, f"Column `{name}` {how}"))
+        text = f"Column `{name}` {how}"
+        self.notes.append(ColumnNote(name, ENCODED, text, float(missing.mean())))
 
     def _add_dates(self, column: pa.ChunkedArray, name: str) -> None:
         parts = [f"{name}.{part}" for part, _ in _varying(column, name)]

@@ -207,10 +207,12 @@ _SHOWN = 6
 
 def _listed(values: Array, shares: Array, *, levels: bool) -> str:
     if not levels:
-        each = zip(values, 100 * shares, strict=True)
+        largest = np.sort(np.argsort(-shares, kind="stable")[:_SHOWN])
+        each = zip(values[largest], 100 * shares[largest], strict=True)
         parts = [f"{s:.2g} % of doses are exactly {a:.6g}" for a, s in each]
-        more = f" and {len(parts) - _SHOWN} more point masses" if len(parts) > _SHOWN else ""
-        return ", ".join(parts[:_SHOWN]) + more
+        left = len(values) - len(parts)
+        more = f" and {left} smaller point mass{'es' if left > 1 else ''}" if left else ""
+        return ", ".join(parts) + more
     named = ", ".join(f"{a:.6g}" for a in values[: 2 * _SHOWN])
     more = f" and {len(values) - 2 * _SHOWN} more" if len(values) > 2 * _SHOWN else ""
     return f"doses are {len(values)} levels: {named}{more}"

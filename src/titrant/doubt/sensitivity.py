@@ -430,10 +430,7 @@ def tipping_of(known: BoundedPair, level: float) -> Tipping:
 
 
 def _strength(gamma: float) -> float:
-    strength = _check.positive(gamma, "gamma", "Sensitivity")
-    if strength < 1.0:
-        raise _check.invalid("gamma", "Sensitivity", "a number ≥ 1", gamma)
-    return strength
+    return _check.at_least(gamma, 1.0, "gamma", "Sensitivity")
 
 
 def _silent(stage: str, done: int, total: int) -> None:

@@ -77,6 +77,8 @@ class Stress(Tabular):
         tried = len(self.trials) - len(leaning)
         count = f"all {tried}" if fine == tried else f"{fine} of {tried}"
         said = f"The estimate survives {count} trials"
+        if tried == 1:
+            said = f"The estimate {'survives' if fine else 'does not survive'} its one trial"
         if bad:
             said += "; not " + ", ".join(_told(trial) for trial in bad)
         if leaning:

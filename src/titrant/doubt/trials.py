@@ -308,7 +308,7 @@ class Plan:
 
     def _covered(self) -> Trial:
         """Return how many intervals hold the truth of outcomes that were made by a fitted model."""
-        kind, change = "simulated outcomes", f"{self.draws} draws of outcomes with a known truth"
+        kind, change = "simulated outcomes", f"{_draws(self.draws)} of outcomes with a known truth"
         blank: dict[str, Any] = {"kind": kind, "change": change, "found": None, "shift": None}
         try:
             world = World.of(self.asked, against=self.against)
@@ -323,11 +323,28 @@ class Plan:
                 off.append(_in_se(found.value - world.truth, found.confidence.se))
         except (TitrantError, np.linalg.LinAlgError) as error:
             return Trial(**blank, expected=None, verdict="no answer", note=str(error))
-        note = f"{covered} of {self.draws} intervals hold the truth, {world.truth:.4g}"
+        note = f"{_held(covered, self.draws)} the truth, {world.truth:.4g}"
         word = "covers" if at_most(covered, self.draws, 0.95) >= UNLIKELY else "misses"
         return Trial(
             **{**blank, "shift": float(np.mean(off))}, expected=world.truth, verdict=word, note=note
         )
+
+
+def _draws(count: int) -> str:
+    return "1 draw" if count == 1 else f"{count} draws"
+
+
+def _held(covered: int, draws: int) -> str:
+    """Return how many intervals hold something.
+
+    >>> _held(19, 20), _held(1, 20)
+    ('19 of 20 intervals hold', '1 of 20 intervals holds')
+    >>> _held(1, 1), _held(0, 1)
+    ('the interval holds', 'the interval misses')
+    """
+    if draws == 1:
+        return "the interval holds" if covered else "the interval misses"
+    return f"{covered} of {draws} intervals {'holds' if covered == 1 else 'hold'}"
 
 
 @dataclass(frozen=True, slots=True)

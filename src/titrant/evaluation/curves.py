@@ -62,6 +62,26 @@ class Curve(Tabular):
             return np.array(list(self.comparison.simultaneous(level, seed=seed).values()))
         return np.array([e.interval(level) for e in self.comparison.estimates.values()])
 
+    def best(self, *, maximize: bool | None = None) -> float:
+        """Return the parameter with the best estimate; ``maximize`` unless the log says it."""
+        reward = self.comparison.about.direction(maximize, "best")
+        return float(self.parameters[int((np.argmax if reward else np.argmin)(self.values))])
+
+    def about_as_good(
+        self, level: float = 0.95, *, maximize: bool | None = None, seed: int = 0
+    ) -> list[float]:
+        """Return the other parameters that are not clearly worse than the best one, in order.
+
+        By the intervals of all paired differences to the best one at once.
+        """
+        best = self.best(maximize=maximize)
+        names = dict(zip(self.parameters.tolist(), self.comparison.names, strict=True))
+        if len(names) == 1:
+            return []
+        gaps = self.comparison.simultaneous_contrasts(names[best], level, seed=seed)
+        others = sorted(p for p in names if p != best)
+        return [p for p in others if gaps[names[p]][0] <= 0.0 <= gaps[names[p]][1]]
+
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return the curve as plain lists; the names of the bands tell their level in percent."""
         return {

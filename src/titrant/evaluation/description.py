@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from titrant._drawing import Axes
     from titrant._types import Array
+    from titrant.data.masses import PointMasses
     from titrant.data.source import Source
     from titrant.evaluation.survey import Survey
     from titrant.execute import Engine
@@ -40,7 +41,8 @@ class ColumnSummary:
 
     name: str
     kind: str
-    """"number", "yes/no" (two values), "few values" (up to 12), "code" (a key), "constant"."""
+    """"number", "yes/no" (two values), "few values" (up to 12), "code" (a key, or the places of
+    many texts in the alphabet), "constant"."""
     mean: float
     sd: float
     low: float
@@ -50,6 +52,8 @@ class ColumnSummary:
     """How many different values it has in the rows looked at."""
     common: tuple[tuple[float, float], ...]
     """Its most common values, each with its share of the rows, as far as that is 1 % or more."""
+    missing: float = 0.0
+    """The share of rows in which it is missing in the table that the log was made of."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -62,7 +66,8 @@ class ColumnSummary:
             "quartiles": list(self.quartiles),
             "high": self.high,
             "distinct": self.distinct,
-            "common": [{"value": value, "share": share} for value, share in self.common],
+            "common": _listed(self.common),
+            "missing": self.missing,
         }
 
 
@@ -75,11 +80,35 @@ class TreatmentSummary:
     """Of the histogram (bins + 1,)."""
     counts: Array
     """Rows in each bin (bins,)."""
+    masses: tuple[tuple[float, float], ...] = ()
+    """Doses that many rows have exactly, each with its share: they are valued by these rows."""
+    levels: bool = False
+    """Whether (nearly) all rows have one of them."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         histogram = {"edges": self.edges.tolist(), "counts": self.counts.tolist()}
-        return {**self.column.to_dict(), "histogram": histogram}
+        masses = {"point_masses": _listed(self.masses), "levels": self.levels}
+        return {**self.column.to_dict(), "histogram": histogram, **masses}
+
+    @property
+    def exact(self) -> tuple[float, ...]:
+        """The point masses among doses that vary freely."""
+        return () if self.levels else tuple(dose for dose, _ in self.masses)
+
+    def exactly(self, name: str) -> str | None:
+        """Return at which doses, called ``name``, rows pile up, in a sentence; None if at none."""
+        if not self.masses:
+            return None
+        if self.levels:
+            shown = [f"{dose:.6g}" for dose, _ in self.masses[: 2 * COMMON]]
+            what = f"Nearly every {name} is one of {len(self.masses):,} levels: "
+        else:
+            largest = sorted(self.masses, key=lambda one: -one[1])[:COMMON]
+            shown = [f"{share:.1%} exactly at {dose:.6g}" for dose, share in largest]
+            what = f"Point masses of the {name}: "
+        left = len(self.masses) - len(shown)
+        return f"{what}{', '.join(shown)}{f' and {left:,} more' if left else ''}."
 
     @property
     def picture(self) -> str:
@@ -101,11 +130,18 @@ class ContextSummary:
     whichever is more."""
     explains_outcome: float
 
+    @property
+    def is_amount(self) -> bool:
+        """Whether means and correlations say something: a code is no amount of anything."""
+        return self.column.kind != CODE
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return plain values; a code has no mean, no sd and no correlation."""
+        amount = {} if self.is_amount else {"mean": None, "sd": None}
         return {
             **self.column.to_dict(),
-            "correlation": list(self.correlation),
+            **amount,
+            "correlation": list(self.correlation) if self.is_amount else None,
             "explains_dose": list(self.explains_dose),
             "explains_outcome": self.explains_outcome,
         }
@@ -146,7 +182,10 @@ class Description(Tabular):
             evenness=survey.evenness,
             seen=survey.seen_share,
             looked_at=len(seen),
-            treatments=tuple(map(_treatment, doses, seen.doses.T)),
+            treatments=tuple(
+                _treatment(column, logged, survey.masses)
+                for column, logged in zip(doses, seen.doses.T, strict=True)
+            ),
             outcome=outcome,
             contexts=tuple(
                 ContextSummary(
@@ -194,25 +233,44 @@ class Description(Tabular):
             "doubts": self.doubts.to_dict(),
         }
 
+    @property
+    def columns(self) -> tuple[ColumnSummary, ...]:
+        """Those of the doses, the outcome and the contexts."""
+        told = (*(t.column for t in self.treatments), self.outcome)
+        return (*told, *(context.column for context in self.contexts))
+
+    @property
+    def gaps(self) -> bool:
+        """Whether some column is missing in some rows."""
+        return any(column.missing for column in self.columns)
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the table: the share of missing cells is there if some are."""
+        return HEADINGS if self.gaps else tuple(h for h in HEADINGS if h != MISSING)
+
     def table(self) -> list[tuple[str, ...]]:
-        """Return a row of texts for each column, under `HEADINGS`."""
+        """Return a row of texts for each column, under `headings`."""
         told = (*(t.column for t in self.treatments), self.outcome)
         rows = [(*_cells(column), "", "", "") for column in told]
-        return rows + [(*_cells(c.column), *_relations(c)) for c in self.contexts]
+        rows += [(*_cells(c.column, amount=c.is_amount), *_relations(c)) for c in self.contexts]
+        at = HEADINGS.index(MISSING)
+        return rows if self.gaps else [(*row[:at], *row[at + 1 :]) for row in rows]
 
     def common_values(self) -> list[str]:
         """Return a sentence for each dose or outcome of which some values come often."""
         told = (*(t.column for t in self.treatments), self.outcome)
-        return [
+        exact = (t.exactly(t.column.name) for t in self.treatments)
+        return [said for said in exact if said] + [
             f"Most common values of the {c.name}: "
             + ", ".join(f"{value:.6g} ({share:.1%})" for value, share in c.common)
             + "."
-            for c in told
-            if c.common
+            for c, known in zip(told, (*(t.exact for t in self.treatments), ()), strict=True)
+            if not {value for value, _ in c.common} <= set(known)
         ]
 
     def __str__(self) -> str:
-        lines = _aligned([HEADINGS, *self.table()])
+        lines = _aligned([self.headings, *self.table()])
         pictures = [
             f"{t.column.name}: {brief(t.column.low)} {t.picture} {brief(t.column.high)}"
             for t in self.treatments
@@ -232,20 +290,19 @@ class Description(Tabular):
         return _drawing.histogram(drawn, found.edges, found.counts, name)
 
     def _texts(self, level: float) -> list[tuple[str, ...]]:  # noqa: ARG002
-        return [HEADINGS, *self.table()]
+        return [self.headings, *self.table()]
 
     def _numbers(self, level: float) -> list[dict[str, Any]]:  # noqa: ARG002
-        told = (*(t.column for t in self.treatments), self.outcome)
-        columns = (*told, *(context.column for context in self.contexts))
-        return [_numbers(column) for column in columns]
+        return [_numbers(column) for column in self.columns]
 
     def _caption(self) -> str:
         doubts = [c.message for c in self.doubts] + list(self.doubts.notes)
         return " ".join([f"{self.size}.", *self.common_values(), *doubts])
 
 
+MISSING = "missing"
 HEADINGS = (
-    *("column", "kind", "values", "mean", "sd", "least", "median", "greatest"),
+    *("column", "kind", "values", MISSING, "mean", "sd", "least", "median", "greatest"),
     *("r with dose", "R² of dose", "R² of outcome"),
 )
 
@@ -260,6 +317,7 @@ def _numbers(column: ColumnSummary) -> dict[str, Any]:
         "mean": column.mean,
         "sd": column.sd,
         **ends,
+        "missing": column.missing,
     }
 
 
@@ -284,7 +342,32 @@ def _summaries(survey: Survey) -> list[ColumnSummary]:
         mean[survey.dimension], sd[survey.dimension] = seen.outcome.mean(), seen.outcome.std()
     moments = zip(mean, sd, strict=True)
     ends = zip(sums.low, sums.high, strict=True)
-    return list(map(_summary, names, values.T, moments, ends))
+    found = list(map(_summary, names, values.T, moments, ends))
+    unseen = 0.0 if survey.seen_share is None else 1.0 - survey.seen_share
+    told, first = found[: survey.dimension], survey.dimension + 1
+    return [*told, replace(found[first - 1], missing=unseen), *_contexts(survey, found[first:])]
+
+
+def _contexts(survey: Survey, found: list[ColumnSummary]) -> list[ColumnSummary]:
+    """Return contexts with what is known of the columns of the table that they were made of."""
+    flow = survey.sample.log.flow
+    codes, gaps = ((), {}) if flow is None else (flow.codes, flow.missing)
+    if not codes and not gaps:
+        return found
+    from titrant.data.features import source_of  # noqa: PLC0415  (pyarrow)
+
+    return [
+        replace(
+            column,
+            kind=CODE if column.name in codes else column.kind,
+            missing=gaps.get(source_of(column.name, gaps)[0], 0.0),
+        )
+        for column in found
+    ]
+
+
+def _listed(pairs: tuple[tuple[float, float], ...]) -> list[dict[str, float]]:
+    return [{"value": value, "share": share} for value, share in pairs]
 
 
 def _summary(
@@ -315,9 +398,13 @@ def _kind(column: Array, distinct: int, name: str) -> str:
     return CODE if is_key(column, name) else NUMBER
 
 
-def _treatment(column: ColumnSummary, doses: Array) -> TreatmentSummary:
+def _treatment(column: ColumnSummary, doses: Array, masses: PointMasses | None) -> TreatmentSummary:
     counts, edges = np.histogram(doses, BINS)
-    return TreatmentSummary(column=column, edges=edges, counts=counts)
+    found = TreatmentSummary(column=column, edges=edges, counts=counts)
+    if masses is None:
+        return found
+    pairs = tuple(zip(masses.values.tolist(), masses.shares.tolist(), strict=True))
+    return replace(found, masses=pairs, levels=masses.levels)
 
 
 def _explained(survey: Survey) -> tuple[Array, Array]:
@@ -341,15 +428,16 @@ def _explained(survey: Survey) -> tuple[Array, Array]:
     return r, np.clip(np.maximum(r**2, by_bins), 0.0, 1.0)
 
 
-def _cells(c: ColumnSummary) -> tuple[str, ...]:
-    """Return the texts of one column by itself."""
+def _cells(c: ColumnSummary, *, amount: bool = True) -> tuple[str, ...]:
+    """Return the texts of one column by itself; what is no ``amount`` has no mean."""
     numbers = (c.mean, c.sd, c.low, c.quartiles[1], c.high)
-    return (c.name, c.kind, f"{c.distinct:,}", *map(brief, numbers))
+    told = map(brief, numbers) if amount else [""] * len(numbers)
+    return (c.name, c.kind, f"{c.distinct:,}", f"{c.missing:.1%}" if c.missing else "", *told)
 
 
 def _relations(context: ContextSummary) -> tuple[str, str, str]:
     """Return the texts of how a context goes with doses and outcome."""
-    r = ", ".join(f"{one:.2f}" for one in context.correlation)
+    r = ", ".join(f"{one:.2f}" for one in context.correlation) if context.is_amount else ""
     dose = ", ".join(f"{one:.2f}" for one in context.explains_dose)
     return r, dose, f"{context.explains_outcome:.2f}"
 

@@ -357,36 +357,35 @@ class HeldOutScores:
         """Return the parameters (P,) to use, from those of all candidates (candidates, P)."""
         return params[self.best] if self.best_alone else self.weights @ params
 
-    def to_dict(self, names: Sequence[str], center: float) -> dict[str, Any]:
-        """Return why the policy was chosen, as plain values; ``center`` is added to all scores."""
+    def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return why the policy was chosen, as plain values."""
+        chosen = self.score[self.best] if self.best_alone else self.average
         return {
             "chosen": names[self.best] if self.best_alone else "weighted average",
             "because": self._because(names[self.best]),
-            "scores": score_table(names, self.score, self.weights, center),
-            "average_held_out_loss": float(self.average.mean()) + center,
+            "scores": score_table(names, self.score, self.weights, chosen),
         }
 
     def _because(self, best: str) -> str:
         behind, se = paired(self.average, self.score[self.best])
         far = f"{abs(behind):.3g} {'above' if behind > 0 else 'below'} that of `{best}`, the best"
         rule = f"it is kept unless it lies more than {WORSE:g} of the difference's SE above"
-        return f"the held-out loss of the weighted average lies {far} (SE {se:.3g}); {rule}"
+        return f"the held-out score of the weighted average lies {far} (SE {se:.3g}); {rule}"
 
 
 def score_table(
-    names: Sequence[str], score: Array, weights: Array, center: float
+    names: Sequence[str], score: Array, weights: Array, chosen: Array
 ) -> dict[str, dict[str, float]]:
-    """Return the scores (candidates, n) by name as plain values; ``center`` is added to losses."""
-    best = score[int(np.argmin(score.mean(axis=1)))]
+    """Return how far scores (candidates, n) lie behind those of what was chosen (n,), by name.
+
+    A score is a smoothed loss, some SEs above the value that is reached: only differences of scores
+    say something.
+    """
     found = {}
     for name, one, weight in zip(names, score, weights, strict=True):
-        difference, se = paired(one, best)
-        found[name] = {
-            "held_out_loss": float(one.mean()) + center,
-            "behind_the_best": difference,
-            "behind_the_best_se": se,
-            "weight": float(weight),
-        }
+        behind, se = paired(one, chosen)
+        entry = {"behind_the_chosen": behind, "behind_the_chosen_se": se}
+        found[name] = {**entry, "weight": float(weight)}
     return found
 
 

@@ -234,7 +234,7 @@ class AffineContender(Contender[Arena]):
         return Learned(
             policy=arena.deployed(arena.units.policy(self.fitted, combined)),
             solution=solutions[self.held_out.best],
-            report=self.held_out.to_dict([c.name for c in self.candidates], arena.center),
+            report=self.held_out.to_dict([c.name for c in self.candidates]),
         )
 
 
@@ -272,9 +272,8 @@ class CurveContender(Contender["Arena | VectorArena"]):
         alone = np.eye(len(names))[best]
         candidates = {
             "chosen": names[best],
-            "because": f"`{names[best]}` has the least held-out loss of {len(names)}",
-            "scores": score_table(names, self.score, alone, arena.center),
-            "average_held_out_loss": float(self.score[best].mean()) + arena.center,
+            "because": f"`{names[best]}` has the best held-out score of {len(names)}",
+            "scores": score_table(names, self.score, alone, self.score[best]),
         }
         return Learned(
             policy=arena.deployed(found[best]),

@@ -153,8 +153,6 @@ class VectorArena:
     """s (d,), the sd of each dose that the context does not explain: the bandwidths."""
     low: Array
     high: Array
-    center: float
-    """The mean loss."""
 
     @classmethod
     def of(cls, training: TrainingLog, limits: DoseLimits, folds: int, seed: int) -> VectorArena:
@@ -185,7 +183,6 @@ class VectorArena:
             sd=dose_sd(log),
             low=low,
             high=high,
-            center=center,
         )
 
     @cached_property
@@ -349,7 +346,7 @@ class SearchedContender(Contender[VectorArena]):
         return Learned(
             policy=averaged([one.policy for one in found], weights),
             solution=found[self.held_out.best].solution,
-            report=self.held_out.to_dict(list(searches(arena.log)), arena.center),
+            report=self.held_out.to_dict(list(searches(arena.log))),
         )
 
 

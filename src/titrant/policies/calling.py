@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from titrant.data.columns import is_table, named_table, places, select
 from titrant.data.validate import counted, floats, listed
-from titrant.errors import DataError
+from titrant.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from titrant._types import Array
     from titrant.data.columns import Recipe
@@ -113,6 +114,23 @@ def checked_doses(value: object, n: int, owner: str) -> Array:
             "and missing contexts."
         )
     return tau
+
+
+def check_takes_contexts(function: Callable[..., object], owner: str) -> None:
+    """Refuse a function that cannot be called with the contexts alone, as one of (X, t) cannot."""
+    try:
+        takes = signature(function)
+    except (TypeError, ValueError):  # a function of C code says nothing of its arguments
+        return
+    try:
+        takes.bind("contexts")
+    except TypeError:
+        raise InvalidArgument(
+            f"The {owner} takes {takes}, but is called with the contexts alone. For doses that "
+            "follow the logged dose t use `Shift(by)`, `Multiply(by)`, or "
+            "`Moved(function, inverse)` with functions of contexts and doses, such as "
+            "`Moved(lambda X, t: 0.9 * t, lambda X, t: t / 0.9)`."
+        ) from None
 
 
 def check_features(policy: Policy, names: Sequence[str], owner: str | None = None) -> None:

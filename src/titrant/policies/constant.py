@@ -11,7 +11,7 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy, is_exactly
-from titrant.policies.calling import checked_doses, contexts_for
+from titrant.policies.calling import check_takes_contexts, checked_doses, contexts_for
 from titrant.policies.formats.formulas import Number
 from titrant.policies.formats.saving import feature_names, number_or_vector, parameters
 
@@ -116,6 +116,7 @@ class Function(Policy):
     def __post_init__(self) -> None:
         if not callable(self.function) or isinstance(self.function, type):
             raise _check.invalid("function", "Function", "a function of the context", self.function)
+        check_takes_contexts(self.function, called_function(self.function))
         object.__setattr__(self, "features", feature_names(self.features, None, "Function"))
 
     def __call__(self, X: object) -> Array:

@@ -15,7 +15,7 @@ from titrant.data.logged import LoggedData
 from titrant.data.validate import counted, listed, treatment
 from titrant.errors import DataError, InvalidArgument
 from titrant.policies.base import Policy
-from titrant.policies.calling import checked_doses
+from titrant.policies.calling import check_takes_contexts, checked_doses
 from titrant.policies.constant import as_policy, called_function, is_number
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class TablePolicy(Policy):
         if not callable(self.function) or isinstance(self.function, type):
             rule = "a function of a table"
             raise _check.invalid("function", "TablePolicy", rule, self.function)
+        check_takes_contexts(self.function, called_function(self.function))
         if self.library not in LIBRARIES:
             rule = f"one of {', '.join(map(repr, LIBRARIES))}"
             raise _check.invalid("library", "TablePolicy", rule, self.library)

@@ -7,10 +7,12 @@ A `Report` is all that a page is made of. It is small whatever the number of row
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from titrant import __version__
+from titrant._text import written_out
 from titrant.reporting.numbers import plain
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ MOST_COLUMNS, MAIN_COLUMNS = 20, 4
 """Contexts that a table of columns has at most, and those that it has of a log with more."""
 WORDS = ("dose", "price", "bid", "discount", "rate", "budget", "duration", "temperature")
 """What may be called by the last word of its name."""
+ROUNDING = 1e-9
+"""Of a distance in sd: less is none."""
 CONTEXTS = 3
 """Contexts that doses are drawn against, and that subgroups are made by."""
 
@@ -175,6 +179,11 @@ class Balance:
     check: Check
     """Of all contexts, by these numbers."""
 
+    @property
+    def of_all(self) -> bool:
+        """Whether all rows speak about the policy, as about one that changes the logged dose."""
+        return bool((self.near < ROUNDING).all())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:
@@ -259,6 +268,24 @@ class Report:
     """What columns are called on the page."""
     units: Mapping[str, str] = field(default_factory=dict)
     """The units of columns."""
+    path: str | None = None
+    """The file that the page was written to."""
+
+    def __repr__(self) -> str:
+        from titrant.reporting.words import decide  # noqa: PLC0415  (which is about reports)
+
+        names = ", ".join(map(repr, [*self.comparison.names, *self.comparison.refused]))
+        where = "not written" if self.path is None else repr(self.path)
+        return f"Report({names}; verdict {decide(self).verdict.value}; {where})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the conclusion, its verdict and the values."""
+        from titrant.reporting import words  # noqa: PLC0415
+
+        found = words.decide(self)
+        said = words.answer(self, found), f"{found.verdict.value}: {words.verdict(self, found)}"
+        paragraphs = "".join(f"<p>{escape(written_out(text))}</p>" for text in said)
+        return paragraphs + self.comparison._repr_html_()
 
     @property
     def word(self) -> str:

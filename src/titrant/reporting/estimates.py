@@ -241,13 +241,20 @@ def balance(whole: Evaluation, comparison: Comparison, drawn: Sequence[str]) -> 
 
 
 def near_and_weighted(question: Question, rows: Sequence[Rows]) -> tuple[Array, Array]:
-    """Return the weights of rows near a policy's doses (n,), and those over the propensity."""
+    """Return the weights of rows near a policy's doses (n,), and those over the propensity.
+
+    A row without an outcome has neither, and its q is infinite. So both are of the same rows,
+    before and after weighting, which has to undo who got such doses and whose outcome was recorded.
+    """
     mine = rows[question.policy]
     w = question.estimator.weights(question.estimator.terms(mine, question.scale))
+    speaks = np.ones(len(w), dtype=bool) if mine.seen is None else mine.seen > 0.0
     if mine.kept is not None:  # no row is further from a policy that changes its own dose
-        return np.ones(len(w)), w
-    smooth = isinstance(question.estimator, SmoothedEstimator)
-    return (w * mine.need("q", "balance") if smooth else 1.0 * (w != 0)), w
+        return speaks.astype(np.float64), w
+    if not isinstance(question.estimator, SmoothedEstimator):
+        return 1.0 * (w != 0), w
+    q = mine.need("q", "balance")
+    return np.multiply(w, q, out=np.zeros_like(w), where=speaks), w
 
 
 def weight_sums(questions: Sequence[Question], rows: Sequence[Rows]) -> Array:

@@ -188,10 +188,11 @@ def balance(report: Report, found: Balance) -> str:
     with canvas(0.95 + 0.34 * count) as (figure, axes):
         color = color_of(report, found.policy)
         axes.axvline(IMBALANCE_SD, color=INK, lw=1.2, ls=(0, (2, 2)), alpha=0.7)
-        for place in places:
-            ends = found.near[place], found.weighted[place]
-            axes.plot(ends, [place, place], color=INK, lw=1, alpha=0.35)
-        axes.plot(found.near, places, "o", mfc="none", color=INK, ms=6, label="near the policy")
+        if not found.of_all:
+            for place in places:
+                ends = found.near[place], found.weighted[place]
+                axes.plot(ends, [place, place], color=INK, lw=1, alpha=0.35)
+            axes.plot(found.near, places, "o", mfc="none", color=INK, ms=6, label="near the policy")
         axes.plot(found.weighted, places, "o", color=color, ms=6, label="weighted")
         if minded.any():
             label = "beyond chance"
@@ -202,8 +203,9 @@ def balance(report: Report, found: Balance) -> str:
         axes.set_xlim(left=-0.005)
         axes.set_xlabel("distance from all rows, in sd")
         figure.legend(loc="outside upper left", ncols=3, columnspacing=1.0, handletextpad=0.2)
+        before = "" if found.of_all else f"{number(found.near.max())} sd near the policy and "
         described = (
-            f"The largest distance is {number(found.near.max())} sd near the policy and "
+            f"The largest distance is {before}"
             f"{number(found.weighted.max())} sd after weighting; {IMBALANCE_SD} is the usual limit."
         )
         return svg(figure, "balance", f"Balance of the contexts, {found.policy}", described)
@@ -398,7 +400,7 @@ def moved(report: Report, found: Curve) -> str:
     """Return the value of every logged dose raised or lowered by as much."""
     treatment = report.log.treatments[0]
     title = f"Value of every {treatment} raised or lowered by as much"
-    label = f"change of {_with_unit(report, treatment)}"
+    label = f"added to {_with_unit(report, treatment)}"
     return _curve(report, found, ("shifts", title, label))
 
 

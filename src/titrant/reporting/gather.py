@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from platform import python_version
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.bandwidth import BandwidthSelector
     from titrant.data import LoggedData
+    from titrant.data.about import About
+    from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Comparison, Evaluation
     from titrant.inference import IntervalMethod
     from titrant.policies import Policy
@@ -104,8 +106,8 @@ def gather(
         ``honest`` with ``value``, ``interval`` (at ``level``), ``verdict`` and ``against``
         (name → ``difference``, ``interval``); ``chosen``, ``because`` and ``decision``, texts;
         ``objection``, what speaks against a policy that was not deployed, a clause or None;
-        ``candidates``, each with
-        ``name``, ``loss``, ``behind``, ``behind_se`` and ``weight``; ``outcome_models``
+        ``candidates``, each with ``name``, ``behind`` and ``behind_se`` (its score on rows held
+        out, less the chosen one's), ``weight`` and ``chosen``, a bool; ``outcome_models``
         (name → weight); ``choice`` with ``finding``, a line, and ``table``, the classes of rules
         that were compared, headings first. Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated
@@ -124,53 +126,45 @@ def gather(
     """
     say = _silent if progress is None else progress
     both, whole = _with_status_quo(comparison, evaluation, interval)
-    log, base = whole.log, _reference(whole)
-    known, about = labels or {}, whole.source.about
+    log, base, about = whole.log, _reference(whole), whole.source.about
     reward = about.direction(maximize, "report")
-    measured = {**about.units, **(units or {})}
-    columns = _treatment_names(treatments or about.treatments or None, log.dimension)
-    named = [known.get(name, name) for name in columns]
+    names = _Names.of(about, treatments, log.dimension, labels, units)
     first = _focus(both, base, learned, maximize=reward)
     chosen = _drawn(both, base, first, maximize=reward)
     tau = {n: doses_of(p, log) for n, p in zip(whole.names, whole.policies, strict=True)}
     seen = {name: tau[name] for name in chosen}
-    say("value over dose", *CURVES_BEGIN)
-    found_curves, curve_notes = curves(whole, named, bandwidth)
-    say("value over the strength of the rule", *STRENGTHS_BEGIN)
-    found_strengths = strengths(whole, first, bandwidth)
-    found_shifts = shifts(whole, bandwidth)
+    drawn = _Curves.of(whole, names.called, first, bandwidth, say)
     say("calibration", *CURVES_END)
     calibrated, calibration_checks = calibration(whole, seed)
     doubted = None
     if doubts is not None and first != base:
         say("what if we are wrong", *CALIBRATION_END)
-        pair = whole.with_policies({n: whole.policies[whole.names.index(n)] for n in (first, base)})
-        doubted = doubts(pair, both.only([first, base]), first)
+        doubted = doubts(_only(whole, (first, base)), both.only([first, base]), first)
     say("who gets what", *CALIBRATION_END)
     return Report(
         comparison=both,
         status_quo=base,
         focus=first,
         drawn=chosen,
-        log=_summary(whole, columns, outcome or about.outcome, known, measured, maximize=reward),
+        log=_summary(whole, names, outcome or about.outcome, maximize=reward),
         description=_description(whole),
         level=level,
         maximize=reward,
         doses=_dose_counts(log, seen),
-        dose_summaries=_dose_summaries(log, tau, named, base),
-        curves=found_curves,
-        curve_notes=curve_notes,
-        strengths=found_strengths,
-        shifts=found_shifts,
-        profiles=_profiles(log, seen, named, first),
+        dose_summaries=_dose_summaries(log, tau, names.called, base),
+        curves=drawn.doses,
+        curve_notes=drawn.notes,
+        strengths=drawn.strengths,
+        shifts=drawn.shifts,
+        profiles=_profiles(log, seen, names.called, first),
         subgroups=subgroups(whole, both, (first, base), tau[first], level),
-        overlap=_overlap(both, log, seen, named),
+        overlap=_overlap(both, log, seen, names.called),
         weights=weights(whole, both, base),
         paths=paths(whole, chosen),
         calibration=calibrated,
         calibration_checks=calibration_checks,
         balance=balance(whole, both, chosen),
-        rules=_rules(whole, rules or {}, named, {base, *chosen}, known),
+        rules=_rules(whole, rules or {}, names, {base, *chosen}),
         versions=_versions(),
         settings=settings or {},
         config=config,
@@ -181,9 +175,67 @@ def gather(
         protocol=protocol,
         person=_person(whole, both, first, rules or {}),
         title=title,
-        labels=known,
-        units=measured,
+        labels=names.labels,
+        units=names.units,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What columns are called on a page, and their units."""
+
+    treatments: Sequence[str]
+    """The doses by their names in the log."""
+    labels: Mapping[str, str]
+    units: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        about: About,
+        treatments: Sequence[str] | None,
+        dimension: int,
+        labels: Mapping[str, str] | None,
+        units: Mapping[str, str] | None,
+    ) -> _Names:
+        """Return what a call says, and else the log."""
+        columns = _treatment_names(treatments or about.treatments or None, dimension)
+        return cls(columns, labels or {}, {**about.units, **(units or {})})
+
+    @property
+    def called(self) -> list[str]:
+        """What the doses are called."""
+        return [self.labels.get(name, name) for name in self.treatments]
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """Values over doses, over the strength of a rule and over a change of every dose."""
+
+    doses: Mapping[str, Curve]
+    notes: tuple[str, ...]
+    strengths: Curve | None
+    shifts: Curve | None
+
+    @classmethod
+    def of(
+        cls,
+        whole: Evaluation,
+        treatments: Sequence[str],
+        focus: str,
+        bandwidth: BandwidthSelector | ArrayLike | None,
+        say: Callable[[str, int, int], None],
+    ) -> _Curves:
+        """Return what the log answers of them."""
+        say("value over dose", *CURVES_BEGIN)
+        found, notes = curves(whole, treatments, bandwidth)
+        say("value over the strength of the rule", *STRENGTHS_BEGIN)
+        return cls(found, notes, strengths(whole, focus, bandwidth), shifts(whole, bandwidth))
+
+
+def _only(whole: Evaluation, names: Sequence[str]) -> Evaluation:
+    """Return the evaluation of some of its policies."""
+    return whole.with_policies({name: whole.policies[whole.names.index(name)] for name in names})
 
 
 def _silent(_: str, __: int, ___: int) -> None:
@@ -193,13 +245,12 @@ def _silent(_: str, __: int, ___: int) -> None:
 def _rules(
     whole: Evaluation,
     as_written: Mapping[str, Policy],
-    treatments: Sequence[str],
+    names: _Names,
     wanted: set[str],
-    labels: Mapping[str, str],
 ) -> tuple[Rule, ...]:
-    sd, label = whole.survey.contexts.spread, partial(called, labels=labels)
+    sd, label = whole.survey.contexts.spread, partial(called, labels=names.labels)
     return tuple(
-        rule(name, as_written.get(name, policy), treatments, whole.log, sd=sd, called=label)
+        rule(name, as_written.get(name, policy), names.called, whole.log, sd=sd, called=label)
         for name, policy in zip(whole.names, whole.policies, strict=True)
         if name in wanted
     )
@@ -226,13 +277,7 @@ def _versions() -> dict[str, str]:
 
 
 def _summary(
-    whole: Evaluation,
-    treatments: Sequence[str],
-    outcome: str | None,
-    labels: Mapping[str, str],
-    units: Mapping[str, str],
-    *,
-    maximize: bool,
+    whole: Evaluation, names: _Names, outcome: str | None, *, maximize: bool
 ) -> LogSummary:
     """Return the log in a few words."""
     survey = whole.survey
@@ -244,10 +289,10 @@ def _summary(
         .removesuffix(")")
         .replace("; no propensity", "; no propensity column"),
         contexts=len(whole.source.names),
-        treatments=tuple(labels.get(name, name) for name in treatments),
-        outcome=labels.get(result, result),
-        units=tuple(units.get(name, "") for name in treatments),
-        outcome_unit=units.get(result, ""),
+        treatments=tuple(names.called),
+        outcome=names.labels.get(result, result),
+        units=tuple(names.units.get(name, "") for name in names.treatments),
+        outcome_unit=names.units.get(result, ""),
         flow=whole.log.flow,
         sample=None if survey.sample.whole else len(survey.sample.log),
     )

@@ -51,6 +51,19 @@ def fixed(value: float, decimals: int) -> str:
     return f"{round(value, held) + 0.0:,.{max(0, held)}f}".replace("-", "−")
 
 
+def told(value: float, decimals: int) -> str:
+    """Return a number to so many decimals, or to its first digit if it would read as 0.
+
+    An interval that ends at −0.03 does not hold 0, and 0.02 days less are not 0.0 days less.
+
+    >>> told(-2.498, 1), told(-0.027, 1), told(0.04, 1), told(0.06, 1), told(0.0, 1)
+    ('−2.5', '−0.03', '0.04', '0.1', '0.0')
+    """
+    if value and round(value, decimals) == 0:
+        decimals = -math.floor(math.log10(abs(value)))
+    return fixed(value, decimals)
+
+
 def number(value: float, width: float = 0.0) -> str:
     """Return a number as a page shows it; ``width`` is that of its interval.
 
@@ -71,6 +84,16 @@ def number(value: float, width: float = 0.0) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def apart_from_0(value: float, width: float) -> str:
+    """Return a number as `number` does, but never as 0 unless it is: its sign says something.
+
+    >>> number(-0.027, 2.47), apart_from_0(-0.027, 2.47)
+    ('0.0', '−0.03')
+    """
+    written = _NOTHING * abs(value) < width < math.inf and math.isfinite(value)
+    return told(value, places(width)) if value and written else number(value, width)
+
+
 def signed(value: float, width: float = 0.0) -> str:
     """Return a number with its sign.
 
@@ -83,11 +106,11 @@ def signed(value: float, width: float = 0.0) -> str:
 def span(low: float, high: float, decimals: int | None = None) -> str:
     r"""Return an interval that no line break divides; ``decimals`` if others share them.
 
-    >>> span(2.872, 3.327).replace("\xa0", " ")
-    '2.87 … 3.33'
+    >>> span(2.872, 3.327).replace("\xa0", " "), span(-2.498, -0.027, 1).replace("\xa0", " ")
+    ('2.87 … 3.33', '−2.5 … −0.03')
     """
     width = high - low
-    ends = (number(e, width) if decimals is None else fixed(e, decimals) for e in (low, high))
+    ends = (apart_from_0(e, width) if decimals is None else told(e, decimals) for e in (low, high))
     return "\N{NO-BREAK SPACE}…\N{NO-BREAK SPACE}".join(ends)
 
 

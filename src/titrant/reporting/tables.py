@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
-from titrant.evaluation.description import HEADINGS
 from titrant.inference.trust.rules import balance_limit, is_unbalanced
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
-from titrant.reporting.numbers import count, fixed, number, percent, places, share, span
+from titrant.reporting.numbers import (
+    count,
+    fixed,
+    number,
+    percent,
+    places,
+    share,
+    signed,
+    span,
+    told,
+)
 from titrant.reporting.rules import MOVED, decimals_of
 from titrant.reporting.words import UNCLEAR, at_once_level, better, quoted, why
 
@@ -114,7 +123,7 @@ def aligned(
     decimals = decimals_for(found)
     plus = "+" if sign else ""
     return [
-        ((plus if value > 0 else "") + fixed(value, decimals), span(*ends, decimals))
+        ((plus if value > 0 else "") + told(value, decimals), span(*ends, decimals))
         for value, ends in found
     ]
 
@@ -209,26 +218,30 @@ def columns(report: Report) -> Table:
     found = report.description
     told = (*(t.column for t in found.treatments), found.outcome)
     called = zip((*report.log.treatments, report.log.outcome), told, strict=True)
-    rows = [(name, *_column(c), NONE, NONE, NONE) for name, c in called]
+    gaps = found.gaps
+    rows = [(name, *_column(c, gaps=gaps), NONE, NONE, NONE) for name, c in called]
     rows += [
         (
             report.called(c.column.name),
-            *_column(c.column),
-            ", ".join(fixed(r, 2) for r in c.correlation),
+            *_column(c.column, gaps=gaps, amount=c.is_amount),
+            ", ".join(fixed(r, 2) for r in c.correlation) if c.is_amount else NONE,
             ", ".join(map(share, c.explains_dose)),
             share(c.explains_outcome),
         )
         for c in found.contexts
     ]
-    headings = tuple(heading.replace("dose", report.word) for heading in HEADINGS)
+    headings = tuple(heading.replace("dose", report.word) for heading in found.headings)
     shown, of = len(found.contexts), report.log.contexts
     some = f"; of {of} contexts the {shown} that go with doses or outcomes most"
     return Table(f"{found.size}{some if shown < of else ''}", headings, tuple(rows), (0, 1))
 
 
-def _column(c: ColumnSummary) -> tuple[str, ...]:
+def _column(c: ColumnSummary, *, gaps: bool, amount: bool = True) -> tuple[str, ...]:
+    """Return a column in numbers, with its missing cells if some column has ``gaps``."""
     numbers = (c.mean, c.sd, c.low, c.quartiles[1], c.high)
-    return (c.kind, count(c.distinct), *map(number, numbers))
+    told = map(number, numbers) if amount else [NONE] * len(numbers)
+    missing = (share(c.missing) if c.missing else NONE,) if gaps else ()
+    return (c.kind, count(c.distinct), *missing, *told)
 
 
 def doses(report: Report, treatment: str) -> Table:
@@ -283,12 +296,13 @@ def subgroups(report: Report) -> Table:
     known = [s for s in report.subgroups if s.difference is not None and s.interval is not None]
     found = [(s.difference or 0.0, s.interval or (0.0, 0.0)) for s in known]
     cells = dict(zip((s.label for s in known), aligned(found, sign=True), strict=True))
+    decimals = decimals_for(found)
     columns: dict[str, Callable[[ShownSubgroup], str]] = {
         "who": lambda s: who(report, s),
         "rows": lambda s: count(s.rows),
         f"logged {dose}": lambda s: _doses(report, s.logged_dose),
         f"{dose} by policy": lambda s: _doses(report, s.policy_dose),
-        f"{report.log.outcome} as logged": lambda s: number(s.outcome),
+        f"{report.log.outcome} as logged": lambda s: told(s.outcome, decimals),
         "difference": lambda s: cells[s.label][0] if s.label in cells else NONE,
         f"{percent(report.level)} interval": lambda s: cells.get(s.label, (NONE, NONE))[1],
         "effective rows": lambda s: count(s.ess),
@@ -394,7 +408,7 @@ def balance(report: Report, found: Balance) -> Table:
     rows = tuple(
         (
             report.called(name),
-            fixed(near, 2),
+            NONE if found.of_all else fixed(near, 2),
             fixed(weighted, 2),
             fixed(in_se, 1),
             "ok" if not is_unbalanced(weighted, in_se, limit) else "warn",
@@ -501,13 +515,20 @@ def honest(report: Report, learned: Mapping[str, Any]) -> Table:
 def candidates(learned: Mapping[str, Any]) -> Table | None:
     """Return what the learned policy was chosen from."""
     columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "candidate": lambda c: str(c["name"]),
-        "held-out loss": lambda c: number(c["loss"]),
-        "behind the best": lambda c: f"{number(c['behind'])} ± {number(c['behind_se'])}",
+        "candidate": lambda c: f"{c['name']}, chosen" if c["chosen"] else str(c["name"]),
+        "behind the chosen": _behind,
         "weight": lambda c: share(c["weight"]),
     }
     found = learned.get("candidates")
     return Table.of("Candidates", found, columns) if found else None
+
+
+def _behind(candidate: Mapping[str, Any]) -> str:
+    """Return a candidate's score less the chosen one's: a score alone is no value."""
+    if candidate["chosen"]:
+        return NONE
+    behind, se = candidate["behind"], candidate["behind_se"]
+    return f"{signed(behind, 2 * se)} ± {number(se, 2 * se)}"
 
 
 def classes(learned: Mapping[str, Any]) -> Table | None:

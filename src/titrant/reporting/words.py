@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from titrant.evaluation.description import YES_NO
 from titrant.inference import Verdict
 from titrant.reporting.content import called
-from titrant.reporting.numbers import number, percent, span
+from titrant.reporting.numbers import apart_from_0, number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -161,7 +161,7 @@ def answer(report: Report, found: Decision) -> str:
     if found.best is None:
         said = [_nothing_compared(report)]
     elif report.learned is not None:
-        said = [_learned(report, report.learned, found), *_ties(found)]
+        said = [_learned(report, report.learned, found), *_ties(found), *_others(report, found)]
     elif found.recommended == found.best:
         said = [_win(report, found), *_ties(found)]
     else:
@@ -274,6 +274,20 @@ def _ties(found: Decision, opening: str = "It is not") -> list[str]:
     return [f"{opening} clearly better than {_listed(found.ties)}."] if found.ties else []
 
 
+def _others(report: Report, found: Decision) -> list[str]:
+    """Return a sentence on what looks better than the status quo where a learned rule does not."""
+    if found.recommended != report.status_quo:
+        return []
+    others = [name for name in _candidates(report) if name != report.focus]
+    level = at_once_level(report.level, max(len(others), 1))
+    gaps = {n: report.comparison.contrast(n, report.status_quo).interval(level) for n in others}
+    names = [n for n, ends in gaps.items() if is_better(ends, maximize=report.maximize)]
+    if not names:
+        return []
+    look = "looks" if len(names) == 1 else "look"
+    return [f"Of what it was compared with, {_joined(names)} {look} better than the status quo."]
+
+
 def _small(report: Report, found: Decision) -> list[str]:
     """Return a sentence on a difference that hardly matters beside what people differ by."""
     sd = report.description.outcome.sd
@@ -297,7 +311,7 @@ def gap(report: Report, found: Decision) -> str:
     """Return the difference to the status quo in words: its size, its direction, its interval."""
     low, high = found.ends
     more, unit = "higher" if found.difference > 0 else "lower", report.log.outcome_unit
-    size = f"{with_unit(number(abs(found.difference), high - low), unit)} {more}"
+    size = f"{with_unit(apart_from_0(abs(found.difference), high - low), unit)} {more}"
     several = found.compared > 1 and report.learned is None
     interval = f"{percent(report.level)} interval"
     interval += f" for the best of {found.compared}," if several else ""
@@ -394,9 +408,15 @@ CLAUSES = {
 """By the name of a check; {it} is the policy."""
 
 
+OF_GROUPS = {"effective_sample_size", "effective_share", "largest_weight_share"}
+"""Checks that count groups where the rows of a log belong to some."""
+
+
 def _reason(check: Check, names: tuple[str, ...], report: Report) -> str:
     """Return a check that is not ok as a clause."""
     clause = CLAUSES.get(check.name, f"{check.name.replace('_', ' ')} of {{it}}")
+    if report.description.groups is not None and check.name in OF_GROUPS:
+        clause = clause.replace("row", "group")
     head, it, tail = clause.partition("{it}")
     each = "each of " if not head and len(names) > 1 else ""  # the verb behind it is of one
     policies = f"{each}{_joined(names)}" if it else ""
@@ -450,6 +470,9 @@ def done_to_the_data(report: Report) -> Iterator[str]:
         yield from flow
         if flow.plain:
             yield "Every column was taken as it is."
+    for name, dose in zip(report.log.treatments, found.treatments, strict=True):
+        if exact := dose.exactly(name):
+            yield exact
     told = zip(report.log.treatments, (t.column for t in found.treatments), strict=True)
     for name, column in (*told, (report.log.outcome, found.outcome)):
         if column.common:
@@ -471,19 +494,31 @@ def drawn_note(report: Report) -> str | None:
 
 def beyond_outcomes(report: Report) -> str | None:
     """Return which intervals reach beyond all outcomes of the log, if any does."""
-    column, found = report.description.outcome, report.comparison
-    ends = {name: report.interval(name) for name in found.names}
-    names = [n for n, (low, high) in ends.items() if low < column.low or high > column.high]
+    column = report.description.outcome
+    ends = {name: report.interval(name) for name in report.comparison.names}
+    if column.kind == YES_NO:
+        return beyond_shares(ends, column.low, column.high)
+    said = _beyond(ends, column.low, column.high)
+    between = "between which all outcomes of the log lie: intervals are not cut there."
+    return None if said is None else f"{said}, {between}"
+
+
+def beyond_shares(
+    ends: Mapping[str, tuple[float, float]], low: float = 0.0, high: float = 1.0
+) -> str | None:
+    """Return which intervals of shares, or of means of two values, reach beyond these, if any."""
+    said, cut = _beyond(ends, low, high), "intervals are not cut there, so read the part within."
+    what = "share" if (low, high) == (0.0, 1.0) else "mean"
+    return None if said is None else f"{said}, where no {what} can be: {cut}"
+
+
+def _beyond(ends: Mapping[str, tuple[float, float]], least: float, most: float) -> str | None:
+    names = [name for name, (low, high) in ends.items() if low < least or high > most]
     if not names:
         return None
-    low, high, many = number(column.low), number(column.high), len(names) > 1
-    said = (
-        f"The {'intervals' if many else 'interval'} of {_joined(names)} "
-        f"{'reach' if many else 'reaches'} beyond {low} … {high}, "
-    )
-    if column.kind == YES_NO:
-        return f"{said}where no mean can be: intervals are not cut there, so read the part within."
-    return f"{said}between which all outcomes of the log lie: intervals are not cut there."
+    intervals, reach = ("intervals", "reach") if len(names) > 1 else ("interval", "reaches")
+    limits = f"{number(least)} … {number(most)}"
+    return f"The {intervals} of {_joined(names)} {reach} beyond {limits}"
 
 
 def point_masses(report: Report, treatment: str) -> str | None:
@@ -536,7 +571,8 @@ def refused_at(curve: Curve) -> list[str]:
 def remarks(estimate: Estimate) -> list[str]:
     """Return what was unusual: of the bandwidth, of the interval, of the checks themselves."""
     flag = None if estimate.bandwidth is None else estimate.bandwidth.flag
-    said = (flag, estimate.confidence.note, *estimate.diagnostics.notes)
+    chosen = None if flag is None else sentence(f"bandwidth: {flag}")
+    said = (chosen, estimate.confidence.note, *estimate.diagnostics.notes)
     return [remark for remark in said if remark]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from titrant._writing import write_text
@@ -15,7 +17,6 @@ from titrant.reporting.gather import gather
 from titrant.reporting.page import render
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
     from concurrent.futures import Executor
     from typing import Any
@@ -85,8 +86,8 @@ def report(
     >>> log = tt.LoggedData({"age": x}, t, (t - x) ** 2 + rng.normal(size=300))
     >>> quick = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
     >>> page = tt.report(log, {"none": 0.0, "some": 0.5}, **quick)  # and "page.html" to write it
-    >>> page.comparison.names
-    ['status quo', 'none', 'some']
+    >>> page
+    Report('status quo', 'none', 'some'; verdict ok; not written)
     """
     from titrant.learning import PolicyLearner  # noqa: PLC0415 - loads scikit-learn
 
@@ -126,6 +127,7 @@ def report(
     )
     if path is not None:
         write_text(path, render(found))
+        return replace(found, path=os.fspath(path))
     return found
 
 
@@ -207,10 +209,10 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         "candidates": [
             {
                 "name": name,
-                "loss": c["held_out_loss"],
-                "behind": c["behind_the_best"],
-                "behind_se": c["behind_the_best_se"],
+                "behind": c["behind_the_chosen"],
+                "behind_se": c["behind_the_chosen_se"],
                 "weight": c["weight"],
+                "chosen": name == chosen["chosen"],
             }
             for name, c in chosen.get("scores", {}).items()
         ],

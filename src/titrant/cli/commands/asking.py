@@ -236,7 +236,7 @@ def _usual_points(over: str, evaluation: Evaluation) -> ArrayLike:
     if over == "dose":
         return page.dose_grid(doses, evaluation.nuisances.masses)
     if over == "strength":
-        return page.STRENGTHS
+        return [strength for strength in page.STRENGTHS if strength <= 1.0]
     ends = {"shift": (-sd, sd), "multiply": (0.5, 1.5), "tilt": (-1.0 / sd, 1.0 / sd)}[over]
     return page.round_steps(*ends, page.SHIFTS + 1)
 

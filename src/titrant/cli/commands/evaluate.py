@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from titrant.data.columns import Flow
     from titrant.evaluation.evaluation import Comparison, Evaluation
+    from titrant.evaluation.questions.functionals import Functional
     from titrant.policies import Policy
 
 
@@ -184,7 +185,7 @@ def _answer(asked: Request, result: Callable[[Comparison], dict[str, Any]]) -> N
                     ignore_doubts=ignore,
                     executor=opened.executor,
                 )
-        _print(comparison, output, asked.question.margin)
+        _print(comparison, output, asked.question.margin, functional)
         told = filled(held, _flow(comparison), asdict(asked.doubt))
         write_json(output.json, {**result(comparison), **({"protocol": told} if told else {})})
         write_rows(output.out_csv, writing.rows(comparison, output.level))
@@ -199,9 +200,15 @@ def _flow(comparison: Comparison) -> Flow | None:
     return next((estimate.flow for estimate in comparison.estimates.values()), None)
 
 
-def _print(comparison: Comparison, output: OutputOptions, margin: float | None) -> None:
+def _print(
+    comparison: Comparison,
+    output: OutputOptions,
+    margin: float | None,
+    functional: Functional | None,
+) -> None:
     """Print the tables unless standard output is for a file."""
     from titrant.cli import results  # noqa: PLC0415
+    from titrant.reporting.words import beyond_shares  # noqa: PLC0415
 
     results.cautions(comparison.estimates)
     refusals = results.refusals(comparison.refused)
@@ -212,6 +219,10 @@ def _print(comparison: Comparison, output: OutputOptions, margin: float | None) 
     show(results.values(comparison.estimates, output.level, refused=comparison.refused))
     for sentence in refusals:
         show(f"{sentence}\n")
+    if isinstance(functional, tt.Exceeds):
+        ends = {name: e.interval(output.level) for name, e in comparison.estimates.items()}
+        if beyond := beyond_shares(ends):
+            show(f"{beyond}\n")
     if len(comparison.estimates) > 1:
         show(results.differences(comparison, output.level, maximize=output.maximize))
     if margin is not None:

@@ -361,7 +361,7 @@ def _tell(  # noqa: PLR0917  (groups of options)
         show(results.values(honest.comparison.estimates, output.level))
         show(results.honest_differences(honest, output.level, maximize=maximize))
         if found := described(learner)["candidates"]:
-            show(results.candidates(found, maximize=maximize))
+            show(results.candidates(found))
         if (choice := learner.choice_) is not None:
             if len(choice.classes) > 1:
                 show(results.classes(choice))

@@ -90,6 +90,8 @@ class Functional(ABC):
 class Exceeds(Functional):
     """P(Y > c): how often the outcome under the policy is more than ``threshold``.
 
+    Its interval is not cut at 0 and 1, where no share can be.
+
     >>> Exceeds(30.0)
     Exceeds(threshold=30.0)
     """
