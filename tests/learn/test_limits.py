@@ -24,7 +24,13 @@ BUDGET = 0.005  # how near a budget is met where rows differ
 NAMES = ("age", "bmi", "now", "most", "sex")
 QUICK = ("steps", "mean dose", "monotone")
 """Limits that every class is learned within in `make test`; the others are in all tests."""
-CLASSES = (tt.LinearClass(), tt.AdditiveClass(), tt.TreeClass(), tt.PersonalClass())
+CLASSES = (
+    tt.LinearClass(),
+    tt.AdditiveClass(),
+    tt.TreeClass(),
+    tt.LinearTreeClass(),
+    tt.PersonalClass(),
+)
 
 
 @cache
