@@ -38,17 +38,21 @@ def forest(x: Array, t: Array, y: Array, new: Array, ends: tuple[float, float]) 
 
 def quadratic(x: Array, t: Array, y: Array, new: Array, ends: tuple[float, float]) -> Array:
     """Return the arg-min of a cross-validated ridge regression on all squares and products."""
+    return least(quadratic_model().fit(np.column_stack([x, t]), y), new, ends)
+
+
+def quadratic_model() -> Any:
+    """Return a cross-validated ridge regression on all squares and products."""
     from sklearn.linear_model import RidgeCV  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import PolynomialFeatures, StandardScaler  # noqa: PLC0415
 
-    model = make_pipeline(
+    return make_pipeline(
         StandardScaler(),
         PolynomialFeatures(2, include_bias=False),
         StandardScaler(),
         RidgeCV(np.logspace(-2, 4, 13)),
     )
-    return least(model.fit(np.column_stack([x, t]), y), new, ends)
 
 
 PLUG_INS = {"boosted": boosted, "forest": forest, "quadratic": quadratic}

@@ -15,12 +15,13 @@ from benchmarks.rules.contestants import PLUG_INS, causal_forest
 from benchmarks.rules.problems import DOSES, PROBLEMS, Problem, line_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from titrant.data import LoggedData
     from titrant.learn import PolicyClass
     from titrant.learn.choice import ClassChoice
     from titrant.learn.contenders import Arena, Contender
+    from titrant.outcome import OutcomeModel
     from titrant.policies import Policy
 
     Array = np.ndarray
@@ -104,8 +105,8 @@ class Competition:
     cpu: list[float]
 
     @classmethod
-    def on(cls, log: LoggedData) -> Competition:
-        """Let the classes of the default compete.
+    def on(cls, log: LoggedData, models: Mapping[str, OutcomeModel] | None = None) -> Competition:
+        """Let the classes of the default compete, on curves of the default or of other models.
 
         What `PolicyLearner` learns by default and, asked for one class, with that: bit for bit.
         """
@@ -118,7 +119,7 @@ class Competition:
         kind: PolicyClass = tt.Automatic()
         if log.bounded:
             kind = ClippedClass(kind, float(log.lower.max()), float(log.upper.min()))
-        arena = tt.StackedDR().arena(TrainingLog.of(log), kind)
+        arena = tt.StackedDR(models=models).arena(TrainingLog.of(log), kind)
         modeled = time.process_time()
         found = {one: contender(one, arena) for one in kind.competing(log)}
         choice = ClassChoice.of(list(found.values()), arena)

@@ -74,6 +74,7 @@ from titrant.learn.classes import AdditiveClass as AdditiveClass
 from titrant.learn.classes import Automatic as Automatic
 from titrant.learn.classes import ConstantClass as ConstantClass
 from titrant.learn.classes import LinearClass as LinearClass
+from titrant.learn.classes import LinearTreeClass as LinearTreeClass
 from titrant.learn.classes import PersonalClass as PersonalClass
 from titrant.learn.classes import ProductsClass as ProductsClass
 from titrant.learn.classes import RBFClass as RBFClass
@@ -94,6 +95,7 @@ from titrant.policies import Function as Function
 from titrant.policies import InLimits as InLimits
 from titrant.policies import Limited as Limited
 from titrant.policies import Linear as Linear
+from titrant.policies import LinearTree as LinearTree
 from titrant.policies import Moved as Moved
 from titrant.policies import Multiply as Multiply
 from titrant.policies import Personal as Personal

@@ -210,6 +210,7 @@ def test_a_safe_level_asks_for_safe(call, csv_log):
         ("constant", tt.Constant),
         ("products", tt.Clipped),
         ("tree", tt.Tree),
+        ("linear-tree", tt.LinearTree),
         *long(("rbf", tt.Clipped), ("additive", tt.Clipped), ("personal", tt.Personal)),
     ],
     ids=str,

@@ -24,7 +24,13 @@ BUDGET = 0.005  # how near a budget is met where rows differ
 NAMES = ("age", "bmi", "now", "most", "sex")
 QUICK = ("steps", "mean dose", "monotone")
 """Limits that every class is learned within in `make test`; the others are in all tests."""
-CLASSES = (tt.LinearClass(), tt.AdditiveClass(), tt.TreeClass(), tt.PersonalClass())
+CLASSES = (
+    tt.LinearClass(),
+    tt.AdditiveClass(),
+    tt.TreeClass(),
+    tt.LinearTreeClass(),
+    tt.PersonalClass(),
+)
 
 
 @cache
@@ -149,6 +155,66 @@ def test_a_limit_holds_in_every_row(part, kind):
     found = bound_by(part) if kind is CLASSES[0] else learned(log, limits, kind)
     assert breaches(part, limits, found, log) <= NEAR
     assert tt.policies.policy_from_dict(found.policy.to_dict()) == found.policy
+
+
+# A known truth: losses are (dose − best)²/10, so the best doses within a budget are the best ones,
+# all less by the same.
+def test_a_rule_within_a_budget_is_near_the_best_one_within_it():
+    log, limits = problem(), BINDING["mean dose"]
+    tau = doses(bound_by("mean dose"), log)
+    best = 22.0 + log.context @ [3.0, -2.0, 0.0, 0.0, 3.0] - 1.2
+    over = best.mean() - limits.mean_dose
+    assert over > 0.5  # the budget binds
+    assert abs(tau.mean() - limits.mean_dose) <= BUDGET * limits.mean_dose
+    found = tt.evaluate(log, bound_by("mean dose").policy, estimator=tt.SelfNormalized())
+    behind = np.mean((tau - best) ** 2) / 10.0 - over**2 / 10.0
+    assert -NEAR <= behind <= 2.0 * found.se
+
+
+RISES = {
+    "linear": tt.LinearClass(),
+    "linear, on the user's scale": tt.LinearClass(standardize=False),
+    "linear without intercept": tt.LinearClass(intercept=False),
+    "constant": tt.ConstantClass(),
+    "additive": tt.AdditiveClass(straight=("age",)),
+}
+"""Every class that accepts signs."""
+numbers = st.floats(-1e3, 1e3)
+
+
+# law: with the sign that a limit asks for, whatever the other parameters, a dose never falls in its
+# context, whoever the person; nor does it on steps.
+@pytest.mark.parametrize("name", RISES)
+@given(
+    params=st.lists(numbers, min_size=20, max_size=20),
+    person=st.lists(numbers, min_size=5, max_size=5),
+    ages=st.tuples(numbers, numbers),
+)
+def test_a_signed_slope_never_falls(name, params, person, ages):
+    fitted = RISES[name].on(problem())
+    beta = np.array(params)[: len(fitted.penalized)]
+    place = fitted.slope("age")
+    if place is not None:
+        beta[place] = abs(beta[place])
+    rule = fitted.policy(beta)
+    younger, older = (
+        dict(zip(NAMES, [[age], *([v] for v in person[1:])], strict=True)) for age in sorted(ages)
+    )
+    low, high = rule(younger)[0], rule(older)[0]
+    # The sums differ in one term alone: by rounding of the largest, a dose may seem to fall.
+    assert high >= low - NEAR * (1.0 + abs(low))
+    steps = Limits(steps=2.5, increasing="age").kept(rule)
+    assert steps(older)[0] >= steps(younger)[0] - 2.5 * (high < low)
+
+
+def test_every_class_that_accepts_signs_is_in_the_list():
+    for kind in tt.learn.POLICY_CLASSES:
+        within = LimitedClass(kind, Limits(increasing="age"))
+        try:
+            able = within.competing(problem())
+        except InvalidArgument:
+            continue
+        assert {type(one) for one in able} <= {type(one) for one in RISES.values()}
 
 
 # law: limits hold together, too.

@@ -232,10 +232,15 @@ def test_wrong_depths(depth):
 
 
 # ── every class, learned ─────────────────────────────────────────────────────────────────────────
-SHAPES = [AdditiveClass(), TreeClass(), ProductsClass(), tt.PersonalClass(), tt.Automatic()]
+SHAPES = [
+    *(AdditiveClass(), TreeClass(), ProductsClass(), tt.PersonalClass(), tt.Automatic()),
+    tt.LinearTreeClass(),
+]
 
 
-@pytest.mark.parametrize("kind", [*SHAPES[1:3], *long(SHAPES[0], *SHAPES[3:])], ids=repr)
+@pytest.mark.parametrize(
+    "kind", [*SHAPES[1:3], SHAPES[5], *long(SHAPES[0], *SHAPES[3:5])], ids=repr
+)
 def test_the_order_of_contexts_does_not_matter(kind):
     # Law: contexts are found by name; a log with its columns turned around gives the same doses.
     log = curved_log()
@@ -275,7 +280,7 @@ def bounded(bounds) -> tt.LoggedData:
     return log.rows(inside).with_bounds(bounds)
 
 
-@pytest.mark.parametrize("kind", [TreeClass(), tt.PersonalClass(), tt.Automatic()], ids=repr)
+@pytest.mark.parametrize("kind", [*SHAPES[1::2], tt.Automatic()], ids=repr)
 def test_a_search_over_parameters_refuses_what_has_none(kind):
     learner = tt.PolicyLearner(policy=kind, procedure=tt.CPO(restarts=1), honest=False)
     with pytest.raises(tt.InvalidArgument, match="Leave the procedure out"):

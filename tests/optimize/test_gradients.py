@@ -32,7 +32,7 @@ from titrant.estimators import (
 )
 from titrant.kernels import Biweight, Boundary, Gaussian, Scale, Triangular, Uniform
 from titrant.optimize import PolicyObjective, search_statistics, stacked
-from titrant.policies import Additive, Clipped, Constant, Linear, Products, Tree
+from titrant.policies import Additive, Clipped, Constant, Linear, LinearTree, Products, Tree
 
 STEP = 1e-6
 DIFFERENCE = 2e-6  # of the largest slope: rounding 1e-16/STEP, kinks of the kernel STEP × curvature
@@ -50,6 +50,12 @@ BENT = {
         [0.3, -0.2, 0.25], 0.2, pairs=[(0, 2)], bends=[0.1], center=[0, 0, 0], size=[1, 1, 1]
     ),
     "tree": Tree([0], [0.1], [-1], [-2], [0.3, -0.4]),
+    "linear tree": LinearTree(
+        *([0], [0.1], [-1], [-2], [0.3, -0.4]),
+        slopes=[[0.3, 0.0, -0.2], [0.0, 0.25, 0.0]],
+        lower=[-0.4, -0.9],
+        upper=[0.9, 0.5],
+    ),
 }
 SEARCHED = POLICIES | BENT
 

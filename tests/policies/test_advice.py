@@ -8,7 +8,7 @@ import pytest
 import titrant as tt
 from policies.examples import FEATURES, NAMED, contexts
 from titrant.errors import PolicyFileError
-from titrant.policies import Clipped, Constant, InLimits, Linear, TrainingRange, Tree
+from titrant.policies import Clipped, Constant, InLimits, Linear, LinearTree, TrainingRange, Tree
 from titrant.policies.advice import REASONS, People, advice, reasons
 from titrant.policies.calling import recommended
 from titrant.policies.formats.loading import load_training, save_learned
@@ -90,6 +90,18 @@ def test_reasons_are_in_the_rules_own_terms():
     assert reasons(InLimits(tree, steps=2.5), np.array([[40.0], [60.0]])) == [
         "age ≤ 50: 3, rounded to 2.5",
         "age > 50: 5.2, rounded to 5",
+    ]
+    at_sites = LinearTree(
+        *([1], [0.5], [-1], [-2], [10.0, 12.0]),
+        slopes=[[0.0, 0.0], [0.5, 0.0]],
+        lower=[5.0, 5.0],
+        upper=[20.0, 40.0],
+        features=["age", "site=B"],
+    )
+    assert reasons(at_sites, np.array([[40.0, 0.0], [40.0, 1.0], [60.0, 1.0]])) == [
+        "site is not B: 10",
+        "site is B: 12 + 20 for age 40",
+        "site is B: 12 + 30 for age 60, at most 40",
     ]
     assert reasons(Constant(3.0), np.empty((2, 0))) == ["3 for everyone"] * 2
 

@@ -68,6 +68,32 @@ def test_a_tree_by_hand():
     ]
 
 
+def test_a_tree_with_lines_by_hand():
+    # At site B 12 + .5·age, at most 40; elsewhere 10. At 30 years 27, at 80 it would be 52.
+    rule = EXAMPLE
+    X = np.array([[30.0, 0.0], [30.0, 1.0], [80.0, 1.0]])
+    np.testing.assert_array_equal(rule(X), [10.0, 27.0, 40.0])
+    # The gradient in (doses, slopes of leaf 0, slopes of leaf 1): only row two is free in leaf 1.
+    np.testing.assert_array_equal(rule.vjp(X, np.ones(3)), [1, 1, 30, 0, 30, 1])
+    np.testing.assert_array_equal(rule.moved(-1.0)(X), rule(X) - 1.0)
+
+
+def test_a_tree_saved_before_there_were_lines_in_leaves_is_read():
+    old = {"format": "titrant-policy", "version": 1, "class": "Tree", "columns": [0]}
+    old |= {"cuts": [50.0], "below": [-1], "above": [-2], "doses": [3.0, 5.0], "features": None}
+    assert policy_from_dict(old) == tt.Tree([0], [50.0], [-1], [-2], [3.0, 5.0])
+
+
+LINES = {"lower": [5.0, 5.0], "upper": [20.0, 40.0]}
+EXAMPLE = tt.LinearTree(
+    [1], [0.5], [-1], [-2], [10.0, 12.0], slopes=[[0.0, 0.0], [0.5, 0.0]], **LINES
+)
+
+
+def tree_with(**changed):
+    return tt.LinearTree([0], [1.0], [-1], [-2], [1.0, 2.0], **changed)
+
+
 def test_a_parabola_has_its_vertex():
     # (g − 1.3)² and (g − 2)² + 5 on a grid; at an end the end itself.
     grid = np.linspace(0.0, 3.0, 7)
@@ -104,6 +130,13 @@ def test_a_personal_dose_is_that_of_a_loop():
         (lambda: tt.Tree([1], [1.0], [-1], [-2], [1, 2], features=["a"]), "from 0 to 0"),
         (lambda: tt.Tree([0.5], [1.0], [-1], [-2], [1, 2]), "whole numbers"),
         (lambda: tt.Tree([0], [], [], [], [1]), "at least one entry"),
+        (lambda: tree_with(slopes=[[1.0]], **LINES), "2 rows, one for each leaf"),
+        (lambda: tree_with(slopes=[[1.0], [0.0]], lower=[1], upper=[2, 3]), "2 numbers"),
+        (lambda: tree_with(slopes=[[1.0], [0.0]], lower=[1, 4], upper=[2, 3]), "at least `lower`"),
+        (
+            lambda: tree_with(slopes=[[1.0], [0.0]], **LINES, features=["a", "b"]),
+            "a number for each context",
+        ),
         (
             lambda: tt.Personal([[0.0]], [[1, 2, 3]], grid=[0, 1, 3], scale=[1], nearest=1),
             "evenly spaced",
@@ -120,7 +153,7 @@ def test_what_is_refused(made, said):
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "text", [["a"]], {}, [[1.0, 2.0], [3.0]], True])
-@pytest.mark.parametrize("name", ["additive", "products", "tree", "personal"])
+@pytest.mark.parametrize("name", ["additive", "products", "tree", "linear tree", "personal"])
 def test_a_wrong_file_is_refused_field_by_field(name, wrong):
     right = EXAMPLES[name].to_dict()
     for field in right.keys() - {"format", "version", "class", "features"}:

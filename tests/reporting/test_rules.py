@@ -87,11 +87,26 @@ def test_the_formula(policy, formula):
             ),
         ),
         (
+            tt.LinearTree(
+                *([1, 0], [0.5, 50.0], [1, -3], [-1, -2], [12.0, 3.0, 4.0]),
+                slopes=[[0.5, 0.0], [0.0, 0.0], [-0.25, 2.0]],
+                lower=[5.0, 1.0, 2.0],
+                upper=[40.0, 9.0, 8.0],
+                features=["kg", "site=B"],
+            ),
+            (
+                "dose = the line of one of 3 groups",
+                "site is not B, kg ≤ 50: 4 − 0.25 · kg + 2 if site is B, kept within 2 … 8",
+                "site is not B, kg > 50: 3",
+                "site is B: 12 + 0.5 · kg, kept within 5 … 40",
+            ),
+        ),
+        (
             tt.Personal([[0.0]], [[1, 0, 1]], grid=[0, 1, 2], scale=[1], nearest=1),
             ("dose = the dose with the least mean loss of the 1 of 1 people who are most alike",),
         ),
     ],
-    ids=["additive", "products", "tree", "personal"],
+    ids=["additive", "products", "tree", "linear tree", "personal"],
 )
 def test_rules_of_more_than_a_line(policy, lines):
     names = policy.features or NAMES
@@ -141,6 +156,12 @@ LONG = {
         size=[20.123, 20.0],
     ),
     "tree": tt.Tree([0, 1], [51.23456, 43.21987], [-1, -2], [1, -3], RNG.normal(35, 9, 3)),
+    "linear tree": tt.LinearTree(
+        *([0, 1], [51.23456, 43.21987], [-1, -2], [1, -3], RNG.normal(35, 9, 3)),
+        slopes=0.01 * RNG.normal(size=(3, 2)),
+        lower=[20.123456, 20.0, 30.0],
+        upper=[40.0, 40.123456, 35.0],
+    ),
     "two doses": tt.Linear(RNG.normal(size=(2, 2)), RNG.normal(size=2), features=NAMES),
 }
 

@@ -60,6 +60,13 @@ RULES = {
         features=NAMES,
     ),
     "tree": tt.Tree([0, 2], [41.3, 0.5], [-1, -2], [1, -3], [10.0, 20.0, 31.4], features=NAMES),
+    "linear tree": tt.LinearTree(
+        *([0, 2], [41.3, 0.5], [-1, -2], [1, -3], [10.0, 20.0, 31.4]),
+        slopes=0.1 * np.abs(np.stack([_SLOPES, 0.0 * _SLOPES, _SLOPES])),
+        lower=[5.0, 20.0, 31.0],
+        upper=[15.0, 20.0, 36.0],
+        features=NAMES,
+    ),
     "bumps": tt.RBF(
         PEOPLE.context[:4], _RNG.normal(size=4), scale=30.0, intercept=3.0, features=NAMES
     ),

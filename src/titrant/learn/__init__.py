@@ -8,6 +8,7 @@ from titrant.learn.classes import (
     CurveClass,
     FittedClass,
     LinearClass,
+    LinearTreeClass,
     PersonalClass,
     PolicyClass,
     ProductsClass,
@@ -26,6 +27,7 @@ POLICY_CLASSES: tuple[PolicyClass, ...] = (
     ProductsClass(),
     RBFClass(centers=7),
     TreeClass(),
+    LinearTreeClass(),
     PersonalClass(),
 )
 """Every policy class, in each of its forms; the law tests run over this list."""
@@ -40,6 +42,7 @@ __all__ = [
     "FittedClass",
     "Learned",
     "LinearClass",
+    "LinearTreeClass",
     "PersonalClass",
     "PolicyClass",
     "Procedure",

@@ -16,9 +16,10 @@ from titrant.policies.formats.loading import (
 )
 from titrant.policies.given import TablePolicy
 from titrant.policies.linear import Linear
-from titrant.policies.lookup import Personal, Tree
+from titrant.policies.lookup import Personal
 from titrant.policies.moves import MOVES, Limited, Move, Moved, Multiply, Randomized, Shift, Tilt
 from titrant.policies.rbf import RBF
+from titrant.policies.trees import LinearTree, Tree
 
 __all__ = [
     "MOVES",
@@ -31,6 +32,7 @@ __all__ = [
     "InLimits",
     "Limited",
     "Linear",
+    "LinearTree",
     "Move",
     "Moved",
     "Multiply",

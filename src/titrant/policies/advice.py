@@ -20,7 +20,7 @@ from titrant.policies.calling import recommended
 from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant
 from titrant.policies.linear import Linear
-from titrant.policies.lookup import Tree
+from titrant.policies.trees import LinearTree, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.policies.base import Policy
+    from titrant.policies.trees import Questions
 
 FINE = 201
 """Doses at which a range is looked for."""
@@ -295,14 +296,39 @@ def _products(policy: Products, x: Array) -> Iterator[str]:
 
 
 def _tree(policy: Tree, x: Array) -> Iterator[str]:
+    for leaf, asked in zip(policy.leaves(x), _asked(policy, x), strict=True):
+        yield f"{asked}: {_number(float(policy.doses[leaf]))}"
+
+
+def _linear_tree(policy: LinearTree, x: Array) -> Iterator[str]:
+    names = policy.features or tuple(f"context {j}" for j in range(x.shape[1]))
+    leaves = policy.leaves(x)
+    lines, given = policy.lines(x, leaves), policy(x)
+    for i, (leaf, asked) in enumerate(zip(leaves, _asked(policy, x), strict=True)):
+        terms = (x[i] * policy.slopes[leaf])[None]
+        (line,) = _of_terms(float(policy.doses[leaf]), names, terms, x[i : i + 1])
+        low, high = float(policy.lower[leaf]), float(policy.upper[leaf])
+        held = "" if lines[i] == given[i] else _changed(lines[i], given[i], low, high)
+        yield f"{asked}: {line}{held}"
+
+
+def _asked(policy: Questions, x: Array) -> Iterator[str]:
+    """Yield the answers that lead each row to its leaf."""
     names = policy.features or tuple(f"context {j}" for j in range(x.shape[1]))
     paths = {leaf: answers for answers, leaf in policy.paths()}
     for leaf in policy.leaves(x):
-        asked = [
-            f"{names[policy.columns[s]]} {'≤' if low else '>'} {_number(policy.cuts[s])}"
+        yield ", ".join(
+            _answer(names[policy.columns[s]], float(policy.cuts[s]), at_most=low)
             for s, low in paths[int(leaf)]
-        ]
-        yield f"{', '.join(asked)}: {_number(float(policy.doses[leaf]))}"
+        )
+
+
+def _answer(name: str, cut: float, *, at_most: bool) -> str:
+    """Return one answer of a tree; an indicator of a text is there or not."""
+    column, equals, text = name.partition("=")
+    if equals and 0.0 <= cut < 1.0:
+        return f"{column} is {'not ' if at_most else ''}{text}"
+    return f"{name} {'≤' if at_most else '>'} {_number(cut)}"
 
 
 def _constant(policy: Constant, x: Array) -> Iterator[str]:
@@ -319,5 +345,6 @@ REASONS: dict[type[Policy], Callable[[Any, Array], Iterator[str]]] = {
     Additive: _additive,
     Products: _products,
     Tree: _tree,
+    LinearTree: _linear_tree,
 }
 """How each rule explains a dose; others dose by those most alike."""

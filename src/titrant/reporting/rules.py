@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from titrant.policies import (
     Function,
     InLimits,
     Linear,
+    LinearTree,
     Personal,
     Products,
     Rounded,
@@ -26,6 +27,7 @@ from titrant.policies import (
 )
 from titrant.policies.base import ParametricPolicy, is_exactly
 from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
+from titrant.policies.trees import Questions
 from titrant.reporting.content import Coefficient, Rule
 from titrant.reporting.numbers import number
 
@@ -283,22 +285,29 @@ def _shortened(policy: Policy, budget: float, log: LoggedData) -> Policy:
         return policy
     reach = _reach(policy, log)
     shorter = policy.with_params(short(policy.params, budget / (reach * (reach > 0).sum() ** 0.5)))
-    if not is_exactly(shorter, Tree):
-        return shorter
-    names = list(shorter.features or log.names)
-    columns = [log.context[:, log.names.index(names[c])] for c in shorter.columns]
-    cuts = [_cut(x, float(cut)) for x, cut in zip(columns, shorter.cuts, strict=True)]
-    sides = shorter.below, shorter.above
-    return Tree(shorter.columns, cuts, *sides, shorter.doses, features=shorter.features)
+    if is_exactly(shorter, LinearTree):
+        low, high = (short(end, budget) for end in (shorter.lower, shorter.upper))
+        return replace(shorter, cuts=_cuts(shorter, log), lower=low, upper=high)
+    return replace(shorter, cuts=_cuts(shorter, log)) if is_exactly(shorter, Tree) else shorter
+
+
+def _cuts(policy: Questions, log: LoggedData) -> Array:
+    """Return shorter cuts that part the rows of a log in the same way."""
+    names = list(policy.features or log.names)
+    columns = [log.context[:, log.names.index(names[c])] for c in policy.columns]
+    cuts = zip(columns, policy.cuts, strict=True)
+    return np.array([_cut(x, float(cut)) for x, cut in cuts])
 
 
 def _reach(policy: Any, log: LoggedData) -> Array:  # noqa: ANN401  (any of the list)
     """Return how far one unit of each parameter can move a dose (P,)."""
     if isinstance(policy, (Constant, Tree)):
         return np.ones(policy.params.size)
-    d = np.size(policy.intercept)
     far = dict(zip(log.names, np.abs(log.context).max(axis=0).tolist(), strict=True))
     each = [max(far[name], 1e-9) for name in policy.features or log.names]
+    if isinstance(policy, LinearTree):
+        return np.append(np.ones(len(policy.doses)), np.tile(each, len(policy.doses)))
+    d = np.size(policy.intercept)
     found = np.append(np.ones(d), np.repeat(each, d))
     return np.append(found, np.full(policy.params.size - found.size, _BENT))
 
@@ -386,14 +395,22 @@ def _details(policy: Policy, treatments: Sequence[str], speech: Speech) -> Itera
             sign = "+" if policy.center[i] < 0 else "−"
             unit = f"{policy.size[i]:.6g}"
             yield f"u({known[i]}) = ({known[i]} {sign} {center})/{unit}, held within ±3"
-    elif is_exactly(policy, Tree):
-        doses = policy.doses.reshape(len(policy.doses), -1)
+    elif isinstance(policy, Questions):
         for answers, leaf in policy.paths():
             asked = ", ".join(
                 _answer(speech, names[policy.columns[s]], policy.cuts[s], at_most=low)
                 for s, low in answers
             )
-            yield f"{asked}: {', '.join(map(_shown, doses[leaf]))}"
+            yield f"{asked}: {_leaf(policy, leaf, speech)}"
+
+
+def _leaf(policy: Questions, leaf: int, speech: Speech) -> str:
+    """Return the doses of a leaf, or its line and what keeps it."""
+    if not is_exactly(policy, LinearTree):
+        return ", ".join(map(_shown, np.ravel(policy.doses[leaf])))
+    slopes = policy.slopes[leaf]
+    line = _sum(float(policy.doses[leaf]), speech.of(policy), slopes, speech)
+    return line + _kept(policy.lower[leaf], policy.upper[leaf]) if slopes.any() else line
 
 
 def _answer(speech: Speech, name: str, cut: float, *, at_most: bool) -> str:
@@ -442,9 +459,10 @@ SIDES: dict[type[Policy], Callable[[Any, int, Speech], str]] = {
     Additive: _additive,
     Products: _products,
     Tree: lambda policy, _, __: f"the dose of one of {len(policy.doses)} groups",
+    LinearTree: lambda policy, _, __: f"the line of one of {len(policy.doses)} groups",
     RBF: _bumps,
     Personal: _people,
 }
 """How the right side of each policy's formula is written, for dose number j."""
-ROUNDED = (Constant, Linear, Additive, Products, Tree)
+ROUNDED = (Constant, Linear, Additive, Products, Tree, LinearTree)
 """The classes whose parameters are written shorter than they are."""

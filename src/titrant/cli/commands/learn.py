@@ -48,7 +48,10 @@ if TYPE_CHECKING:
     from titrant.learn.limits import Limits
     from titrant.policies import Policy
 
-CLASSES = ("linear", "constant", "additive", "tree", "products", "rbf", "personal", "auto")
+CLASSES = (
+    *("linear", "constant", "additive", "tree", "linear-tree"),
+    *("products", "rbf", "personal", "auto"),
+)
 MODELS = ("all", "ridge")
 STACKED, SEARCH = PROCEDURES = ("stacked", "cpo")
 SAFE_LEVELS = ("ok", "warn")
@@ -448,7 +451,13 @@ def _learner(
     """Return the learner that the options ask for."""
     made = (
         *(tt.LinearClass(), tt.ConstantClass(), tt.AdditiveClass(), tt.TreeClass()),
-        *(tt.ProductsClass(), tt.RBFClass(seed=options.seed), tt.PersonalClass(), tt.Automatic()),
+        *(
+            tt.LinearTreeClass(),
+            tt.ProductsClass(),
+            tt.RBFClass(seed=options.seed),
+            tt.PersonalClass(),
+            tt.Automatic(),
+        ),
     )
     return tt.PolicyLearner(
         policy=dict(zip(CLASSES, made, strict=True)).get(options.policy_class or ""),

@@ -11,6 +11,7 @@ from titrant.learn.classes.base import (
 )
 from titrant.learn.classes.bent import AdditiveClass, ProductsClass
 from titrant.learn.classes.linear import ConstantClass, LinearClass
+from titrant.learn.classes.linear_tree import LinearTreeClass
 from titrant.learn.classes.personal import PersonalClass
 from titrant.learn.classes.rbf import RBFClass
 from titrant.learn.classes.templates import OwnClass, class_of
@@ -26,6 +27,7 @@ __all__ = [
     "DoseLimits",
     "FittedClass",
     "LinearClass",
+    "LinearTreeClass",
     "OwnClass",
     "PersonalClass",
     "PolicyClass",

@@ -17,6 +17,7 @@ from titrant.learn.classes.base import (
 )
 from titrant.learn.classes.bent import AdditiveClass, ProductsClass
 from titrant.learn.classes.linear import ConstantClass, LinearClass
+from titrant.learn.classes.linear_tree import LinearTreeClass
 from titrant.learn.classes.personal import PersonalClass
 from titrant.learn.classes.rbf import RBFClass
 from titrant.learn.classes.tree import TreeClass
@@ -26,6 +27,7 @@ from titrant.policies import (
     Clipped,
     Constant,
     Linear,
+    LinearTree,
     ParametricPolicy,
     Personal,
     Policy,
@@ -111,6 +113,7 @@ KINDS: dict[type[Policy], Callable[[Any], PolicyClass]] = {
     Additive: lambda policy: AdditiveClass(features=policy.features),
     Products: lambda policy: ProductsClass(features=policy.features),
     Tree: lambda policy: TreeClass(features=policy.features),
+    LinearTree: lambda policy: LinearTreeClass(features=policy.features),
     RBF: lambda policy: RBFClass(centers=policy.centers, scale=policy.scale, names=policy.features),
     Personal: lambda policy: PersonalClass(features=policy.features),
     Clipped: lambda policy: ClippedClass(class_of(policy.policy), policy.lower, policy.upper),

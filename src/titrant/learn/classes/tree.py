@@ -247,16 +247,20 @@ class TreeProblem:
         doses = least_dose(grid, curves) if grid.ndim == 1 else least_point(grid, curves)
         if not splits:
             return Constant(doses[0])
+        return Tree(*self.questions(splits), doses, features=names)
+
+    def questions(
+        self, splits: list[TreeSplit]
+    ) -> tuple[list[int], list[float], list[int], list[int]]:
+        """Return the columns, cuts and ways on of splits, as a `Tree` has them."""
         where = {rows.tobytes(): s for s, rows in enumerate(cut.rows for cut in splits)}
-        where |= {rows.tobytes(): -1 - leaf for leaf, (rows, _) in enumerate(ends)}
+        where |= {rows.tobytes(): -1 - leaf for leaf, (rows, _) in enumerate(self.leaves(splits))}
         low = [self.code[:, cut.column] <= cut.cut for cut in splits]
-        return Tree(
+        return (
             [cut.column for cut in splits],
             [float(self.cuts[cut.column][cut.cut]) for cut in splits],
             [where[(cut.rows & b).tobytes()] for cut, b in zip(splits, low, strict=True)],
             [where[(cut.rows & ~b).tobytes()] for cut, b in zip(splits, low, strict=True)],
-            doses,
-            features=names,
         )
 
 

@@ -17,7 +17,7 @@ from titrant.errors import DataError, InvalidArgument
 from titrant.learn.candidates import learn_candidates
 from titrant.learn.classes.base import DoseCurves
 from titrant.optimize import Box, Free
-from titrant.policies import Constant, Personal, Tree
+from titrant.policies import Constant, LinearTree, Personal, Tree
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import recommended
 from titrant.policies.lookup import least_dose
@@ -203,6 +203,8 @@ def moved(policy: Policy, by: float) -> Policy:
     """Return a policy whose doses are all larger by a number."""
     if is_exactly(policy, Constant) or is_exactly(policy, Tree):
         return policy.with_params(policy.params + by)
+    if is_exactly(policy, LinearTree):
+        return policy.moved(by)
     if is_exactly(policy, Personal):
         return replace(policy, grid=policy.grid + by)
     raise InvalidArgument(

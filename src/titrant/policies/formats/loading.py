@@ -19,9 +19,10 @@ from titrant.policies.clipped import Clipped, InLimits, Rounded
 from titrant.policies.constant import Constant, StatusQuo
 from titrant.policies.formats.saving import FORMAT, TRAINING, VERSION, read, write
 from titrant.policies.linear import Linear
-from titrant.policies.lookup import Personal, Tree
+from titrant.policies.lookup import Personal
 from titrant.policies.moves import MOVES
 from titrant.policies.rbf import RBF
+from titrant.policies.trees import LinearTree, Tree
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     Known = Mapping[str, type[Policy]]
 
 POLICIES: tuple[type[Policy], ...] = (
-    *(Constant, Linear, Additive, Products, Tree, RBF, Personal),
+    *(Constant, Linear, Additive, Products, Tree, LinearTree, RBF, Personal),
     *(Clipped, Rounded, InLimits),
 )
 """Every policy with a formula; the law tests run over this list."""
