@@ -276,7 +276,7 @@ def _ties(found: Decision, opening: str = "It is not") -> list[str]:
 
 def _others(report: Report, found: Decision) -> list[str]:
     """Return a sentence on what looks better than the status quo where a learned rule does not."""
-    if found.recommended != report.status_quo:
+    if is_better(found.ends, maximize=report.maximize):
         return []
     others = [name for name in _candidates(report) if name != report.focus]
     level = at_once_level(report.level, max(len(others), 1))
