@@ -60,10 +60,15 @@ def test_every_class_has_a_picture_on_the_page(kind):
 
 
 @EVERY
-def test_one_outcome_ten_times_as_large_moves_doses_little(kind):
-    # A tenth of the spread of the best dose would be 0.12; that row's outcome is one of 200.
-    before, after = (learner(kind, by).predict(log().context) for by in (1.0, 10.0))
-    assert np.sqrt(np.mean((after - before) ** 2)) < 0.5 * best(log().context).std()
+def test_one_outcome_ten_times_as_large_does_little_harm(kind):
+    # One of 200 rows. Errors of doses from the best ones are compared, not the doses: a tree may
+    # ask other questions and be as good.
+    wanted = best(log().context)
+    before, after = (
+        np.sqrt(np.mean((learner(kind, by).predict(log().context) - wanted) ** 2))
+        for by in (1.0, 10.0)
+    )
+    assert after - before < 0.2 * wanted.std()
 
 
 @EVERY

@@ -283,7 +283,9 @@ def people_of(policy: Policy, arena: Arena, seed: int) -> People | None:
     losses = curves[some][:, ::EVERY]
     group = np.zeros(len(some), dtype=np.intp)
     if at:
-        count = int(np.clip(len(some) // GROUP_ROWS, 1, GROUPS))
+        # Of texts alone there may be fewer different people than groups.
+        most = min(GROUPS, len(np.unique(x, axis=0)))
+        count = int(np.clip(len(some) // GROUP_ROWS, 1, most))
         group = KMeans(count, n_init=1, random_state=seed).fit_predict(x / scale)
     every = [np.flatnonzero(group == g) for g in np.unique(group)]
     each = [rows for rows in every if len(rows) >= FEWEST_ALIKE]
