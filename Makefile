@@ -1,5 +1,5 @@
 # The commands of this project. Each sets up what it needs; a second run reuses it.
-.PHONY: help setup demo test test-all test-spark spark-tests lint docs format lock bench house screenshots clean
+.PHONY: help setup demo test test-all test-spark spark-tests lint docs format lock bench house refresh screenshots clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -8,9 +8,11 @@ BIN := .venv/bin
 # Each worker begins with a half of the tests in their order, so that what tests of a file share is made once.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
-# One thread each for BLAS and OpenMP: tests run side by side, and sums keep their order.
+# One thread each for BLAS and OpenMP: tests run side by side, and sums keep their order. One set of BLAS kernels, which
+# every x86-64 of the last ten years has: with others sums round otherwise, and a search over policies may end elsewhere.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+export OPENBLAS_CORETYPE := Haswell
 export MPLBACKEND := agg
 
 help:
@@ -25,6 +27,7 @@ help:
 	@echo "make lock    resolve the dependencies anew (needs uv)"
 	@echo "make bench   measure speed side by side with other packages"
 	@echo "make house   size of the source, imports between rooms, depth and number of kernel calls"
+	@echo "make refresh PAGES=…  run the blocks of pages and write what they print into them"
 	@echo "make screenshots  take the pictures of the README anew (needs chromium)"
 	@echo "make clean   remove .venv, .venv-spark, caches and report.html"
 
@@ -128,6 +131,10 @@ bench: setup
 # Half a minute; compiles nothing.
 house: setup
 	$(BIN)/python scripts/house.py
+
+# All pages take an hour: make refresh PAGES="README.md docs/tutorials/*.md"
+refresh: setup
+	$(BIN)/python scripts/refresh_pages.py $(PAGES)
 
 screenshots: setup
 	$(BIN)/python scripts/screenshots.py

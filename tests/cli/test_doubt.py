@@ -74,7 +74,7 @@ def test_stress(call, csv_log, plain):
     assert changes == [
         "doses permuted",
         "age as the outcome",
-        "1 draws of outcomes with a known truth",
+        "1 draw of outcomes with a known truth",
         "without weight",
         "with an outcome model",
     ]
