@@ -135,9 +135,9 @@ def _offset(design: Quadratic) -> Callable[[np.ndarray], np.ndarray]:
 
 def boundary() -> Figure:
     """Draw the kernel of a dose at a bound, cut off and corrected."""
-    from titrant.kernels.boundary import local_kernel  # noqa: PLC0415
+    from titrant.kernels.boundary import local_factor  # noqa: PLC0415
 
-    v = np.linspace(0, 1, 201)
+    kernel, v = tt.Epanechnikov(), np.linspace(0, 1, 201)
     low, high = np.full_like(v, 0.0), np.full_like(v, 9.0)
     figure, (ax,) = _axes(1, 6.2, 2.7)
     names = {
@@ -148,7 +148,7 @@ def boundary() -> Figure:
     for color, (name, label) in zip((GRAY, ORANGE, BLUE), names.items(), strict=True):
         ax.plot(
             v,
-            local_kernel(tt.Epanechnikov(), tt.Boundary[name], v, low, high),
+            kernel(v) * local_factor(kernel, tt.Boundary[name], v, low, high),
             color=color,
             lw=2,
             label=label,

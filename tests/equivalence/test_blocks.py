@@ -79,7 +79,7 @@ def test_every_estimator_and_interval(estimator, interval, size, monkeypatch):
             assert b.diagnostics[check.name].verdict == check.verdict
     contrast, expected = (r.contrast("near", "constant") for r in (cut, whole))
     assert contrast.se == pytest.approx(expected.se, rel=1e-8)
-    # Of the outcomes as observed both policies have the same value: the ends are 0 but for rounding.
+    # As observed both policies have the same value: the ends are 0 but for rounding.
     np.testing.assert_allclose(contrast.interval(), expected.interval(), rtol=1e-8, atol=1e-14)
 
 
