@@ -274,11 +274,13 @@ def words_of(page: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", "", body)))
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.__name__)
 def test_the_page_says(situation):
     assert SITUATIONS[situation] in words_of(render(situation()))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_status_quo_wears_no_badge():
     page = render(the_status_quo_is_best())
     assert '<div class="answer warn">' in page
@@ -303,6 +305,7 @@ DATE = re.compile(
 )
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_has_no_date_unless_given():
     assert DATE.search(words_of(render(usual()))) is None
     dated = render(replace(usual(), title="As of 2031-05-06"))

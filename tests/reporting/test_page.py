@@ -163,6 +163,7 @@ def test_every_check_is_told_in_words(text):
             assert str(prose(check.message)) in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_number_of_the_answer_is_in_the_json():
     for found in (usual(), usual_learned()):
         text = render(found)
@@ -181,6 +182,7 @@ def test_code_in_a_sentence_is_set_as_code():
     assert prose("An odd ` & no more") == "An odd ` &amp; no more"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_learned_policy_has_its_section(text):
     plain_text, text = text, render(usual_learned())
     page = Page(text)
@@ -203,6 +205,7 @@ def test_a_learned_policy_has_its_section(text):
     assert "optimistic here" not in plain_text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_honest_numbers_that_the_comparison_has_are_not_repeated():
     value = usual().comparison[BEST].value
     honest = {**LEARNED["honest"], "value": value}
@@ -213,6 +216,7 @@ def test_honest_numbers_that_the_comparison_has_are_not_repeated():
     assert "The status quo is kept: go on as before." in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_is_repeated_by_its_file_or_else_by_its_settings(text):
     by_file, by_settings = text, render(replace(usual(), config=None))
     assert '<pre tabindex="0">seed = 0\n</pre>' in by_file
@@ -417,6 +421,7 @@ LOST = {"lost<": tt.Constant(900.0), "edge": tt.Constant(71.0)}
 """No row within h of the one; too few effective rows near the other."""
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("others", [POLICIES, {"now": StatusQuo()}], ids=["among others", "alone"])
 def test_a_refused_policy_has_a_row_and_a_reason_but_no_number(others):
     found = refusing({**LOST, **others})

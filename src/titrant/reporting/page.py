@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from titrant._text import CONTROL, written_out
@@ -20,6 +20,7 @@ from titrant.reporting.numbers import count, number, percent, plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jinja2 import Environment
     from markupsafe import Markup
 
     from titrant.reporting.content import Report
@@ -41,19 +42,10 @@ SIGNS = {"ok": "✓", "warn": "!", "refuse": "✕"}
 
 def render(report: Report) -> str:
     """Return the page of a report."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
-
-    environment = Environment(
-        loader=PackageLoader("titrant.reporting", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"prose": prose, "document": _document}
-    script = environment.get_template("page.js").render()
+    templates = _templates()
+    script = templates.get_template("page.js").render()
     found = words.decide(report)
-    page = environment.get_template("page.html.j2").render(
+    page = templates.get_template("page.html.j2").render(
         report=report,
         figures=figures,
         tables=tables,
@@ -72,6 +64,22 @@ def render(report: Report) -> str:
         data=embedded(report, found),
     )
     return written_out(page)
+
+
+@cache
+def _templates() -> Environment:
+    """Return the page's templates, which are compiled once."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+
+    templates = Environment(
+        loader=PackageLoader("titrant.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {"prose": prose, "document": _document}
+    return templates
 
 
 def prose(text: str) -> Markup:
