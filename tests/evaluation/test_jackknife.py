@@ -134,6 +134,7 @@ def test_the_mean_outcome_rests_on_no_model():
     assert found["now"].se == pytest.approx(LOG.outcome.std() / np.sqrt(len(LOG)))
 
 
+@pytest.mark.long
 def test_the_standard_error_of_the_direct_method_is_that_of_its_model():
     # y = x'b + noise by least squares, the policy's value a mean of predictions: the delta method
     # alone knows the spread of the contexts, the share what 500 rows know of b.

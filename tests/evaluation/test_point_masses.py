@@ -458,6 +458,7 @@ def test_an_estimator_with_a_weight_of_its_own_sees_one_density() -> None:
 # Learning.
 
 
+@pytest.mark.long
 def test_learning_works_and_is_graded_by_exact_weights() -> None:
     log = some_none(400)
     learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair())).fit(log)

@@ -122,6 +122,7 @@ RACES = {
 }
 
 
+@pytest.mark.long
 @needs_table
 @pytest.mark.parametrize("coding", RACES.values(), ids=RACES)
 def test_the_default_curve_lies_within_the_published_intervals(children, coding):

@@ -76,6 +76,7 @@ def test_the_context_is_still_adjusted_for(spoil, propensity):
         assert found.diagnostics.verdict.value == "ok"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", [coded, *long(one_cell, moved)])
 def test_so_it_is_in_files(spoil, tmp_path):
     import pyarrow as pa  # noqa: PLC0415
@@ -222,6 +223,7 @@ def test_all_other_sizes_give_the_same_answer(unit):
     assert sized.interval() == pytest.approx([end * unit for end in plain.interval()], rel=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [tt.Linear(), *long(None)], ids=["a line", "any class"])
 def test_one_absurd_context_does_not_spoil_a_learned_rule(kind):
     rng = np.random.default_rng(5)
@@ -266,6 +268,7 @@ def stores(seed, *, several):
     return tt.LoggedData.from_frame(table, treatment="t", outcome="loss")
 
 
+@pytest.mark.long
 def test_a_store_is_followed_although_it_is_called_an_id():
     found = tt.evaluate(stores(0, several=True), tt.Constant(18.0))
     assert abs(found.value - 0.18) < 3 * found.se  # left out, it was off by 8

@@ -76,6 +76,7 @@ def test_adding_in_another_order_would_show():
     assert not same_bits(serial(), Engine().add_up(moments, PARTITIONS[::-1]))
 
 
+@pytest.mark.long
 def test_a_local_cluster_gives_the_bits_of_serial_work(paths):
     with dask_executor(workers=2) as executor, ThreadPoolExecutor(2) as threads:
         on_dask = Engine(executor=executor, timeout=LONG)
@@ -94,6 +95,7 @@ def test_a_local_cluster_gives_the_bits_with_groups_and_weights(tmp_path):
         assert grouped.answers(source, on_dask) == grouped.answers(source, Engine())
 
 
+@pytest.mark.long
 def test_a_worker_dies_and_then_the_last_one_under_its_nanny(tmp_path, paths, gates):
     # Two partitions are known by the first age of their rows.
     ages = {pq.read_table(paths[k])["age"][0].as_py(): str(k) for k in (0, 1)}

@@ -87,6 +87,7 @@ def test_curves_are_those_of_a_loop():
 
 
 # ── what is learned ──────────────────────────────────────────────────────────────────────────────
+@pytest.mark.long
 def test_a_tree_is_chosen_where_groups_differ(tmp_path):
     log = grouped()
     found = learned(log)

@@ -51,6 +51,7 @@ def test_without_an_effect_little_is_deployed(replications):
     assert np.mean(deployed) <= 0.05 + max(SIGMAS * error, 0.02)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_honest_interval_covers_the_value_of_what_was_learned(replications):
     # What is graded are the two policies learned on halves: the interval is of their mean value.

@@ -24,6 +24,7 @@ def doubts():
     return {"policy": BEST, "sensitivity": named.to_dict(), "stress": tried.to_dict()}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_unless_asked_the_section_says_what_was_not_computed():
     page = render(usual())
     assert "All of this holds if the 3 contexts of the log tell why a dose was given" in page
@@ -48,6 +49,7 @@ def test_the_section(doubts):
     assert json.loads(data)["doubts"] == json.loads(json.dumps(doubts))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_either_of_the_two(doubts):
     only = render(replace(usual(), doubts=doubts | {"stress": None}))
     assert "A cause that nobody recorded" in only
@@ -57,6 +59,7 @@ def test_either_of_the_two(doubts):
     assert "Trials of the estimate" in other
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_trial_without_an_answer(doubts):
     trials = doubts["stress"]["trials"]
     silent = trials[0] | dict.fromkeys(("value", "se", "low", "high", "shift"))

@@ -341,6 +341,7 @@ def test_two_hundred_thousand_rows_make_no_larger_page(monkeypatch):
     assert len(large.encode()) < 1.25 * len(small.encode())
 
 
+@pytest.mark.long
 def test_many_policies_and_contexts_make_no_endless_page():
     rng = np.random.default_rng(0)
     names = [f"context number {j}" for j in range(80)]
