@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import tomllib
 
+import numpy as np
+import pandas as pd
 import pytest
 
 
@@ -69,6 +72,45 @@ def test_a_column_measured_after_the_treatment_is_not_used(call, leaking, contex
     said = call("describe", *leaking, *context, "--after", "cots")
     assert said.code == 2
     assert "did you mean `cost`?" in said.err
+
+
+@pytest.mark.parametrize("context", [(), ("--context", "weight,age,left,entered")])
+def test_dates_are_held_against_that_of_the_treatment(call, tmp_path, context):
+    rng = np.random.default_rng(3)
+    n = 300
+    given = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), "D")
+    table = pd.DataFrame(
+        {
+            "dose": rng.normal(35.0, 8.0, n),
+            "loss": rng.normal(size=n),
+            "weight": rng.normal(size=n),
+            "age": rng.normal(size=n),
+            "given": given,
+            "left": given + pd.to_timedelta(rng.integers(1, 20, n), "D"),
+            "entered": given - pd.to_timedelta(np.where(np.arange(n) < 30, -2, 5), "D"),
+        }
+    )
+    table.to_csv(tmp_path / "dated.csv", index=False)
+    roles = ("--treatment", "dose", "--outcome", "loss", *context)
+    asked = ("evaluate", "dated.csv", *roles, *QUICK, "--policy", "constant:35")
+    said = call(*asked, "--treated-on", "given", "--json", "-", "--save-config", "run.toml")
+    assert said.code == 0, said.err
+    assert "Measured after the treatment, and so not used as context: 'left'." in said.err
+    assert "its date is after `given` in 300 of 300 rows (100.0%)." in said.err
+    report = json.loads(said.out)["diagnostics"]
+    assert "'entered' in 30 of 300 rows (10.0%)" in report["checks"]["late_dates"]["message"]
+    # The file of the run has the option, and the protocol the contexts that are left.
+    again = call("evaluate", "--config", "run.toml", "--json", "-")
+    assert again.out == said.out
+    assert call("protocol", *asked, "--treated-on", "given").code == 0
+    announced = tomllib.loads((tmp_path / "protocol.toml").read_text("utf-8"))["contexts"]
+    assert announced["treated_on"] == "given"
+    assert not any(name.startswith("left") for name in announced["context"])
+    assert "entered.days" in announced["context"]
+    assert call(*asked, "--treated-on", "given", "--protocol", "protocol.toml").code == 0
+    wrong = call(*asked, "--treated-on", "weight")
+    assert wrong.code == 2
+    assert "must hold dates; got values such as " in wrong.err
 
 
 def test_the_page_repeats_them(call, leaking, tmp_path):

@@ -134,7 +134,10 @@ USAGE = [
     (("--clip", "-1"), "must be a finite number ≥ 0"),
     (("--level", "1"), "1.0 is not in the range 0<x<1"),
     (("--estimator", "dm", "--clip", "1"), "The estimator `dm` has no clip. Leave the option out."),
-    (("--tretment", "dose"), "Did you mean one of: '--missing-treatment', '--treatment'?"),
+    (
+        ("--tretment", "dose"),
+        "Did you mean one of: '--missing-treatment', '--treated-on', '--treatment'?",
+    ),
     (("--policy", "constant:3"), "Use `titrant compare` for several."),
     (("--html", "nowhere/report.html"), "The folder `nowhere` does not exist. Make it first."),
     (("--json", "."), "is a folder. Give the name of a file."),

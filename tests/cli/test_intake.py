@@ -196,6 +196,10 @@ def test_files_in_parts_say_how_gaps_can_be_filled(call, messy):
     said = call("evaluate", "visits.parquet", *COLUMNS, "--context", "age", *dropped)
     assert said.code == 2
     assert "A log that is read part by part keeps all its rows." in said.err
+    dated = ("--treated-on", "visit", "--in-parts", *POLICY)
+    said = call("evaluate", "visits.parquet", *COLUMNS, "--context", "age", *dated)
+    assert said.code == 2
+    assert "A log that is read part by part is not searched for dates." in said.err
 
 
 # ── Tables of others ─────────────────────────────────────────────────────────────────────────────

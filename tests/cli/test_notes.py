@@ -31,6 +31,7 @@ CHANGES = {
     "as it is": ({}, ()),
     "contexts named": ({"context": ["sex", "age"]}, ("--context", "sex,age")),
     "after": ({"after": "visit"}, ("--after", "visit")),
+    "treated on": ({"treated_on": "visit"}, ("--treated-on", "visit")),
     "in steps": ({}, ()),
     "gaps": ({"missing_outcome": "drop"}, ("--missing-outcome", "drop")),
     "plain": ({"context": "age"}, ("--context", "age")),
@@ -38,6 +39,9 @@ CHANGES = {
 
 
 def table_of(case: str) -> pd.DataFrame:
+    if case == "treated on":
+        days = pd.to_timedelta(np.arange(N) % 10 - 2, "D")
+        return TABLE.assign(left=TABLE["visit"] + days, born=TABLE["visit"] - 4 * days)
     if case == "in steps":
         return TABLE.assign(dose=np.arange(N) % 5 * 10.0)
     if case == "gaps":

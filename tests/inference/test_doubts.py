@@ -135,6 +135,7 @@ EXAMPLES = {
     ],
     "acting_gaps": [],
     "deciding_contexts": [],
+    "late_dates": [],
     "held_values": [far_value],
 }
 """For each doubt, columns that must raise it; those about rows and gaps have tests of their own."""

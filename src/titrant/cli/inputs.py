@@ -47,7 +47,7 @@ def _table_and_columns(
     options: LogOptions, outcomes: Sequence[str]
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Return the table, and what `LoggedData.from_frame` is told of it besides the outcomes."""
-    from titrant.data.columns import context_roles  # noqa: PLC0415
+    from titrant.data.columns import context_roles, dated_roles  # noqa: PLC0415
 
     chosen = columns(options.context) if options.context else None
     after = columns(options.after)
@@ -55,7 +55,7 @@ def _table_and_columns(
     roles = _roles(replace(options, outcome=outcomes[0]), every)
     limits = bounds(options.bounds, len(roles.doses))  # before anything is read
     others = (("outcome", name) for name in outcomes[1:])
-    wanted = (*roles.roles, *others, *context_roles(after))
+    wanted = dated_roles((*roles.roles, *others, *context_roles(after)), options.treated_on)
     return _table(options, wanted, chosen is None), {
         "treatment": roles.doses[0] if len(roles.doses) == 1 else roles.doses,
         "context": None if chosen is None else (*roles.features, *after),
@@ -65,6 +65,7 @@ def _table_and_columns(
         "bounds": limits,
         "atoms": atoms(options.atoms),
         "after": after,
+        "treated_on": options.treated_on,
         "missing_treatment": options.missing_treatment,
         "missing_outcome": options.missing_outcome,
     }
@@ -617,6 +618,12 @@ def _scanned(log: LogOptions, outcomes: Sequence[str]) -> dict[str, Source]:
                 "A log that is read part by part is in Parquet, which has none. Leave it out."
             )
             raise bad_value(f"--{name}", sentence)
+    if log.treated_on is not None:
+        raise bad_value(
+            "--treated-on",
+            "A log that is read part by part is not searched for dates. Name the columns measured "
+            "after the treatment by `--after`.",
+        )
     for name in ("missing_treatment", "missing_outcome"):
         if getattr(log, name) != "refuse":
             raise bad_value(

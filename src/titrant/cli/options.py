@@ -334,6 +334,11 @@ class LogOptions:
     after: tuple[str, ...] = column_names(
         "--after", "What was measured after the treatment, and is not to be used as context."
     )
+    treated_on: str | None = option(
+        "--treated-on",
+        metavar="COLUMN",
+        help="The date of the treatment: dates that are mostly after it are not used as context.",
+    )
     propensity: str | None = option(
         "--propensity",
         metavar="COLUMN",

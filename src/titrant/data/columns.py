@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 Roles: TypeAlias = tuple[tuple[str, str], ...]  # (role, column name)
+TREATED_ON = "treatment date"
+"""The role of the column that dates the treatment. It may be a context as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +150,15 @@ def _rewards(
             f"{did_you_mean(strange[0], outcomes)}"
         )
     return {name: name in rewards for name in outcomes}
+
+
+def dated_roles(roles: Roles, treated_on: str | None) -> Roles:
+    """Return the roles with that of the column that dates the treatment, if one does."""
+    if treated_on is None:
+        return roles
+    check_roles((*(one for one in roles if one[0] != "context"), (TREATED_ON, treated_on)))
+    known = any(name == treated_on for _, name in roles)
+    return roles if known else (*roles, (TREATED_ON, treated_on))
 
 
 def context_roles(names: Iterable[str]) -> Roles:
@@ -361,6 +372,24 @@ class ColumnNote:
 
 
 @dataclass(frozen=True, slots=True)
+class Dated:
+    """How many dates of a column are after those of the treatment."""
+
+    column: str
+    later: int
+    rows: int
+    """Those in which both dates are known."""
+
+    @property
+    def after(self) -> bool:
+        """Whether most of them are."""
+        return 2 * self.later > self.rows
+
+    def __str__(self) -> str:
+        return f"{self.later:,} of {self.rows:,} rows ({self.later / self.rows:.1%})"
+
+
+@dataclass(frozen=True, slots=True)
 class Flow:
     """From the rows of a table to those of a log, with a reason for each step.
 
@@ -377,6 +406,13 @@ class Flow:
     """How the contexts are made of the columns of a table; None if they are its columns."""
     differing: tuple[Difference, ...] = ()
     """Columns by which the rows left out differ from those used."""
+    dated: tuple[Dated, ...] = ()
+    """Columns of dates, compared with that of the treatment where it was stated."""
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """The columns whose dates are mostly after that of the treatment."""
+        return tuple(one.column for one in self.dated if one.after)
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -360,6 +360,11 @@ def is_date(kind: pa.DataType) -> bool:
     return bool(is_a.is_date(kind) or is_a.is_timestamp(kind) or is_a.is_time(kind))
 
 
+def is_day(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds dates, not times of any day."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def is_number(kind: pa.DataType) -> bool:
     """Return whether a column of this type is read as numbers."""
     is_a = pa.types

@@ -18,7 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from titrant.data import features, validate
-from titrant.data.columns import ColumnNote, check_present, check_roles, context_roles
+from titrant.data.columns import (
+    TREATED_ON,
+    ColumnNote,
+    check_present,
+    check_roles,
+    context_roles,
+)
 from titrant.data.keys import group_keys
 from titrant.data.validate import Labels, Parts, first_non_number, not_numeric
 from titrant.errors import DataError
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
 
 
 _TEXT = ("string", "large_string", "string_view")
+WORDY = ("context", TREATED_ON)
+"""Roles of columns that may hold texts and dates."""
 
 
 @runtime_checkable
@@ -258,9 +266,9 @@ _PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 
 def as_arrow(frame: object, roles: Roles) -> ArrowColumns:
-    """Return the needed columns of a table of any library, texts and dates of contexts among them.
+    """Return the needed columns of a table of any library, with texts and dates where they may be.
 
-    Columns of every other role are numbers, or refused.
+    Columns of every other role than `WORDY` are numbers, or refused.
     """
     label, role = labels_of(roles), {name: role for role, name in roles}
     keys = {name for name in role if role[name] == "groups"}
@@ -275,7 +283,7 @@ def as_arrow(frame: object, roles: Roles) -> ArrowColumns:
     held = {n: whole[n] if isinstance(frame, Mapping) else whole[n].to_numpy() for n in label}
     ids = {name: _ids(held[name]) for name in keys}
     columns = {
-        name: _arrow_column(held[name], what, other=role[name] == "context")
+        name: _arrow_column(held[name], what, other=role[name] in WORDY)
         for name, what in label.items()
         if name not in keys
     }

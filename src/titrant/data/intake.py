@@ -19,11 +19,14 @@ from titrant.data.columns import (
     FILLED,
     IS_MISSING,
     LEFT_OUT,
+    READ,
     ColumnNote,
+    Dated,
     Flow,
     Recipe,
     check_present,
     context_roles,
+    dated_roles,
     duplicate_names,
 )
 from titrant.data.features import (
@@ -34,6 +37,7 @@ from titrant.data.features import (
     flags,
     gaps,
     is_date,
+    is_day,
     is_number,
     is_text,
     numbers,
@@ -47,7 +51,7 @@ from titrant.data.validate import Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -371,17 +375,19 @@ _YEAR, _MONTHS = 4, 12
 def _formats(table: pa.Table, names: Sequence[str]) -> dict[str, str]:
     """Return the columns of texts that are dates, each with its format."""
     there = [name for name in names if name in table.column_names and is_text(table[name].type)]
-    found = {name: _format(table[name], name) for name in there}
+    # Few dates are categories.
+    many = [name for name in there if _distinct(table[name], gaps(table[name])) > FEW_LEVELS]
+    found = {name: _format(table[name], name) for name in many}
     return {name: how for name, how in found.items() if how is not None}
 
 
 def _format(column: pa.ChunkedArray, name: str) -> str | None:
-    """Return the format of dates that are written as text, None of other or few texts.
+    """Return the format of dates that are written as text, None of other texts.
 
     Which number is the day is seen from those above 12, or refused.
     """
     missing = gaps(column)
-    if _distinct(column, missing) <= FEW_LEVELS:
+    if missing.all():
         return None
     known = pc.unique(pc.utf8_trim_whitespace(as_text(column).filter(pa.array(~missing))))
     parts = pc.extract_regex(known, _DATE)
@@ -416,6 +422,87 @@ def _format(column: pa.ChunkedArray, name: str) -> str | None:
     )
 
 
+# ── Dates beside that of the treatment ────────────────────────────────────────────────────────────
+
+_DAY = 86_400_000_000.0
+"""Microseconds."""
+
+
+def dated(table: pa.Table, treated_on: str | None, names: Sequence[str]) -> tuple[Dated, ...]:
+    """Return how often the dates of columns are after that of the treatment, of those with dates.
+
+    A date without a time of day is compared by days: what was measured on the day of the treatment
+    is not after it.
+    """
+    if treated_on is None:
+        return ()
+    treated = _dates(table[treated_on], treated_on)
+    if treated is None or gaps(treated).all():
+        raise DataError(
+            f"The column `{treated_on}`, said to hold the date of the treatment, must hold dates; "
+            f"got {_first_of(table[treated_on])}. Name a column of dates, written as 2024-12-31 or "
+            "2024-12-31 23:59."
+        )
+    each = {name: _dates(table[name], name) for name in names if name != treated_on}
+    found = [_dated(name, dates, treated) for name, dates in each.items() if dates is not None]
+    return tuple(one for one in found if one.rows)
+
+
+def _dates(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray | None:
+    """Return the dates of a column, also those written as text; None if it holds none."""
+    if is_text(column.type):
+        how = _format(column, name)
+        return None if how is None else read_dates(column, name, how)
+    return column if is_day(column.type) else None
+
+
+def _first_of(column: pa.ChunkedArray) -> str:
+    there = column.filter(pa.array(~gaps(column)))
+    return f"values such as {there[0].as_py()!r}" if len(there) else "no value in any row"
+
+
+def _dated(name: str, dates: pa.ChunkedArray, treated: pa.ChunkedArray) -> Dated:
+    zones = {getattr(one.type, "tz", None) for one in (dates, treated)}
+    # Clocks of two zones are compared by what both call the same moment.
+    instants = len(zones) > 1 and None not in zones
+    a, b = (_microseconds(one, instants=instants) for one in (dates, treated))
+    both = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[both], b[both]
+    if not instants and any(not (one % _DAY).any() for one in (a, b)):
+        a, b = a // _DAY, b // _DAY
+    return Dated(name, int(np.count_nonzero(a > b)), len(a))
+
+
+def _microseconds(dates: pa.ChunkedArray, *, instants: bool) -> Array:
+    """Return dates (n,) since 1970 by their own clock, or as ``instants``; NaN where missing."""
+    zone = getattr(dates.type, "tz", None)
+    if zone is not None and not instants:
+        dates, zone = pc.local_timestamp(dates), None
+    moments = pc.cast(dates, pa.timestamp("us", zone), safe=False)
+    return numbers(pc.cast(pc.cast(moments, pa.int64()), pa.float64()))
+
+
+def _notes_on_dates(found: Sequence[Dated], treated_on: str | None) -> Iterator[ColumnNote]:
+    """Yield what the comparison with the date of the treatment led to."""
+    if treated_on is not None and not found:
+        text = f"No column beside `{treated_on}` that may be a context holds dates to compare."
+        yield ColumnNote(treated_on, READ, text)
+    for one in found:
+        name, later = one.column, f"is after `{treated_on}` in {one}"
+        if one.after:
+            text = (
+                f"Column `{name}` is left out of the context: it was measured after the treatment, "
+                f"for its date {later}."
+            )
+            yield ColumnNote(name, LEFT_OUT, text)
+        elif one.later:
+            text = (
+                f"Column `{name}` {later}: it stays in the context. Name it in `after` if it was "
+                "measured after the treatment."
+            )
+            yield ColumnNote(name, READ, text)
+
+
 def _matches(values: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     """Return which texts (n,) look like a pattern."""
     like = pc.fill_null(pc.match_substring_regex(values, pattern), fill_value=False)
@@ -444,10 +531,12 @@ def taken_in(
     *,
     all_others: bool = False,
     beside: Sequence[str] = (),
+    treated_on: str | None = None,
 ) -> Intake:
     """Return the log in a table of any library, before it is checked.
 
-    With ``all_others``, all columns without a role that are fit to be contexts are. Outcomes that
+    With ``all_others``, all columns without a role that are fit to be contexts are, but those whose
+    dates are mostly after that of the treatment, in the column ``treated_on``. Outcomes that
     are named ``beside`` that of the log belong to other logs of the same rows: a row that is
     dropped for want of one of them is dropped here too.
     """
@@ -458,11 +547,14 @@ def taken_in(
         frame, names = frames.with_names(frame)
         check_present(context_roles(columns.after), names)
         aside = {*taken, *columns.after}
-        others = (name for name in names if isinstance(name, str) and name not in aside)
-        roles = (*roles, *context_roles(others))
+        fit = (name for name in names if isinstance(name, str) and name not in aside)
+        roles = (*roles, *context_roles(fit))
+    candidates = [name for role, name in roles if role == "context"]
+    roles = dated_roles(roles, treated_on)
     label = frames.labels_of(roles)
     held = frames.as_arrow(frame, roles)
     rows_in = len(held.table)
+    compared = dated(held.table, treated_on, candidates)
 
     def floats(name: str) -> Array:
         return frames.from_arrow(held.table[name], label[name])
@@ -485,7 +577,10 @@ def taken_in(
     if settled.kept is not None:
         held = held.rows(settled.kept)
         unused = {name: column[settled.kept] for name, column in unused.items()}
-    encoded = encode(held.table, None if all_others else columns.features, taken)
+    late = {one.column for one in compared if one.after}
+    contexts = [name for name in candidates if name not in late]
+    others = [name for name in held.table.column_names if name not in contexts]
+    encoded = encode(held.table, None if all_others else contexts, others)
     keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
     mine = (name for name in taken if name not in keys and name not in beside)
     numbers = {name: floats(name) for name in mine}
@@ -496,8 +591,8 @@ def taken_in(
     }
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
     read = (one for one in noted if one.column in {"", *(name for _, name in roles)})
-    notes = (*read, *settled.notes, *encoded.notes)
-    flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart)
+    notes = (*read, *settled.notes, *_notes_on_dates(compared, treated_on), *encoded.notes)
+    flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart, compared)
     # Rows of one store may be alike in more than what models follow.
     keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}
     unused |= {name: held.table[name].to_numpy() for name in sorted(keyed)}

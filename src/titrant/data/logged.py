@@ -178,6 +178,7 @@ class LoggedData:
         bounds: Bounds = ...,
         atoms: Atoms = ...,
         after: str | Iterable[str] = ...,
+        treated_on: str | None = ...,
         missing_treatment: str = ...,
         missing_outcome: str = ...,
         maximize: bool | None = ...,
@@ -199,6 +200,7 @@ class LoggedData:
         bounds: Bounds = ...,
         atoms: Atoms = ...,
         after: str | Iterable[str] = ...,
+        treated_on: str | None = ...,
         missing_treatment: str = ...,
         missing_outcome: str = ...,
         maximize: bool | Collection[str] | None = ...,
@@ -219,6 +221,7 @@ class LoggedData:
         bounds: Bounds = None,
         atoms: Atoms = None,
         after: str | Iterable[str] = (),
+        treated_on: str | None = None,
         missing_treatment: str = REFUSE,
         missing_outcome: str = REFUSE,
         maximize: bool | Collection[str] | None = None,
@@ -230,7 +233,8 @@ class LoggedData:
         dict of columns; only the named columns are read. What was done to it is said in `flow`, and
         in a `TableWarning` with the sentences that the command line prints.
         `bounds` and `atoms` are those of the class. Contexts that `after` names were measured after
-        the treatment: they are left out, and every trust report says so.
+        the treatment: they are left out, and every trust report says so. So are dates that are
+        mostly after those in the column `treated_on`.
 
         Parameters
         ----------
@@ -241,6 +245,9 @@ class LoggedData:
             are more than 50; dates their year, month, day, weekday, hour and running days; missing
             numbers the median, with a 0/1 column such as ``age is missing``; missing texts a level
             of their own
+        treated_on : the column with the date of the treatment, which may be a context as well. A
+            context whose dates are after it in most rows is taken as one of `after`; one that is so
+            in more than a twentieth of the rows is doubted
         missing_treatment : "refuse" rows without a treatment, or "drop" them
         missing_outcome : "refuse" rows without an outcome, "drop" them (of several outcomes, rows
             without any one of them), or "weight" the others so that they stand for them
@@ -279,9 +286,17 @@ class LoggedData:
         logs = {}
         for name, own in each.items():
             beside = [other for other in each if other != name]
-            intake = taken_in(frame, own, missing, all_others=context is None, beside=beside)
+            intake = taken_in(
+                frame,
+                own,
+                missing,
+                all_others=context is None,
+                beside=beside,
+                treated_on=treated_on,
+            )
+            late = () if intake.flow is None else intake.flow.late
             logs[name] = object.__new__(cls)
-            _fill_checked(logs[name], intake, bounds, atoms, own.about, after=tuple(own.after))
+            _fill_checked(logs[name], intake, bounds, atoms, own.about, after=(*own.after, *late))
         warn_of(logs[columns.outcome], chosen=context is None)
         return logs[outcome] if isinstance(outcome, str) else logs
 

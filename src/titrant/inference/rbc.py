@@ -92,9 +92,9 @@ class RobustBiasCorrected(IntervalMethod):
 def widening(point: Joint, corrected: Array, variance: Array) -> Array:
     """Return by how much an interval around the value must be wider than by its corrected fit (m,).
 
-    The value v and the corrected fit c differ by chance, with a variance of se_R² − se², and by the
-    bias. What chance does not explain is bias that the interval has to reach over:
-    s² = max(se_R², se² + max(0, (v − c)² − (se_R² − se²))).
+    The value v and the corrected fit c differ by chance, with a variance of about se_R² − se², and
+    by the bias. What chance does not explain is bias that the interval has to reach over:
+    s² = max(se_R², se² + max(0, (v − c)² − max(0, se_R² − se²))).
     """
     own = np.diagonal(point.covariance)
     bias = np.maximum((point.values - corrected) ** 2 - np.maximum(variance - own, 0.0), 0.0)

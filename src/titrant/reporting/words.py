@@ -392,6 +392,7 @@ CLAUSES = {
     "unfitted": "no model could be fitted",
     "dropped_rows": "the rows left out are not like the others",
     "late_outcomes": "a context may have been measured after the outcome",
+    "late_dates": "a context may have been measured after the dose",
     "leaked_outcomes": "the contexts give the outcome away",
     "copied_outcomes": "a context is a copy of the outcome",
     "copied_treatments": "a context is a copy of the dose",

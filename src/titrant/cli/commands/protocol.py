@@ -43,7 +43,7 @@ SECTIONS = {
     "population": ("missing_treatment", "groups", "weights", "population"),
     "treatment": ("treatment", "propensity", "bounds", "atoms"),
     "outcome": ("outcome", "missing_outcome", "maximize"),
-    "contexts": ("context", "after"),
+    "contexts": ("context", "after", "treated_on"),
     "estimand": (
         *("policy", "against", "functional", "margin", "level", "policy_class", "safe"),
         *("safe_level", "steps", "at_least", "at_most", "current", "largest_change"),
@@ -167,19 +167,24 @@ def _without_outcome(log: LogOptions, also: list[str]) -> tuple[pa.Table, list[s
 
     Outcomes named ``also`` are not read either.
     """
-    from titrant.data.columns import context_roles  # noqa: PLC0415
+    from titrant.data.columns import context_roles, dated_roles  # noqa: PLC0415
     from titrant.data.files import read_table  # noqa: PLC0415
-    from titrant.data.intake import encode  # noqa: PLC0415
+    from titrant.data.intake import dated, encode  # noqa: PLC0415
 
     chosen, after = inputs.columns(log.context), inputs.columns(log.after)
     own = {"propensity": log.propensity, "groups": log.groups, "weights": log.weights}
     given = [(role, name) for role, name in own.items() if name is not None]
     others = [("treatment", name) for name in inputs.columns(log.treatment)] + given
     taken = [name for _, name in others]
-    roles = (*others, *context_roles([*chosen, *after]))
+    roles = dated_roles((*others, *context_roles([*chosen, *after])), log.treated_on)
     how = replace(inputs.written(log), unread=(log.outcome, *also))
     table = read_table(log.log, roles, others=not chosen, how=how)
-    contexts = list(encode(table, chosen or None, [*taken, *after]).names)
+    found = chosen or [name for name in table.column_names if name not in taken]
+    before = [name for name in found if name not in after]
+    late = {one.column for one in dated(table, log.treated_on, before) if one.after}
+    kept = [name for name in before if name not in late]
+    apart = [name for name in table.column_names if name not in kept]
+    contexts = list(encode(table, kept if chosen else None, apart).names)
     used = [n for n in table.column_names if n in taken or _made_of(n, contexts)]
     return table.select(used), contexts
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data import LoggedData
+    from titrant.data.columns import Dated
     from titrant.data.gaps import Difference
 
 FAR = 5.0
@@ -121,6 +122,8 @@ class LogColumns:
     """By which columns the rows that were left out differ from these."""
     unseen: tuple[Array, Array] | None = None
     """The contexts (m, p) of all rows, and 1 where the outcome is missing (m,), if some are."""
+    dated: tuple[Dated, ...] = ()
+    """How the dates of columns lie to that of the treatment, where it is known."""
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
@@ -136,6 +139,7 @@ class LogColumns:
             len(log),
             () if log.flow is None else log.flow.differing,
             None if log.observed is None else (log.context, 1.0 - log.observed),
+            () if log.flow is None else log.flow.dated,
         )
 
     def __len__(self) -> int:
@@ -339,6 +343,24 @@ def deciding_contexts(log: LogColumns) -> Iterator[Check]:
             "became of a row, not what was known before the dose.",
             "Name it in `after` if so; else no outcome stands for the rows that lack it.",
         )
+
+
+def late_dates(log: LogColumns) -> Iterator[Check | str]:
+    """Yield contexts whose dates are after that of the treatment in some rows, most aside."""
+    found = [one for one in log.dated if one.later and not one.after]
+    many = [one for one in found if one.later > FEW * one.rows]
+    if many:
+        said = ", ".join(f"{one.column!r} in {one}" for one in many)
+        yield _doubt(
+            "late_dates",
+            max(one.later / one.rows for one in many),
+            f"Dates among the contexts are after that of the treatment: {said}. What was measured "
+            "then may be an effect of the dose.",
+            "Name it in `after` if it was measured after the treatment; else correct these dates.",
+        )
+    for one in found:
+        if one not in many:
+            yield f"The date {one.column!r} is after that of the treatment in {one}."
 
 
 def decides(x: Array, missing: Array) -> bool:
@@ -618,6 +640,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     copied_treatments,
     acting_gaps,
     deciding_contexts,
+    late_dates,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""
