@@ -100,6 +100,7 @@ class StackedDR(Procedure):
         Where the class is a choice among several, they are those of the simplest good one. Of a
         log that is not in memory they are learned from the sample of its rows.
         """
+        training, notes = training.held()
         log = training.losses()
         self._check_doses(log)
         classes = policy_class.competing(log)
@@ -133,7 +134,8 @@ class StackedDR(Procedure):
             "rows": training.survey.n,
         }
         people = people_of(learned.policy, arena, self.seed)
-        return replace(learned, choice=choice, limits=limits, people=people, report=report)
+        learned = replace(learned, choice=choice, limits=limits, people=people, report=report)
+        return learned.noted(notes)
 
     def arena(
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress = silent
