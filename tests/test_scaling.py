@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from titrant.scaling import Code, Held, codes_of, robust_sd, spread_of
+from titrant.scaling import Code, Held, codes_of, ends_without_few, robust_sd, spread_of
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=4000)
@@ -150,3 +150,64 @@ def test_robust_sd():
     assert robust_sd(np.arange(1.0, 6.0)) == pytest.approx(2 / 1.349)
     assert robust_sd(np.array([0.0, 0, 0, 0, 7])) == 7.0
     assert robust_sd(np.ones(3)) == 0.0
+
+
+# ── a few absurd outcomes ─────────────────────────────────────────────────────────────────────────
+
+
+def absurd(column):
+    low, high = ends_without_few(column)
+    return np.flatnonzero((column < low) | (column > high)).tolist()
+
+
+def test_three_values_and_an_absurd_one():
+    # The median of −1, 0, 1, 900 is .5: above it lie .5 and 899.5, below .5 and 1.5. On sides of so
+    # few values a gap is a factor of 100, and 899.5² is most of the sum of squares.
+    assert ends_without_few(np.array([-1.0, 0.0, 1.0, 900.0])) == (-np.inf, 1.0)
+    # 40.5 is less than 100 times .5.
+    assert ends_without_few(np.array([-1.0, 0.0, 1.0, 40.0])) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("column", CLEAN.values(), ids=CLEAN)
+def test_of_plausible_outcomes_none_is_absurd(column):
+    assert ends_without_few(column) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("column", CLEAN.values(), ids=CLEAN)
+@pytest.mark.parametrize("far", [[1e6], [-1e6], [-9999.0, -9999.0], [1e6, -1e9]], ids=str)
+def test_a_few_absurd_outcomes_are_found_among_any(column, far):
+    if np.ptp(column) == 0.0 or len(column) < 10:
+        pytest.skip("beside one value, or a handful, there is nothing to measure by")
+    assert absurd(np.append(column, far)) == [*range(len(column), len(column) + len(far))]
+
+
+def test_absurd_is_the_same_in_other_units_and_another_order():
+    column = np.append(NORMAL, [1e5, -1e7])
+    # Law: ends(a + b·y) = a + b·ends(y), the ends change places where b < 0, in any order of rows.
+    low, high = ends_without_few(column)
+    assert ends_without_few(column[::-1]) == (low, high)
+    assert ends_without_few(5.0 - 2.0 * column) == pytest.approx((5 - 2 * high, 5 - 2 * low))
+
+
+def test_many_far_outcomes_are_a_kind_of_rows():
+    column = np.append(NORMAL, np.full(60, 1e6))
+    assert ends_without_few(column) == (-np.inf, np.inf)
+    # Beyond them, one may still be absurd.
+    assert absurd(np.append(column, 1e12)) == [len(column)]
+
+
+HEAVY = {
+    "t": lambda rng, n: rng.standard_t(2.5, n),
+    "log-normal": lambda rng, n: rng.lognormal(0.0, 1.5, n),
+    "Pareto": lambda rng, n: rng.pareto(2.5, n),
+    "costs, mostly 0": lambda rng, n: (rng.random(n) < 0.3) * rng.lognormal(0.0, 1.5, n),
+    "counts": lambda rng, n: 1.0 * rng.negative_binomial(0.3, 0.03, n),
+    "stays": lambda rng, n: np.where(rng.random(n) < 0.02, 15.0, 1.0) * rng.gamma(2.0, 2.0, n),
+}
+
+
+@pytest.mark.parametrize("law", HEAVY.values(), ids=HEAVY)
+@pytest.mark.parametrize("n", [300, 2000])
+def test_heavy_tails_are_hardly_ever_absurd(law, n):
+    rng = np.random.default_rng(1)
+    assert sum(bool(absurd(law(rng, n))) for _ in range(200)) <= 1

@@ -193,7 +193,7 @@ class PolicyLearner(BaseEstimator):
         self.solution_ = self.learned_.solution
         self.choice_ = self._choice()
         self.limits_ = self._limits()
-        self.notes_ = tuple(self.learned_.report.get("notes", ()))
+        self.notes_ = (*self.learned_.report.get("notes", ()), *self._doubts(whole.survey))
         self.source_ = log
         self.survey_ = whole.survey
         survey = whole.survey
@@ -350,8 +350,7 @@ class PolicyLearner(BaseEstimator):
         learned = procedure.learn(rows, policy_class, self._reporter(where))
         if levels is not None:
             policy = levels.graded(learned.policy, rows.survey.sample.log)
-            report = {**learned.report, "notes": [levels.note(policy)]}
-            learned = replace(learned, policy=policy, report=report)
+            learned = replace(learned, policy=policy).noted([levels.note(policy)])
         if rows is every:
             return learned
         drawn = {"learned_on": len(rows.log), "rows": every.survey.n}
@@ -405,6 +404,12 @@ class PolicyLearner(BaseEstimator):
         if choice is None or honest is None:
             return choice
         return choice.graded(honest.value, honest.se)
+
+    def _doubts(self, survey: Survey) -> list[str]:
+        """Return what is doubtful about doses and outcomes, unless the honest value tells it."""
+        if self.estimate_ is not None:
+            return []
+        return [one if isinstance(one, str) else one.message for one in survey.outcome_doubts]
 
     def _limits(self) -> LimitsFound | None:
         """Return what limits do to the rule, with the honest mean of a second outcome."""

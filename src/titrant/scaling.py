@@ -263,6 +263,49 @@ def _without(column: Array, values: list[float]) -> Array:
     return column[~np.isin(column, values)] if values else column
 
 
+# ── Outcomes, of which a few may be absurd ───────────────────────────────────────────────────────
+
+FEW_SHARE, FEW_ROWS = 0.01, 2
+"""At most this share of the rows, or so many, are a few: more are a kind of rows of their own."""
+ABSURD_GAP = 25.0
+"""The gap of an absurd outcome, wider than that of a context: the tail of costs is an answer."""
+MOST_OF_SPREAD = 0.5
+"""Share of Σ(x − median)² that they hold: less does not decide a mean."""
+
+
+def ends_without_few(column: Array) -> tuple[float, float]:
+    """Return the least and greatest of the values (n,) without a few absurd ones, or −∞ and ∞.
+
+    A few values are absurd if they lie beyond a gap from all others and are most of the spread. On
+    a side of the median where there are no others, the other side has what they are measured by.
+    """
+    values = np.sort(column)
+    middle = float(np.median(values))
+    few = max(FEW_ROWS, int(FEW_SHARE * len(values)))
+    below = middle - values[: np.searchsorted(values, middle)][::-1]
+    above = values[np.searchsorted(values, middle, side="right") :] - middle
+    low = middle - _end_before_gap(below, above, few)
+    high = middle + _end_before_gap(above, below, few)
+    far = (values < low) | (values > high)
+    if not far.any():
+        return -np.inf, np.inf
+    squares = ((values - middle) / np.abs(values - middle).max()) ** 2
+    absurd = squares[far].sum() > MOST_OF_SPREAD * squares.sum()
+    return (low, high) if absurd else (-np.inf, np.inf)
+
+
+def _end_before_gap(distances: Array, other: Array, few: int) -> float:
+    """Return the last distance from the median, outward, before a gap in the last few; else ∞."""
+    first = max(len(distances) - few - 1, (len(distances) - 1) // 2, 0)  # as in `_last`
+    outermost = distances[first:]
+    if len(distances) <= FEW_ROWS and len(other):
+        usual = other[-min(few + 1, len(other))]
+        outermost = np.maximum.accumulate(np.append(usual, distances))
+    gap = ABSURD_GAP if len(distances) >= _MANY else GAP_OF_FEW
+    wide = np.flatnonzero(outermost[1:] > gap * outermost[:-1])
+    return float(outermost[wide[0]]) if len(wide) else np.inf
+
+
 # ── Columns in units of their own spread, so that no answer depends on the user's units ───────────
 
 ONE_VALUE = 1e-10

@@ -141,8 +141,6 @@ EXAMPLES = {
 """For each doubt, columns that must raise it; those about rows and gaps have tests of their own."""
 CASES = [(name, spoil) for name, spoils in EXAMPLES.items() for spoil in spoils]
 RAISED = [(name, spoil) for name, spoil in CASES if name != "held_values"]
-BESIDE = {"coded_outcomes": {"stray_outcomes"}}
-"""A code that few outcomes have is most of their spread, too."""
 ABOUT_CONTEXTS = [c for c in RAISED if "stray" not in c[0] and c[0] != "coded_outcomes"]
 
 
@@ -152,8 +150,7 @@ def test_every_doubt_has_examples():
 
 @pytest.mark.parametrize(("name", "spoil"), RAISED)
 def test_the_doubt_is_raised_and_no_other(name, spoil):
-    found = set(checks_of(with_column(spoil)))
-    assert found - BESIDE.get(name, set()) == {name}
+    assert set(checks_of(with_column(spoil))) == {name}
 
 
 @pytest.mark.parametrize(("name", "spoil"), ABOUT_CONTEXTS)

@@ -216,9 +216,11 @@ BANDWIDTHS = (1.6, 0.8, 0.4)
 """In units of s; wide first."""
 CANDIDATE_FLOOR = 0.2
 """Under q, in units of 1/s."""
-SETTLED = 1e-12
-"""The value tolerance of a search: where it ends within a wider one is decided by the last bits of
-the log, and they must not matter."""
+ROUGHLY, SETTLED = 1e-7, 1e-12
+"""The value tolerances of a search, in sd(y): all starts go as far as the first, and the best of
+them goes on to the second. At 1e-5 some are taken for settled that would still become the best.
+Where a search ends within a wider second one is decided by the last bits of the log, and they must
+not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +260,22 @@ def learn_candidates(
             solutions.append(_as_it_is(objective, first[:1]))
         else:
             starts = np.vstack([first, *(s.params for s in solutions[-2:])])
-            search = LBFGS(constraint=within, value_tolerance=SETTLED)
-            solutions.append(search.minimize(objective, starts))
+            solutions.append(_searched(objective, starts, within))
     return np.stack([s.params for s in solutions]), solutions
+
+
+def _searched(objective: PolicyObjective, starts: Array, within: Constraint) -> Solution:
+    """Return the end of the best of all starts (m, P), the others searched roughly."""
+    rough = LBFGS(constraint=within, value_tolerance=ROUGHLY).minimize(objective, starts)
+    best = rough.params[None]
+    end = LBFGS(constraint=within, value_tolerance=SETTLED).minimize(objective, best)
+    return replace(
+        end,
+        starts=starts,
+        ends=np.vstack([rough.ends, end.ends]),
+        values=np.append(rough.values, end.values),
+        evaluations=rough.evaluations + end.evaluations,
+    )
 
 
 def first_starts(rows: LearningRows) -> Array:

@@ -18,10 +18,11 @@ from titrant.execute import as_engine
 from titrant.learn.halves import halves_of
 from titrant.policies import Clipped, Constant
 from titrant.policies.base import is_exactly
+from titrant.scaling import ends_without_few
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from titrant._types import Array
@@ -101,6 +102,27 @@ class TrainingLog:
         """Return some of the rows with what is known of them."""
         return replace(self, log=log, survey=survey_of(log, self.engine))
 
+    def held(self) -> tuple[Self, list[str]]:
+        """Return the rows with a few absurd outcomes held, and what there is to say of it.
+
+        Like a slip in a context they count as the median: a residual of a million sds would decide
+        scales, models and scores alone. An estimate of a value takes outcomes as they are.
+        """
+        log = self.survey.sample.log
+        low, high = ends_without_few(log.outcome)
+        far = (log.outcome < low) | (log.outcome > high)
+        if not far.any():
+            return self, []
+        middle = float(np.median(log.outcome))
+        held = log.with_outcome(np.where(far, middle, log.outcome), maximize=log.about.maximize)
+        survey = replace(self.survey, sample=replace(self.survey.sample, log=held))
+        note = (
+            f"The outcome of {np.count_nonzero(far):,} of {len(log):,} rows lies far beyond all "
+            f"others, such as {log.outcome[far][0]:.6g}: the search counts it as the median, "
+            f"{middle:.6g}, and an estimate of the value as it is."
+        )
+        return replace(self, log=held if self.log is log else self.log, survey=survey), [note]
+
     def losses(self) -> LoggedData:
         """Return the rows that are in memory, all or a sample, rewards as losses."""
         return self.survey.sample.log.losses(maximize=self.maximize)
@@ -132,6 +154,13 @@ class Learned:
     """Groups of like people of the log, where their curves are known."""
     limits: LimitsFound | None = None
     """What the limits that were given do to the policy, and what each costs."""
+
+    def noted(self, notes: Sequence[str]) -> Self:
+        """Return the same with more sentences on what was chosen for the user."""
+        if not notes:
+            return self
+        said = [*self.report.get("notes", ()), *notes]
+        return replace(self, report={**self.report, "notes": said})
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""

@@ -67,7 +67,7 @@ class StackedDR(Procedure):
     constraint : a `Box` or `Ball` on the parameters of the class
     folds, seed : of the held-out scores; the seed also goes to the library
     most_rows : of a larger log so many rows are drawn, and the report says so: the curves of all
-        models take 15 kB a row
+        models take about 15 kB a row. The honest value is over all rows
     """
 
     models: Mapping[str, OutcomeModel | Regressor] | None = None
@@ -75,7 +75,7 @@ class StackedDR(Procedure):
     constraint: Constraint = field(default_factory=Free)
     folds: int = 5
     seed: int = 0
-    most_rows: int = 100_000
+    most_rows: int = 30_000
 
     def __post_init__(self) -> None:
         _check.count(self.most_rows, "most_rows", "StackedDR")
@@ -100,6 +100,7 @@ class StackedDR(Procedure):
         Where the class is a choice among several, they are those of the simplest good one. Of a
         log that is not in memory they are learned from the sample of its rows.
         """
+        training, notes = training.held()
         log = training.losses()
         self._check_doses(log)
         classes = policy_class.competing(log)
@@ -133,7 +134,8 @@ class StackedDR(Procedure):
             "rows": training.survey.n,
         }
         people = people_of(learned.policy, arena, self.seed)
-        return replace(learned, choice=choice, limits=limits, people=people, report=report)
+        learned = replace(learned, choice=choice, limits=limits, people=people, report=report)
+        return learned.noted(notes)
 
     def arena(
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress = silent

@@ -120,13 +120,13 @@ def fit_and_predict(
     from titrant.outcome.base import curve_of  # noqa: PLC0415
 
     x, t, y = log.context, log.treatment, log.outcome
-    curves, logged = [], []
-    for model in models.values():
+    logged = np.empty((len(models), len(rows)))
+    curves = np.empty((*logged.shape, len(grid)))
+    for j, model in enumerate(models.values()):
         fitted = clone(model).fit(x[train], t[train], y[train])
-        curves.append(curve_of(fitted, x[rows], grid))
-        logged.append(fitted.predict(x[rows], t[rows]))
-    mean = np.full(len(rows), y[train].mean())
-    return Predictions(grid, np.stack(curves), np.stack(logged), mean)
+        curves[j] = curve_of(fitted, x[rows], grid)
+        logged[j] = fitted.predict(x[rows], t[rows])
+    return Predictions(grid, curves, logged, np.full(len(rows), y[train].mean()))
 
 
 def _joined(

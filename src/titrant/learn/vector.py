@@ -80,13 +80,14 @@ class VectorDR(Procedure):
         self, training: TrainingLog, policy_class: PolicyClass, progress: Progress
     ) -> Learned:
         """Return the simplest rule that scores within one standard error of the best."""
+        training, notes = training.held()
         log, whole = training.losses(), training.survey.sample.whole
         classes = policy_class.competing(log)
         if len(classes) > 1 and not whole:
             classes = (LinearClass(),)
         kinds = [ClippedClass(kind, *policy_class.limits) for kind in classes]
         if len(classes) == 1 and not (whole and comparable(classes[0], log)):
-            return searches(log)[ROBUSTLY].learn(training, kinds[0], progress)
+            return searches(log)[ROBUSTLY].learn(training, kinds[0], progress).noted(notes)
         arena = VectorArena.of(training, policy_class.limits, self.folds, self.seed)
         found: list[Contender[VectorArena]] = []
         for kind, clipped in zip(classes, kinds, strict=True):
@@ -108,7 +109,7 @@ class VectorDR(Procedure):
             "learned_on": len(log),
             "rows": training.survey.n,
         }
-        return replace(learned, choice=choice, report=report)
+        return replace(learned, choice=choice, report=report).noted(notes)
 
 
 def comparable(kind: PolicyClass, log: LoggedData) -> bool:

@@ -381,5 +381,7 @@ def _hermite(table: DoseTable | None, center: float) -> tuple[Array, tuple[float
     if table is None:
         return np.zeros((0, 0, 2)), (0.0, 1.0)
     cells = table.values.shape[1] - 1
-    pairs = np.stack([table.values - center, table.slopes], axis=2)
+    pairs = np.empty((*table.values.shape, 2))
+    np.subtract(table.values, center, out=pairs[..., 0])
+    pairs[..., 1] = table.slopes
     return pairs, (float(table.lower), float((table.upper - table.lower) / cells))

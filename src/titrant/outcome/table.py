@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from titrant import _check
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from titrant._types import Array
     from titrant.outcome.crossfit import CrossFit, Folds
 
@@ -33,8 +35,6 @@ class DoseTable:
     """The last dose of the grid."""
     values: Array
     """r̂ at the doses of the grid (n, G)."""
-    slopes: Array = field(init=False, repr=False)
-    """∂r̂/∂t at the doses of the grid, times the grid's step (n, G)."""
 
     def __post_init__(self) -> None:
         lower = _check.number(self.lower, "lower", "DoseTable")
@@ -45,7 +45,6 @@ class DoseTable:
         if values.shape[1] < 3:  # noqa: PLR2004  (a slope at the end needs three points)
             raise _check.invalid("values", "DoseTable", "at least 3 doses wide", values.shape)
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "slopes", np.gradient(values, axis=1, edge_order=2))
 
     @classmethod
     def of(
@@ -62,6 +61,11 @@ class DoseTable:
         return cls(*bounds, model.curve(fold, X, np.linspace(*bounds, size)))
 
     @property
+    def slopes(self) -> Array:
+        """∂r̂/∂t at the doses of the grid, times the grid's step (n, G): made anew, not kept."""
+        return np.asarray(np.gradient(self.values, axis=1, edge_order=2))
+
+    @property
     def grid(self) -> Array:
         """The tabulated doses (G,)."""
         return np.linspace(self.lower, self.upper, self.values.shape[1])
@@ -75,9 +79,21 @@ class DoseTable:
         place = np.clip((t - self.lower) / step, 0.0, size - 1.0)
         cell = np.minimum(place.astype(np.intp), size - 2)
         at = cell + (np.arange(n) * size).reshape(-1, *[1] * (t.ndim - 1))
-        values, slopes, u = self.values.ravel(), self.slopes.ravel(), place - cell
-        y0, y1, m0, m1, v = values[at], values[at + 1], slopes[at], slopes[at + 1], 1.0 - u
+        values, u = self.values.ravel(), place - cell
+        m0, m1 = self._slopes_at(cell, at), self._slopes_at(cell + 1, at + 1)
+        y0, y1, v = values[at], values[at + 1], 1.0 - u
         value: Array = v * v * ((1.0 + 2.0 * u) * y0 + u * m0) + u * u * (
             (3.0 - 2.0 * u) * y1 - v * m1
         )
         return value
+
+    def _slopes_at(self, cell: NDArray[np.intp], at: NDArray[np.intp]) -> Array:
+        """Return the slopes at doses of the grid, numbered in their rows and in all rows."""
+        values, first, last = self.values.ravel(), cell == 0, cell == self.values.shape[1] - 1
+        inner = at + first - last
+        slopes: Array = (values[inner + 1] - values[inner - 1]) / 2.0
+        for end, inward in ((first, 1), (last, -1)):
+            a = at[end]
+            ahead = 2.0 * values[a + inward] - 1.5 * values[a] - 0.5 * values[a + 2 * inward]
+            slopes[end] = inward * ahead
+        return slopes

@@ -30,7 +30,7 @@ import numpy as np
 
 from titrant.data.columns import IS_MISSING
 from titrant.inference.diagnostics import Check, Verdict
-from titrant.scaling import Held, robust_sd, spread_of
+from titrant.scaling import Held, ends_without_few, robust_sd, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -245,14 +245,19 @@ def stray_doses(log: LogColumns) -> Iterator[Check]:
 
 
 def stray_outcomes(log: LogColumns) -> Iterator[Check]:
-    """Yield outcomes of which a few are most of the spread."""
-    if not spread_by_many(log.outcome):
+    """Yield outcomes of which a few beyond a wide gap are most of the spread.
+
+    A tail without a gap is an answer, however heavy: it is what the outcome is like.
+    """
+    low, high = ends_without_few(log.outcome)
+    rows = np.count_nonzero((log.outcome < low) | (log.outcome > high))
+    if rows:
         far = farthest(log.outcome)
         yield _doubt(
             "stray_outcomes",
             far,
-            "Most of the spread of the outcome is that of a few rows far from all others, such as "
-            f"{far:.6g}: they decide every estimate they have weight in.",
+            f"Most of the spread of the outcome is that of {rows:,} of {len(log):,} rows far from "
+            f"all others, such as {far:.6g}: they decide every estimate they have weight in.",
             "Correct these outcomes, or say what they should count for.",
         )
 

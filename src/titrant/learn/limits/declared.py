@@ -56,6 +56,8 @@ ROUNDS = 5
 """How often groups and the budget take turns: one moves what the other has settled."""
 SLACK = 1e-11
 """A budget is kept if it is passed by no more than this share of it."""
+HAIR = 1e-12
+"""Of the range of doses: more than rounding, less than any dose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +287,8 @@ class RowLimits:
         for _ in range(BISECTIONS):
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.exceeded(raw + middle) else (middle, high)
-        return low
+        # On steps the last move ends where a row is about to change its dose: rounding must not.
+        return low - HAIR * float(np.ptp(self.ends))
 
     def offset(self, raw: Array) -> Array:
         """Return what to add to a rule (n,) so that its means keep to limits, group by group."""

@@ -2,8 +2,8 @@
 
 Features stand column by column in blocks of rows that stay in cache while all candidates pass
 over them, so every inner loop runs along rows. Two candidates share each reading of the features;
-an odd one out is its own partner, so that all go through the same code: a candidate's sums are
-the same, bit for bit, in any company.
+an odd one out is its own partner there, so that all go through the same code: a candidate's sums
+are the same, bit for bit, in any company.
 
 `record` takes the sums. `replay` gives the gradient of a function of them, once it is known how
 that depends on each: one slope a row in place of one for each sum. Between the two a tape
@@ -88,7 +88,7 @@ def record(tape: Array, params: Array, blocks: Blocks, pairs: Index, how: How) -
         e = rows[k, 1]
         for j in range(0, m, 2):
             set_two_doses(phi[k], params[j], params[min(j + 1, m - 1)], tau[0], tau[1])
-            for i in range(2):
+            for i in range(min(2, m - j)):
                 at = kept * (k * (m + 1) + j + i)
                 w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
                 set_terms(b, db, w, dw, tau[i], k, blocks, how)
@@ -115,7 +115,7 @@ def replay(tape: Array, blocks: Blocks, pairs: Index, g: Array) -> Array:
     for k in range(len(phi)):
         e = rows[k, 1]
         for j in range(0, m, 2):
-            for i in range(2):
+            for i in range(min(2, m - j)):
                 by = g[min(j + i, m - 1)]
                 at = kept * (k * (m + 1) + j + i)
                 w, dw, b, db = tape[at], tape[at + 1], tape[at + kept - 2], tape[at + kept - 1]
