@@ -234,14 +234,14 @@ class Survey:
 
     @cached_property
     def contexts(self) -> Contexts:
-        """Means and sds of the contexts: of all rows, or of the sample where values are held."""
-        if self.sample.whole or not self.as_they_are:
+        """Means and sds of the contexts: of all rows, or of those in memory where values are held."""
+        if not self.as_they_are:
             return replace(Contexts.of(self.sample.log.context, self.names, self.held), n=self.n)
         first = self.dimension + 1
         center, sd = self.sums.moments.mean[first:], self._sd[first:]
         size = np.maximum(*map(np.abs, self.context_ends))
         spread = np.where(sd > ROUNDING * size, sd, 0.0)
-        return Contexts(self.n, self.names, center, spread, self.held)
+        return Contexts(self.n, self.names, center, spread, None)
 
     @cached_property
     def looked_at(self) -> LoggedData:
@@ -363,13 +363,13 @@ def sums_of(share: float, log: LoggedData) -> Sums:
 
 def in_memory(log: LoggedData) -> Sums:
     """Return the sums over some rows that stay at hand."""
-    columns = np.column_stack([log.doses, seen_outcomes(log), log.context])
+    columns = np.stack([*log.doses.T, seen_outcomes(log), *log.context.T])
     return Sums(
-        Moments.of(columns),
-        columns.min(axis=0),
-        columns.max(axis=0),
-        log.lower.max(axis=0),
-        log.upper.min(axis=0),
+        Moments.of(columns.T),
+        columns.min(axis=1),
+        columns.max(axis=1),
+        _distinct(log.lower).max(axis=0),
+        _distinct(log.upper).min(axis=0),
         logs=(),
         numbers=(),
         digest=None,
@@ -379,6 +379,11 @@ def in_memory(log: LoggedData) -> Sums:
         keys=None if log.groups is None else np.unique(log.groups),
         texts=log.texts,
     )
+
+
+def _distinct(bound: Array) -> Array:
+    """Return a bound (n, d) of each row, or that of the first where all rows share it."""
+    return bound[:1] if bound.strides[0] == 0 else bound
 
 
 def seen_outcomes(log: LoggedData) -> Array:

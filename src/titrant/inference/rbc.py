@@ -262,7 +262,7 @@ def parts(question: Question, mean: Array, n: int, rows: Rows) -> Array:
     part of the log, b − m₀ is divided by its share and n is that of its rows; others have 0.
     """
     terms = question.terms(rows)
-    found = np.zeros((len(terms), 4))
+    found = np.zeros((4, len(terms))).T  # what follows goes column by column
     found[:, 0] = (terms - mean) @ question.gradient(mean)
     if is_ratio(question.estimator):
         found[:, 1] = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]

@@ -133,31 +133,29 @@ def side_sums(rows: Rows, question: Question) -> Array | None:
     if rows.tau.shape[1] > 1 or question.exact or not has_common_terms(estimator):
         return None
     rows = rows.smoothed()
-    distance = rows.t[:, 0] - rows.tau[:, 0]
+    reach = estimator.kernel.support / float(scale.inverse_root[0, 0])
+    near = rows.take(np.flatnonzero(np.abs(rows.t[:, 0] - rows.tau[:, 0]) <= reach))
+    distance = near.t[:, 0] - near.tau[:, 0]
     found = np.zeros((2, 2, 5))
-    for i, own in enumerate((scale, scale.times(NARROW))):
-        reach = estimator.kernel.support / float(own.inverse_root[0, 0])
-        for side, there in enumerate((distance < 0.0, distance > 0.0)):
-            near = np.flatnonzero(there & (np.abs(distance) <= reach))
-            found[i, side] = _sums(_bounded_at_tau(rows.take(near), side), estimator, own)
+    for side, there in enumerate((distance < 0.0, distance > 0.0)):
+        own = _bounded_at_tau(near.take(np.flatnonzero(there)), side)
+        e = estimator.baseline(own)[1]
+        for i, h in enumerate((scale, scale.times(NARROW))):
+            w = weight(own, estimator.kernel, Boundary.LINEAR, h)
+            w = w if own.omega is None else own.omega * w
+            w2 = w * w
+            found[i, side] = w.sum(), w @ e, w @ w, w2 @ e, w2 @ e**2
     return found
 
 
 def _bounded_at_tau(rows: Rows, side: int) -> Rows:
-    return replace(rows, upper=rows.tau) if side == 0 else replace(rows, lower=rows.tau)
-
-
-def _sums(rows: Rows, estimator: SmoothedEstimator, scale: Scale) -> Array:
+    """Return rows below (0) or above (1) the policy's dose as if that were a bound."""
     infinite = np.broadcast_to(np.inf, rows.tau.shape)
-    open_ended = replace(
-        rows,
-        lower=-infinite if rows.lower is None else rows.lower,
-        upper=infinite if rows.upper is None else rows.upper,
-    )
-    w = weight(open_ended, estimator.kernel, Boundary.LINEAR, scale)
-    w = w if rows.omega is None else rows.omega * w
-    e = estimator.baseline(rows)[1]
-    return np.array([w.sum(), w @ e, w @ w, w**2 @ e, w**2 @ e**2])
+    lower = -infinite if rows.lower is None else rows.lower
+    upper = infinite if rows.upper is None else rows.upper
+    if side == 0:
+        return replace(rows, lower=lower, upper=rows.tau)
+    return replace(rows, lower=rows.tau, upper=upper)
 
 
 # The numbers behind a trust report, gathered in one pass over the rows for all policies.
