@@ -102,7 +102,7 @@ class Sample:
         """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""
         if len(self.log) <= most:
             return self
-        drawn = drawn_rows(self.numbers, most / self.of)
+        drawn = np.flatnonzero(drawn_rows(self.numbers, most / self.of))
         return Sample(self.log.rows(drawn), self.numbers[drawn], self.of)
 
 
@@ -432,8 +432,13 @@ def drawn_rows(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
     if share >= 1.0:
         return np.ones(len(numbers), dtype=bool)
     state = splitmix64(np.array([SEED + _SALT], dtype=np.uint64))
-    key = splitmix64(state + numbers.astype(np.uint64) * np.uint64(GOLDEN))
-    return key < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    drawn = np.empty(len(numbers), dtype=bool)
+    for i in range(0, len(numbers), BATCH):  # few at a time stay in the cache
+        some = slice(i, i + BATCH)
+        key = splitmix64(state + numbers[some].astype(np.uint64) * np.uint64(GOLDEN))
+        np.less(key, limit, out=drawn[some])
+    return drawn
 
 
 # Exact quantiles of a log that does not fit in memory, in one more pass over its rows.

@@ -142,9 +142,8 @@ def extended_range(doses: Array, ends: tuple[Array, Array] | None = None) -> tup
     With the least dose a and the 5 % quantile b the lower end is a − (b − a); so the upper one.
     The least and greatest dose are ``ends``, if these doses are a sample.
     """
-    low, inner_low, inner_high, high = np.quantile(doses, [0.0, EDGE, 1.0 - EDGE, 1.0], axis=0)
-    if ends is not None:
-        low, high = ends
+    low, high = (doses.min(axis=0), doses.max(axis=0)) if ends is None else ends
+    inner_low, inner_high = np.quantile(doses, [EDGE, 1.0 - EDGE], axis=0)
     return low - (inner_low - low), high + (high - inner_high)
 
 
