@@ -134,28 +134,29 @@ def side_sums(rows: Rows, question: Question) -> Array | None:
         return None
     rows = rows.smoothed()
     reach = estimator.kernel.support / float(scale.inverse_root[0, 0])
-    near = rows.take(np.flatnonzero(np.abs(rows.t[:, 0] - rows.tau[:, 0]) <= reach))
-    distance = near.t[:, 0] - near.tau[:, 0]
+    distance = np.abs(rows.t[:, 0] - rows.tau[:, 0])
+    near = _bounded_at_tau(rows.take(np.flatnonzero((distance > 0.0) & (distance <= reach))))
+    e = estimator.baseline(near)[1]
+    above = near.t[:, 0] > near.tau[:, 0]
     found = np.zeros((2, 2, 5))
-    for side, there in enumerate((distance < 0.0, distance > 0.0)):
-        own = _bounded_at_tau(near.take(np.flatnonzero(there)), side)
-        e = estimator.baseline(own)[1]
-        for i, h in enumerate((scale, scale.times(NARROW))):
-            w = weight(own, estimator.kernel, Boundary.LINEAR, h)
-            w = w if own.omega is None else own.omega * w
-            w2 = w * w
-            found[i, side] = w.sum(), w @ e, w @ w, w2 @ e, w2 @ e**2
+    for i, h in enumerate((scale, scale.times(NARROW))):
+        w = weight(near, estimator.kernel, Boundary.LINEAR, h)
+        w = w if near.omega is None else near.omega * w
+        each = np.stack([w, w * e, w**2, w**2 * e, w**2 * e**2])
+        for side, there in enumerate((~above, above)):
+            found[i, side] = each @ there
     return found
 
 
-def _bounded_at_tau(rows: Rows, side: int) -> Rows:
-    """Return rows below (0) or above (1) the policy's dose as if that were a bound."""
+def _bounded_at_tau(rows: Rows) -> Rows:
+    """Return rows off the policy's dose, each as if that dose were a bound of its own side."""
     infinite = np.broadcast_to(np.inf, rows.tau.shape)
     lower = -infinite if rows.lower is None else rows.lower
     upper = infinite if rows.upper is None else rows.upper
-    if side == 0:
-        return replace(rows, lower=lower, upper=rows.tau)
-    return replace(rows, lower=rows.tau, upper=upper)
+    above = rows.t > rows.tau
+    return replace(
+        rows, lower=np.where(above, rows.tau, lower), upper=np.where(above, upper, rows.tau)
+    )
 
 
 # The numbers behind a trust report, gathered in one pass over the rows for all policies.
