@@ -234,7 +234,7 @@ class Survey:
 
     @cached_property
     def contexts(self) -> Contexts:
-        """Means and sds of the contexts: of all rows, or of those in memory where values are held."""
+        """Means and sds of the contexts: of all rows, or of those at hand where values are held."""
         if not self.as_they_are:
             return replace(Contexts.of(self.sample.log.context, self.names, self.held), n=self.n)
         first = self.dimension + 1

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from titrant import _check
 from titrant.outcome.base import asked_about, blocks, learned_from, row_weights, some, worth
 from titrant.outcome.crossfit import inner_folds
-from titrant.outcome.ridge import BLOCK
 from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.outcome.crossfit import Folds
 
+BLOCK = 512
+"""Rows asked about at a time: their likeness to all landmarks stays in the cache."""
 WIDTHS = (0.5, 1.0)
 """Widths tried of bumps in all contexts at once, in units of √k for k contexts."""
 PAIR_WIDTHS = (0.4, 0.8)

@@ -213,7 +213,8 @@ def binned_sums(
 def _in_bins(codes: Codes, bins: int, values: Array | None) -> Array:
     """Return the sum of values (n,) in each bin (B,), from codes (n, p); of rows without values."""
     each = None if values is None else np.tile(values, codes.shape[1])
-    return np.bincount(codes.T.ravel(), weights=each, minlength=bins)
+    found = np.bincount(codes.T.ravel(), weights=each, minlength=bins)
+    return np.asarray(found, dtype=np.float64)
 
 
 def binned_imbalance(
