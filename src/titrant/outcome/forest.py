@@ -159,7 +159,7 @@ def _drawn(
 def _values(tree: DecisionTreeRegressor, x: NDArray[np.float32]) -> Array:
     """Return what a tree says of each row (n, m)."""
     values = np.ascontiguousarray(tree.tree_.value[:, :, 0])
-    return values.take(tree.tree_.apply(x), axis=0)
+    return np.asarray(values.take(tree.tree_.apply(x), axis=0))
 
 
 class FoldForests(Folded, BaseEstimator):

@@ -255,12 +255,12 @@ class Landmarks(BaseEstimator):
         """Return the predictions (n, m), in sds of the targets from their means."""
         check_is_fitted(self)
         x = asked_about(X, self.n_features_in_, "Landmarks")
-        out = np.empty((len(x), self.n_targets_))
-        for rows in blocks(len(x), BLOCK):
-            z = self._columns(x[rows])
-            for bumps in self._bumps():
-                targets = [j for j, chosen in enumerate(self.chosen_) if chosen.bumps is bumps]
-                out[rows, targets] = bumps.kernel(z, bumps.landmarks) @ self.coef_[:, targets]
+        z, out = self._columns(x), np.empty((len(x), self.n_targets_))
+        for bumps in self._bumps():
+            targets = [j for j, chosen in enumerate(self.chosen_) if chosen.bumps is bumps]
+            coef = self.coef_[:, targets]
+            for rows in blocks(len(x), BLOCK):
+                out[rows, targets] = bumps.kernel(z[rows], bumps.landmarks) @ coef
         return out
 
     def _bumps(self) -> list[Bumps]:
