@@ -395,7 +395,20 @@ def _weighted_statistics(questions: Sequence[Question], rows: Sequence[Rows]) ->
         z[3 * i], z[3 * i + 2] = b[near], w[near]
         np.multiply(z[3 * i + 2], e[near], out=z[3 * i + 1])
     rest = _moments_of_baselines([b for b, _ in baselines], np.flatnonzero(~carries))
-    return Statistics(Moments.of(z.T) + rest, Tally.of(z[2::3].T, len(carries)))
+    found, n = Moments.of(z.T) + rest, len(carries)
+    tally = Tally.of(z[2::3].T, n)
+    if not n:
+        return Statistics(found, tally)
+    # To the last bit, a mean is its own question's: which rows others carry must not round it.
+    mean = np.empty_like(found.mean)
+    for i, ((b, _), we, w) in enumerate(zip(baselines, z[1::3], z[2::3], strict=True)):
+        mean[3 * i : 3 * i + 3] = _mean(b), we[w != 0.0].sum() / n, tally.total[i] / n
+    return Statistics(replace(found, mean=mean), tally)
+
+
+def _mean(b: Array) -> float:
+    """Return the mean of a baseline (n,), measured from the first row as `Moments` are."""
+    return float(b[0] if b.strides == (0,) else b[0] + (b - b[0]).mean())
 
 
 def _moments_of_baselines(baselines: Sequence[Array], rows: NDArray[np.intp]) -> Moments:
