@@ -57,11 +57,11 @@ HOW = """\
 - **Models from sums.** One pass over the rows keeps sums of products of each fold's features; fits
   without a fold, ridge paths, weights of the stack and predictions out of fold are small algebra on
   them, equal to fitting anew up to rounding.
-- **One reading of the rows.** A compiled loop takes each row from its columns to all sums: weights,
-  moments and the tally of weights. Rows near a bound are set aside and added when there are enough
-  of them to be computed side by side. Sums are centered at the mean of the rows before, so an
-  outcome of 10⁸ + noise loses no digits, and have one order, so that threads change no bit. Few
-  rows (below 131,072), vector doses, the Gaussian and kernels of your own go through numpy:
+- **Rows that count, once.** A compiled loop weighs all rows of a block. Those without weight in any
+  question have a baseline and nothing else, so that one term stands for them; the few others are
+  gathered, and their moments are one product of matrices. Moments are centered, so an outcome of
+  10⁸ + noise loses no digits, and are added in one order, so that threads change no bit. Few rows
+  (below 131,072), vector doses, the Gaussian and kernels of your own are weighted in numpy:
   compiling would take longer than they do, or there is no loop.
 - **All bandwidths at once.** Each row goes into the bin of the narrowest bandwidth that reaches it
   as powers of r = 1 − (a/h)^γ. To the next wider bandwidth these sums follow from
@@ -77,10 +77,15 @@ HOW = """\
   compiled code; see `benchmarks/speed/search.py`.
 - **Nothing is imported before it is needed**: `import titrant` loads numpy alone."""
 WHY = {
+    "1": """\
+**The default call of many rows.** The self-normalized one beside it has become several times
+  faster. Half of the CPU time goes into asking models about all rows, most of that forests and
+  landmarks that have not seen them; a quarter is fitting models, on 10,000 rows.""",
     "3": """\
-**A self-normalized call.** Of its CPU time nearly half is evidence for the trust rules: tails,
-  sides, balance and support, block by block in numpy; moments and tallies of weights a third,
-  repeated rows and the survey of the log a tenth each, the choice of the bandwidth less.""",
+**A self-normalized call.** Of its CPU time two fifths are evidence for the trust rules: a path of
+  bandwidths, sides, balance and support, block by block in numpy. The interval is an eighth, and so
+  is each of what is judged by a sample of the columns, the choice of the bandwidth with the
+  estimate at it, and the survey of the log with its rows.""",
     "4-evaluate-5000": """\
 **First use of few rows.** Nothing is compiled; what the first call takes beyond the second is
   mostly importing scikit-learn and scipy, which the default models need: two thirds of it.""",
@@ -99,9 +104,9 @@ WHY = {
 NOTES = {
     "12": """\
 The target for 27 bandwidths near a bound was 10 evaluations, when one was a compiled loop of 2.8
-ms. The path takes as long as it did then, 41 ms for 39; an evaluation, which now goes through
-numpy's moments, takes 20 to 50 times as long. So the path in our own evaluations says nothing, and
-there is no verdict: in the loop of then it would be above 14.""",
+ms. An evaluation now goes through numpy's moments and takes several times as long, so the path in
+our own evaluations looks shorter than it is, and there is no verdict: in the loop of then it would
+be above 14.""",
 }
 """What is to be known about numbers for information, by step."""
 EVERY = {

@@ -10,8 +10,9 @@ import pytest
 
 from laws.designs import CASES, at, estimate, ready, take
 from titrant.estimators import ESTIMATORS, IPW, DirectMethod, Question, SelfNormalized, ask
-from titrant.estimators.joint import joint_estimates, statistics_of
+from titrant.estimators.joint import Tally, joint_estimates, statistics_of
 from titrant.kernels import Scale
+from titrant.moments import Moments
 
 EXACT = 1e-10  # the same moments, beside other columns
 
@@ -106,6 +107,23 @@ def test_weights_are_tallied():
     sn = next(i for i, q in enumerate(questions()) if q.estimator == SelfNormalized())
     expected = SelfNormalized().weight(ROWS, Scale.of(0.4, 1)).sum()
     assert joint.tally.total[sn] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("h", [1e-9, 0.05, 5.0], ids=["none in reach", "some", "all"])
+def test_rows_without_weight_count_by_their_baseline(h):
+    # Moments and tally of rows taken apart are those of all terms of all rows.
+    both = [Question(q.estimator, q.policy, Scale.of(h, 1)) for q in questions() if q.weighted]
+    plain = [q for q in both if q.estimator == SelfNormalized()]
+    for asked in (both, plain):  # b of each row, and one that all rows share
+        found = statistics_of(asked, [ROWS, OTHER])
+        z = [q.terms([ROWS, OTHER][q.policy]) for q in asked]
+        w = np.stack([q.weights(own) for q, own in zip(asked, z, strict=True)], axis=1)
+        moments, tally = Moments.of(np.hstack(z)), Tally.of(w)
+        assert (found.moments.n, found.tally.n) == (60, 60)
+        np.testing.assert_allclose(found.moments.mean, moments.mean, rtol=EXACT, atol=1e-14)
+        np.testing.assert_allclose(found.moments.comoment, moments.comoment, EXACT, atol=1e-10)
+        for name in ("total", "absolute", "squares", "count", "largest"):
+            np.testing.assert_allclose(getattr(found.tally, name), getattr(tally, name), EXACT)
 
 
 def test_without_overlap_there_is_no_value():

@@ -196,12 +196,12 @@ def path_statistics(
 ) -> PathStatistics:
     """Return the statistics of some rows at every scale."""
     b, e = estimator.baseline(rows)
-    terms = np.empty((len(b), 1 + 2 * len(scales)))
-    terms[:, 0], w = b, terms[:, 2::2]
+    terms = np.empty((1 + 2 * len(scales), len(b)))
+    terms[0], w = b, terms[2::2]
     for j, scale in enumerate(scales):
-        w[:, j] = estimator.weight(rows, scale)
-    terms[:, 1::2] = w * e[:, None]
-    return PathStatistics(Moments.of(terms), np.count_nonzero(w, axis=0).astype(np.float64))
+        w[j] = estimator.weight(rows, scale)
+    np.multiply(w, e, out=terms[1::2])
+    return PathStatistics(Moments.of(terms.T), np.count_nonzero(w, axis=1).astype(np.float64))
 
 
 def _path(problem: Problem, factors: Array, moments: PathMoments) -> BandwidthPath:

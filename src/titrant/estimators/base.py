@@ -136,10 +136,10 @@ class WeightedEstimator(Estimator):
         return np.broadcast_to(b, rows.y.shape), rows.y - r
 
     def terms(self, rows: Rows, scale: Scale) -> Array:
-        """Return b, w·e, w (n, 3)."""
+        """Return b, w·e, w (n, 3), each of them contiguous: what follows goes column by column."""
         b, e = self.baseline(rows)
         w = self.weight(rows, scale)
-        return np.stack([b, w * e, w], axis=1)
+        return np.stack([b, w * e, w]).T
 
     def dterms(self, rows: Rows, scale: Scale) -> Array:
         """Return ∂b/∂τ, ∂w/∂τ·e, ∂w/∂τ (n, 3, d)."""

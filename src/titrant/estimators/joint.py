@@ -46,18 +46,19 @@ class Tally:
     """The largest |w|, in decreasing order."""
 
     @classmethod
-    def of(cls, w: Array) -> Tally:
-        """Return the tally of weights (n, m)."""
+    def of(cls, w: Array, n: int | None = None) -> Tally:
+        """Return the tally of weights (n, m), of all n rows or of those that have any."""
         # Most rows are far from the policy's dose: the others are taken out once.
+        size = len(w) if n is None else n
         carried = [column[column != 0.0] for column in w.T]
         sizes = [np.abs(some) for some in carried]
         return cls(
-            n=len(w),
+            n=size,
             total=_each(np.sum, carried),
             absolute=_each(np.sum, sizes),
             squares=_each(np.vdot, carried, carried),
             count=_each(len, carried),
-            largest=np.stack([_largest(some, len(w)) for some in sizes]),
+            largest=np.stack([_largest(some, size) for some in sizes]),
         )
 
     def __add__(self, other: Tally) -> Tally:
@@ -359,12 +360,14 @@ def relayed(search: Search[R], put: Callable[[Ask], Ask], take: Callable[[Any], 
 
 def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnyStatistics:
     """Return the statistics of some rows; rows[j] are those of policy number j."""
+    one = rows[questions[0].policy]
+    if one.alike and all(q.weighted for q in questions):
+        return _weighted_statistics(questions, rows)
     terms, weights = [], []
     for q in questions:
         terms.append(q.terms(rows[q.policy]))
         weights.append(q.weights(terms[-1]))
     z, w = np.concatenate(terms, axis=1), np.stack(weights).T
-    one = rows[questions[0].policy]
     if one.alike:
         return Statistics(Moments.of(z), Tally.of(w))
     omega = one.counts[:, None]
@@ -373,6 +376,54 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
     if one.group is None:
         return each
     return GroupedStatistics(GroupSums.of(one.group, columns), each, len(questions))
+
+
+def _weighted_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
+    """Return the statistics of rows that count alike, all questions with terms b, w·e, w.
+
+    Most rows are far from the doses asked about, and have b, 0, 0. The others are taken out once.
+    """
+    baselines, weights = [], []
+    for q in questions:
+        own: Any = q.estimator  # a weighted one
+        baselines.append(own.baseline(rows[q.policy]))
+        weights.append(own.weight(rows[q.policy], q.scale))
+    carries = np.logical_or.reduce([w != 0.0 for w in weights])
+    near = np.flatnonzero(carries)
+    z = np.empty((3 * len(questions), len(near)))
+    for i, ((b, e), w) in enumerate(zip(baselines, weights, strict=True)):
+        z[3 * i], z[3 * i + 2] = b[near], w[near]
+        np.multiply(z[3 * i + 2], e[near], out=z[3 * i + 1])
+    rest = _moments_of_baselines([b for b, _ in baselines], np.flatnonzero(~carries))
+    found, n = Moments.of(z.T) + rest, len(carries)
+    tally = Tally.of(z[2::3].T, n)
+    if not n:
+        return Statistics(found, tally)
+    # To the last bit, a mean is its own question's: which rows others carry must not round it.
+    mean = np.empty_like(found.mean)
+    for i, ((b, _), we, w) in enumerate(zip(baselines, z[1::3], z[2::3], strict=True)):
+        mean[3 * i : 3 * i + 3] = _mean(b), we[w != 0.0].sum() / n, tally.total[i] / n
+    return Statistics(replace(found, mean=mean), tally)
+
+
+def _mean(b: Array) -> float:
+    """Return the mean of a baseline (n,), measured from the first row as `Moments` are."""
+    return float(b[0] if b.strides == (0,) else b[0] + (b - b[0]).mean())
+
+
+def _moments_of_baselines(baselines: Sequence[Array], rows: NDArray[np.intp]) -> Moments:
+    """Return the moments of terms b, 0, 0 of m questions over some of their rows."""
+    m = len(baselines)
+    found = Moments.empty(3 * m)
+    if not len(rows):
+        return found
+    mean, comoment = found.mean, found.comoment
+    if all(b.strides == (0,) for b in baselines):  # a number that all rows share
+        mean[::3] = [b[0] for b in baselines]
+    else:
+        own = Moments.of(np.stack([b[rows] for b in baselines]).T)
+        mean[::3], comoment[::3, ::3] = own.mean, own.comoment
+    return Moments(len(rows), mean, comoment)
 
 
 def joint_estimates(questions: Sequence[Question], statistics: AnyStatistics) -> Joint:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from titrant.estimators.base import SmoothedEstimator
-from titrant.estimators.form import values_of
+from titrant.estimators.form import has_weighted_terms, values_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +49,11 @@ class Question:
     def smoothed(self) -> bool:
         """Whether a bandwidth has a say in the answer."""
         return isinstance(self.estimator, SmoothedEstimator) and not self.exact
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the terms of a row are b, w·e, w, so that one without weight has b alone."""
+        return self.part is None and has_weighted_terms(self.estimator)
 
     @property
     def size(self) -> int:

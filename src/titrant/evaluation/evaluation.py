@@ -601,13 +601,14 @@ class Evaluation:
         judged = survey if self.judged_by is None else self.judged_by
         return LogFacts(
             contexts=survey.contexts,
-            bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.held),
+            bins=Bins.of(survey.looked_at.context, survey.contexts.names, survey.contexts.hold),
             support=Support.of(
                 survey.sample.log,
                 self.nuisances.floor,
                 modeled=self.nuisances.propensity is not None,
                 spread=survey.spread,
                 ends=survey.dose_ends,
+                context_ends=survey.context_ends,
             ),
             floor=self.nuisances.floor,
             floor_share=floor_share,

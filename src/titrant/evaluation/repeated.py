@@ -45,6 +45,8 @@ TELLING = 3
 USUAL_ROWS = 12.0
 """Rows of an id, on average, at most: above, a column may as well be a code, such as a clinic's,
 that models follow and whose residuals are alike for that reason; unless it is called as ids are."""
+SOME = 1000
+"""Rows by which most columns are seen to be no ids."""
 CALLED_ID = re.compile(
     r"(^|[_.\W])(id|ids|pid|uid|key|patient|subject|person|people|customer|client|user|account|"
     r"household|family|member|participant|respondent|device)([_.\W]|$)|id$",
@@ -110,6 +112,8 @@ def design_effect(own: Array, keys: Keys) -> float:
 def copies(log: LoggedData) -> Iterator[Keys]:
     """Yield a key of what each row holds, if too many rows are equal for chance."""
     columns = [log.outcome, *log.doses.T, *log.context.T]
+    if _sharing(log.outcome) < TWINS * len(log):  # as copies do
+        return
     state = np.zeros(len(log), dtype=np.uint64)
     for column in columns:
         state = splitmix64(state ^ (column + 0.0).view(np.uint64))
@@ -122,6 +126,13 @@ def copies(log: LoggedData) -> Iterator[Keys]:
         yield state.view(np.int64)
 
 
+def _sharing(column: Array) -> int:
+    """Return how many rows hold a value that another holds as well."""
+    values = np.sort(column)
+    same = values[1:] == values[:-1]
+    return int(np.count_nonzero(np.append(same, False) | np.append(False, same)))
+
+
 def _collision(column: Array) -> float:
     """Return the chance that two rows hold the same value."""
     counts = np.unique(column, return_counts=True)[1] / len(column)
@@ -132,12 +143,16 @@ def ids(log: LoggedData) -> Iterator[tuple[str, Keys]]:
     """Yield the contexts of whole numbers that may be ids of those who have several rows."""
     least, most = ROWS_OF_ID
     for name, column in zip(log.names, log.context.T, strict=True):
-        if np.any(column != np.round(column)):
+        if not (_whole(column[:SOME]) and _whole(column)):
             continue
         rows = len(log) / len(np.unique(column))
         many = len(log) >= FEWEST_IDS * rows
         if many and least <= rows <= (most if CALLED_ID.search(name) else USUAL_ROWS):
             yield name, column.astype(np.int64)
+
+
+def _whole(column: Array) -> bool:
+    return bool(np.all(column == np.round(column)))
 
 
 def ids_beside(log: LoggedData) -> Iterator[tuple[str, Keys]]:

@@ -102,7 +102,7 @@ class Sample:
         """Return about ``most`` of the rows; the same ones, whether the log is in memory or not."""
         if len(self.log) <= most:
             return self
-        drawn = drawn_rows(self.numbers, most / self.of)
+        drawn = np.flatnonzero(drawn_rows(self.numbers, most / self.of))
         return Sample(self.log.rows(drawn), self.numbers[drawn], self.of)
 
 
@@ -234,14 +234,14 @@ class Survey:
 
     @cached_property
     def contexts(self) -> Contexts:
-        """Means and sds of the contexts: of all rows, or of the sample where values are held."""
-        if self.sample.whole or not self.as_they_are:
+        """Means and sds of the contexts: of all rows, or of those at hand where values are held."""
+        if not self.as_they_are:
             return replace(Contexts.of(self.sample.log.context, self.names, self.held), n=self.n)
         first = self.dimension + 1
         center, sd = self.sums.moments.mean[first:], self._sd[first:]
         size = np.maximum(*map(np.abs, self.context_ends))
         spread = np.where(sd > ROUNDING * size, sd, 0.0)
-        return Contexts(self.n, self.names, center, spread, self.held)
+        return Contexts(self.n, self.names, center, spread, None)
 
     @cached_property
     def looked_at(self) -> LoggedData:
@@ -363,13 +363,13 @@ def sums_of(share: float, log: LoggedData) -> Sums:
 
 def in_memory(log: LoggedData) -> Sums:
     """Return the sums over some rows that stay at hand."""
-    columns = np.column_stack([log.doses, seen_outcomes(log), log.context])
+    columns = np.stack([*log.doses.T, seen_outcomes(log), *log.context.T])
     return Sums(
-        Moments.of(columns),
-        columns.min(axis=0),
-        columns.max(axis=0),
-        log.lower.max(axis=0),
-        log.upper.min(axis=0),
+        Moments.of(columns.T),
+        columns.min(axis=1),
+        columns.max(axis=1),
+        _distinct(log.lower).max(axis=0),
+        _distinct(log.upper).min(axis=0),
         logs=(),
         numbers=(),
         digest=None,
@@ -379,6 +379,11 @@ def in_memory(log: LoggedData) -> Sums:
         keys=None if log.groups is None else np.unique(log.groups),
         texts=log.texts,
     )
+
+
+def _distinct(bound: Array) -> Array:
+    """Return a bound (n, d) of each row, or that of the first where all rows share it."""
+    return bound[:1] if bound.strides[0] == 0 else bound
 
 
 def seen_outcomes(log: LoggedData) -> Array:
@@ -427,8 +432,13 @@ def drawn_rows(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
     if share >= 1.0:
         return np.ones(len(numbers), dtype=bool)
     state = splitmix64(np.array([SEED + _SALT], dtype=np.uint64))
-    key = splitmix64(state + numbers.astype(np.uint64) * np.uint64(GOLDEN))
-    return key < np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    drawn = np.empty(len(numbers), dtype=bool)
+    for i in range(0, len(numbers), BATCH):  # few at a time stay in the cache
+        some = slice(i, i + BATCH)
+        key = splitmix64(state + numbers[some].astype(np.uint64) * np.uint64(GOLDEN))
+        np.less(key, limit, out=drawn[some])
+    return drawn
 
 
 # Exact quantiles of a log that does not fit in memory, in one more pass over its rows.

@@ -262,14 +262,16 @@ def parts(question: Question, mean: Array, n: int, rows: Rows) -> Array:
     part of the log, b − m₀ is divided by its share and n is that of its rows; others have 0.
     """
     terms = question.terms(rows)
-    found = np.zeros((len(terms), 4))
-    found[:, 0] = (terms - mean) @ question.gradient(mean)
-    if is_ratio(question.estimator):
-        found[:, 1] = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]
-        found[:, 0] -= found[:, 1]
-        found[:, 2] = terms[:, 2] / (n * mean[2])
+    found = np.zeros((4, len(terms))).T  # what follows goes column by column
     inside = 1.0 if question.part is None else terms[:, -1]
-    found[:, 3] = inside / (n * question.share(mean))
+    share = question.share(mean)
+    if is_ratio(question.estimator):
+        found[:, 0] = (terms[:, 0] - inside * (mean[0] / share)) / share
+        found[:, 1] = (terms[:, 1] - terms[:, 2] * (mean[1] / mean[2])) / mean[2]
+        found[:, 2] = terms[:, 2] / (n * mean[2])
+    else:
+        found[:, 0] = (terms - mean) @ question.gradient(mean)
+    found[:, 3] = inside / (n * share)
     return found
 
 

@@ -112,10 +112,15 @@ class Forest(BaseEstimator):
         check_is_fitted(self)
         contexts = asked_about(X, self.n_features_in_, "Forest")
         x = self._columns(contexts)
+        # Rows that lie side by side go the same way: trees take two thirds of the time.
+        order = np.argsort(x[:, np.argmax(self.importance_)])
+        x = x[order]
         total = _values(self.trees_[0], x)
         for tree in self.trees_[1:]:
             total += _values(tree, x)
-        return np.asarray(total / len(self.trees_) + self.repeated_(contexts, total.shape[1]))
+        mean = np.empty_like(total)
+        mean[order] = total / len(self.trees_)
+        return np.asarray(mean + self.repeated_(contexts, total.shape[1]))
 
     def _check(self) -> None:
         for name in ("trees", "leaf", "rows"):
@@ -153,7 +158,8 @@ def _drawn(
 
 def _values(tree: DecisionTreeRegressor, x: NDArray[np.float32]) -> Array:
     """Return what a tree says of each row (n, m)."""
-    return np.asarray(tree.tree_.value[tree.tree_.apply(x), :, 0])
+    values = np.ascontiguousarray(tree.tree_.value[:, :, 0])
+    return np.asarray(values.take(tree.tree_.apply(x), axis=0))
 
 
 class FoldForests(Folded, BaseEstimator):

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from titrant import _check
 from titrant.outcome.base import asked_about, blocks, learned_from, row_weights, some, worth
 from titrant.outcome.crossfit import inner_folds
-from titrant.outcome.ridge import BLOCK
 from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.outcome.crossfit import Folds
 
+BLOCK = 512
+"""Rows asked about at a time: their likeness to all landmarks stays in the cache."""
 WIDTHS = (0.5, 1.0)
 """Widths tried of bumps in all contexts at once, in units of √k for k contexts."""
 PAIR_WIDTHS = (0.4, 0.8)
@@ -254,12 +255,12 @@ class Landmarks(BaseEstimator):
         """Return the predictions (n, m), in sds of the targets from their means."""
         check_is_fitted(self)
         x = asked_about(X, self.n_features_in_, "Landmarks")
-        out = np.empty((len(x), self.n_targets_))
-        for rows in blocks(len(x), BLOCK):
-            z = self._columns(x[rows])
-            for bumps in self._bumps():
-                targets = [j for j, chosen in enumerate(self.chosen_) if chosen.bumps is bumps]
-                out[rows, targets] = bumps.kernel(z, bumps.landmarks) @ self.coef_[:, targets]
+        z, out = self._columns(x), np.empty((len(x), self.n_targets_))
+        for bumps in self._bumps():
+            targets = [j for j, chosen in enumerate(self.chosen_) if chosen.bumps is bumps]
+            coef = self.coef_[:, targets]
+            for rows in blocks(len(x), BLOCK):
+                out[rows, targets] = bumps.kernel(z[rows], bumps.landmarks) @ coef
         return out
 
     def _bumps(self) -> list[Bumps]:

@@ -54,6 +54,8 @@ def models_share(
 
     Where the sample does not tell, the variance is nan and the covariances are 0; see `filled`.
     """
+    if policy_rows.folds == 1:
+        return np.zeros((len(questions), len(questions)))
     few = sample.thinned(MOST_TO_FIT)
     judged = judged_rows(policy_rows, {q.policy for q in questions}, few, familiar)
     return share_of(judged, questions, few)

@@ -50,13 +50,14 @@ class Contexts:
     center: Array
     spread: Array
     """0 for a constant one."""
-    hold: Held
-    """How far values are held, so that one cell cannot be all of a context's spread."""
+    hold: Held | None
+    """How far values are held, so that one cell cannot be all of a context's spread; None where
+    all of them pass as they are."""
 
     @classmethod
-    def of(cls, x: Array, names: tuple[str, ...], hold: Held) -> Self:
+    def of(cls, x: Array, names: tuple[str, ...], hold: Held | None) -> Self:
         """Return the summary of contexts x (n, p)."""
-        held = hold.columns(x)
+        held = _held(x, hold)
         return cls(len(x), names, held.mean(axis=0), spread_of(held), hold)
 
 
@@ -72,8 +73,13 @@ def balance_sums(
     w: Array, x: Array, mean_weight: float, contexts: Contexts, omega: Array | float = 1.0
 ) -> Array:
     """Return Σz and Σz² (2, p), z = ω(w/w̄ − 1)(x − x̄), of weights w (n,) and contexts x (n, p)."""
-    z = (omega * (w / mean_weight - 1.0))[:, None] * (contexts.hold.columns(x) - contexts.center)
-    return np.stack([z.sum(axis=0), (z * z).sum(axis=0)])
+    u = omega * (w / mean_weight - 1.0)
+    d = _held(x, contexts.hold) - contexts.center
+    return np.stack([u @ d, (u * u) @ (d * d)])
+
+
+def _held(x: Array, hold: Held | None) -> Array:
+    return x if hold is None else hold.columns(x)
 
 
 def imbalance(sums: Array, contexts: Contexts, design_effect: float = 1.0) -> Imbalance:
@@ -132,12 +138,13 @@ class Bins:
     """The bins of all contexts, side by side."""
 
     cuts: tuple[BinnedContext, ...]
-    hold: Held
+    hold: Held | None
+    """How far values are held; None where all of them pass as they are."""
 
     @classmethod
-    def of(cls, x: Array, names: Sequence[str], hold: Held) -> Self:
+    def of(cls, x: Array, names: Sequence[str], hold: Held | None) -> Self:
         """Return the bins of contexts x (n, p), or of a log of which these rows are a sample."""
-        columns = zip(names, hold.columns(x).T, strict=True)
+        columns = zip(names, _held(x, hold).T, strict=True)
         return cls(tuple(BinnedContext.of(name, values) for name, values in columns), hold)
 
     @cached_property
@@ -147,11 +154,14 @@ class Bins:
 
     def codes(self, x: Array) -> Codes:
         """Return the bin of each row in each context (n, p), as numbered among all bins."""
-        held = self.hold.columns(x)
+        held = np.ascontiguousarray(_held(x, self.hold).T)
         found = np.empty(held.shape, dtype=np.intp)
         for j, cut in enumerate(self.cuts):
-            found[:, j] = self.starts[j] + np.searchsorted(cut.edges, held[:, j])
-        return found
+            below = np.zeros(len(x), dtype=np.uint8)
+            for edge in cut.edges:  # they are few, so that comparing is faster than searching
+                below += (held[j] > edge).view(np.uint8)
+            np.add(below, self.starts[j], out=found[j])
+        return found.T
 
     def of_context(self, j: int) -> slice:
         """Return which bins are those of context j."""
@@ -189,17 +199,22 @@ def binned_sums(
     Rows count by ω (n,), which is in w and w·e already.
     """
     found = np.zeros((4, bins))
-    each = None if omega is None else np.repeat(omega, codes.shape[1])
-    found[0] = np.bincount(codes.ravel(), weights=each, minlength=bins)
+    found[0] = _in_bins(codes, bins, omega)
     carried = np.flatnonzero(w)  # most rows are far from the policy's dose
     columns = [w[carried], w[carried] ** 2]
     if we is not None:
         columns.append(we[carried])
-    own = codes[carried]
+    own = codes.T[:, carried].T
     for row, values in enumerate(columns, start=1):
-        repeated = np.repeat(values, own.shape[1])
-        found[row] = np.bincount(own.ravel(), weights=repeated, minlength=bins)
+        found[row] = _in_bins(own, bins, values)
     return found
+
+
+def _in_bins(codes: Codes, bins: int, values: Array | None) -> Array:
+    """Return the sum of values (n,) in each bin (B,), from codes (n, p); of rows without values."""
+    each = None if values is None else np.tile(values, codes.shape[1])
+    found = np.bincount(codes.T.ravel(), weights=each, minlength=bins)
+    return np.asarray(found, dtype=np.float64)
 
 
 def binned_imbalance(

@@ -133,31 +133,30 @@ def side_sums(rows: Rows, question: Question) -> Array | None:
     if rows.tau.shape[1] > 1 or question.exact or not has_common_terms(estimator):
         return None
     rows = rows.smoothed()
-    distance = rows.t[:, 0] - rows.tau[:, 0]
+    reach = estimator.kernel.support / float(scale.inverse_root[0, 0])
+    distance = np.abs(rows.t[:, 0] - rows.tau[:, 0])
+    near = _bounded_at_tau(rows.take(np.flatnonzero((distance > 0.0) & (distance <= reach))))
+    e = estimator.baseline(near)[1]
+    above = near.t[:, 0] > near.tau[:, 0]
     found = np.zeros((2, 2, 5))
-    for i, own in enumerate((scale, scale.times(NARROW))):
-        reach = estimator.kernel.support / float(own.inverse_root[0, 0])
-        for side, there in enumerate((distance < 0.0, distance > 0.0)):
-            near = np.flatnonzero(there & (np.abs(distance) <= reach))
-            found[i, side] = _sums(_bounded_at_tau(rows.take(near), side), estimator, own)
+    for i, h in enumerate((scale, scale.times(NARROW))):
+        w = weight(near, estimator.kernel, Boundary.LINEAR, h)
+        w = w if near.omega is None else near.omega * w
+        each = np.stack([w, w * e, w**2, w**2 * e, w**2 * e**2])
+        for side, there in enumerate((~above, above)):
+            found[i, side] = each @ there
     return found
 
 
-def _bounded_at_tau(rows: Rows, side: int) -> Rows:
-    return replace(rows, upper=rows.tau) if side == 0 else replace(rows, lower=rows.tau)
-
-
-def _sums(rows: Rows, estimator: SmoothedEstimator, scale: Scale) -> Array:
+def _bounded_at_tau(rows: Rows) -> Rows:
+    """Return rows off the policy's dose, each as if that dose were a bound of its own side."""
     infinite = np.broadcast_to(np.inf, rows.tau.shape)
-    open_ended = replace(
-        rows,
-        lower=-infinite if rows.lower is None else rows.lower,
-        upper=infinite if rows.upper is None else rows.upper,
+    lower = -infinite if rows.lower is None else rows.lower
+    upper = infinite if rows.upper is None else rows.upper
+    above = rows.t > rows.tau
+    return replace(
+        rows, lower=np.where(above, rows.tau, lower), upper=np.where(above, upper, rows.tau)
     )
-    w = weight(open_ended, estimator.kernel, Boundary.LINEAR, scale)
-    w = w if rows.omega is None else rows.omega * w
-    e = estimator.baseline(rows)[1]
-    return np.array([w.sum(), w @ e, w @ w, w**2 @ e, w**2 @ e**2])
 
 
 # The numbers behind a trust report, gathered in one pass over the rows for all policies.

@@ -50,15 +50,17 @@ class Support:
         modeled: bool,
         spread: Array | None = None,
         ends: tuple[Array, Array] | None = None,
+        context_ends: tuple[Array, Array] | None = None,
     ) -> Self | None:
         """Return the support by the rows' own laws if doses are ``modeled``, else by a surrogate.
 
         None if no linear-Gaussian surrogate can be fitted. Where ``log`` is a sample of a larger
-        one, ``spread`` (d,) and ``ends`` (d,) are the sd of all doses and the least and greatest.
+        one, ``spread`` (d,) and ``ends`` (d,) are the sd of all doses and the least and greatest;
+        so are ``context_ends`` (p,) of the contexts, if they are known.
         """
         doses = log.doses
         unit = float(np.prod(doses.std(axis=0) if spread is None else spread))
-        model = None if modeled else LinearSurrogate.of(_sample(log))
+        model = None if modeled else LinearSurrogate.of(_sample(log), context_ends)
         if unit == 0.0 or not (modeled or model):
             return None
         level = max(floor, THINNEST / unit)
@@ -91,19 +93,23 @@ class LinearSurrogate:
     longer than a whole evaluation with known propensities.
     """
 
-    hold: Held
+    hold: Held | None
+    """How far values of contexts are held; None where all of them pass as they are."""
     center: Array
     """x̄ (k,), of contexts and codes."""
-    unit: Array
-    """sd(x) (k,), ∞ for a constant one."""
+    constant: Array
+    """a (d,)."""
     coef: Array
-    """a and B (1 + k, d)."""
-    root: Array
-    """The Cholesky factor of S (d, d)."""
+    """B (k, d)."""
+    inverse_root: Array
+    """L⁻¹ (d, d), S = LLᵀ."""
 
     @classmethod
-    def of(cls, log: LoggedData) -> Self | None:
-        """Return the fit to a log, or None when its contexts determine its doses."""
+    def of(cls, log: LoggedData, ends: tuple[Array, Array] | None = None) -> Self | None:
+        """Return the fit to a log, or None when its contexts determine its doses.
+
+        ``ends`` are the least and the greatest value (p,) that any context will have, if known.
+        """
         hold = Held.of(log.context)
         held = hold(log.context)
         center, spread = held.mean(axis=0), spread_of(held)
@@ -117,15 +123,17 @@ class LinearSurrogate:
         own = np.outer(t.std(axis=0), t.std(axis=0))
         if not own.all() or np.linalg.eigvalsh(covariance / own)[0] < _SINGULAR:
             return None
-        root = np.asarray(np.linalg.cholesky(covariance))
-        return cls(hold, center, unit, np.asarray(coef), root)
+        inverse_root = np.linalg.inv(np.linalg.cholesky(covariance))
+        held_on = None if ends is not None and hold.passes(*ends) else hold
+        return cls(held_on, center, coef[0], coef[1:] / unit[:, None], inverse_root)
 
     def density(self, X: Array, t: Array) -> Array:
         """Return f(t | x) (n,) at contexts X (n, p) and doses t (n, d)."""
-        e = t - _design((self.hold(X) - self.center) / self.unit) @ self.coef
-        z = np.linalg.solve(self.root, e.T)
-        volume = float(np.prod(np.diagonal(self.root))) * (2.0 * np.pi) ** (len(z) / 2)
-        return np.asarray(np.exp(-0.5 * np.sum(z * z, axis=0)) / volume)
+        x = X if self.hold is None else self.hold(X)
+        e = t - self.constant - (x - self.center) @ self.coef
+        z = self.inverse_root @ e.T
+        peak = float(np.prod(np.diagonal(self.inverse_root))) / (2.0 * np.pi) ** (len(z) / 2)
+        return np.asarray(np.exp(-0.5 * np.sum(z * z, axis=0)) * peak)
 
 
 def extended_range(doses: Array, ends: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
@@ -134,9 +142,8 @@ def extended_range(doses: Array, ends: tuple[Array, Array] | None = None) -> tup
     With the least dose a and the 5 % quantile b the lower end is a − (b − a); so the upper one.
     The least and greatest dose are ``ends``, if these doses are a sample.
     """
-    low, inner_low, inner_high, high = np.quantile(doses, [0.0, EDGE, 1.0 - EDGE, 1.0], axis=0)
-    if ends is not None:
-        low, high = ends
+    low, high = (doses.min(axis=0), doses.max(axis=0)) if ends is None else ends
+    inner_low, inner_high = np.quantile(doses, [EDGE, 1.0 - EDGE], axis=0)
     return low - (inner_low - low), high + (high - inner_high)
 
 
