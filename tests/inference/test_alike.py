@@ -128,6 +128,22 @@ def test_a_dose_that_some_never_had_is_warned_of_and_one_they_had_is_not():
     assert "never_given" not in checks_of(tt.evaluate(log, 1.0, allow_untrusted=True))
 
 
+@pytest.mark.usefixtures("plain_models")
+def test_a_few_who_never_had_the_dose_are_noted():
+    # Too few for a warning, but what the dose does to them is taken from others.
+    rng = np.random.default_rng(4)
+    clearance, age = rng.uniform(0.0, 120.0, 1500), rng.normal(size=1500)
+    t = np.where(clearance < 3.0, 10.0 + rng.normal(size=1500), 40.0 + 8.0 * rng.normal(size=1500))
+    y = age + rng.normal(size=1500)
+    found = tt.evaluate(tt.LoggedData({"clearance": clearance, "age": age}, t, y), 40.0)
+    assert "never_given" not in checks_of(found)
+    [note] = [note for note in found.diagnostics.notes if "nobody alike in" in note]
+    assert note.startswith("In 2")
+    # Where they have doses like those of others, there is nothing to say.
+    given = tt.LoggedData({"clearance": clearance, "age": age}, rng.permutation(t), y)
+    assert "nobody alike" not in " ".join(tt.evaluate(given, 40.0).diagnostics.notes)
+
+
 @pytest.mark.parametrize(
     ("share", "rows", "said"), [(0.05, 20, "ok"), (0.05, 30, "warn"), (0.02, 300, "ok")]
 )

@@ -254,7 +254,7 @@ class SecondOpinions:
                     found[i].append(looked_note(left.among))
 
     def _add_never_given(self, found: list[list[Check | str]]) -> None:
-        """Add the check of people whose like were never given the policy's dose."""
+        """Add the check of people whose like were never given the policy's dose; few are a note."""
         asked = [
             (one, rows)
             for one, question, rows in zip(found, self.questions, self._rows, strict=True)
@@ -270,9 +270,9 @@ class SecondOpinions:
             x, log.treatment, tau, counts, log.groups, nominal=texts, expected=expected
         )
         for (one, _), never in zip(asked, each, strict=True):
-            check = rules.never_given(never, names)
-            if check.verdict is not Verdict.OK:
-                one.append(check)
+            if never.rows:
+                check = rules.never_given(never, names)
+                one.append(check.message if check.verdict is Verdict.OK else check)
 
     @property
     def _expected(self) -> Array | None:
