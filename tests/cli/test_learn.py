@@ -405,6 +405,22 @@ def test_explained_rows_name_unknown_texts_too(call, by_sex):
     assert (unknown[2], unknown[-1]) == ("", "`sex` is 'm' (did you mean 'M'?)")  # no dose
 
 
+def test_a_column_of_texts_that_is_not_there_is_named(call, by_sex):
+    Path("new.csv").write_text("weight\n80\n")
+    said = call("recommend", by_sex, "new.csv")
+    assert said.code == 2
+    assert "`sex=M` is not in the table, nor is the column `sex` of which it is made." in said.err
+
+
+def test_texts_chosen_as_numbers_are_refused_with_what_to_do(call, by_sex):
+    Path("new.csv").write_text("kg,gender\n80,M\n")
+    said = call("recommend", by_sex, "new.csv", "--context", "kg,gender")
+    assert said.code == 2
+    assert "`--context` names the numbers `weight`, `sex=M` of the policy in this order" in said.err
+    assert "but `gender` holds texts. Leave the option out" in said.err
+    assert "as the policy does: `weight`, `sex`." in said.err
+
+
 def test_the_texts_of_a_log_in_parts_are_saved_as_those_in_memory(call, csv_log):
     pq.write_table(pa_csv.read_csv(csv_log), "log.parquet")
     saved = []

@@ -268,6 +268,8 @@ class Advice:
 
     def contexts_of(self, table: pa.Table) -> Array:
         """Return the contexts (n, p) that the policy is called with."""
+        if self.options.context and self.policy.features:
+            _check_no_texts(table, columns(self.options.context), self.policy.features)
         return _contexts(table, self.contexts, self.recipe)
 
     def all_of(self, readable: pa.Table, table: pa.Table | None = None) -> pa.Table:
@@ -524,6 +526,21 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
     for told in notes_of(table):
         note(told.text)
     write_table(options.output, finished(advice.on(table)))
+
+
+def _check_no_texts(table: pa.Table, chosen: list[str], features: Sequence[str]) -> None:
+    """Refuse a column of texts that was chosen in place of an indicator made of it."""
+    from titrant.data.features import column_of, is_text  # noqa: PLC0415
+    from titrant.data.validate import listed  # noqa: PLC0415
+
+    for name, feature in zip(chosen, features, strict=False):
+        texts = name in table.column_names and is_text(table[name].type)
+        if texts and column_of(feature) != feature:
+            raise tt.DataError(
+                f"`--context` names the numbers {listed(features)} of the policy in this order, "
+                f"but `{name}` holds texts. Leave the option out, and name the columns of the "
+                f"table as the policy does: {listed(dict.fromkeys(map(column_of, features)))}."
+            )
 
 
 def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) -> Array:
