@@ -215,10 +215,7 @@ class PolicyLearner(BaseEstimator):
         table = named_table(X)
         if table is None:
             return recommended(self.policy_, X, recipe=self.range_.recipe)
-        from titrant.data.features import column_of  # noqa: PLC0415 - loads pyarrow
-
-        used = {column_of(feature) for feature in self.policy_.features or ()}
-        levels = {name: texts for name, texts in self.range_.levels.items() if name in used}
+        levels = self.range_.texts_of(self.policy_.features or ()) if self.range_.levels else {}
         for name, rows in table.unseen(levels).items() if levels else ():
             if rows.any():
                 warnings.warn(
@@ -246,6 +243,9 @@ class PolicyLearner(BaseEstimator):
         strange = np.zeros(len(x), dtype=np.bool_)
         if ranges is not None and features:
             strange = np.asarray(ranges.beyond(x).any(axis=1))
+            table, levels = named_table(X), ranges.texts_of(features) if ranges.levels else {}
+            if table is not None and levels:
+                strange = np.any([strange, *table.unseen(levels).values()], axis=0)
         now = None if current is None else np.asarray(current, dtype=np.float64)
         people = self.range_.people
         return advice(self.policy_, x, people, strange, margin=margin, current=now)

@@ -178,11 +178,11 @@ def test_texts_that_an_older_file_knows_are_no_gaps(call):
     Path("new.csv").write_text("sex\nNA\nm\nf\nx\n", encoding="utf-8")
     said = call("recommend", "policy.json", "new.csv")
     rows = [line.split(",") for line in said.out.replace('"', "").splitlines()[1:]]
-    assert [(float(dose), flag) for _, dose, flag in rows] == [
-        (4.0, "false"),
-        (5.0, "false"),
-        (3.0, "false"),
-        (3.0, "true"),
+    assert [(float(dose), *marks) for _, dose, *marks in rows] == [
+        (4.0, "false", ""),
+        (5.0, "false", ""),
+        (3.0, "false", ""),
+        (3.0, "true", "`sex` is 'x'", " dosed as 'NA'"),
     ]
 
 

@@ -22,8 +22,10 @@ from titrant.cli.commands import recommend
 from titrant.cli.commands.learn import CLASSES, MODELS, SAFE_LEVELS
 from titrant.cli.commands.recommend import rounded
 from titrant.data import files
+from titrant.data.columns import Recipe
 from titrant.data.files import read_table, scan
 from titrant.outcome import ridge_pair
+from titrant.policies.formats.loading import TrainingRange, save_learned
 
 # What the command says and writes does not depend on models, so they are plain, and the rule is a
 # constant where none is looked at; test_process.py learns by the default models.
@@ -360,6 +362,63 @@ def test_a_text_that_the_training_had_not_is_marked(call, csv_log):
     said = call("recommend", "policy.json", "new.csv")
     assert said.code == 2
     assert "`sex` must name a category in every row; got none in 1 of 1 row" in said.err
+
+
+@pytest.fixture
+def by_sex(tmp_path) -> Path:
+    """Return the file of a policy that was learned from a column of texts, `F` and `M`."""
+    policy = tt.Linear([0.5, 4.0], 10.0, features=["weight", "sex=M"])
+    recipe = Recipe(levels={"sex": ("F", "M"), "unused": ("a", "b")})
+    training = TrainingRange(
+        ("weight", "sex=M"), np.array([40.0, 0.0]), np.array([120.0, 1.0]), 400, recipe
+    )
+    save_learned(policy, training, tmp_path / "by_sex.json")
+    return tmp_path / "by_sex.json"
+
+
+@pytest.mark.parametrize("large", [1, 1 << 20])
+def test_texts_that_the_training_had_not_are_named(call, by_sex, large, monkeypatch):
+    monkeypatch.setattr(recommend, "LARGE", large)
+    texts = ["M", "m", " M", "X", "m", "F"]
+    Path("new.csv").write_text("weight,sex\n" + "".join(f"80,{text}\n" for text in texts))
+    said = call("recommend", by_sex, "new.csv", "-o", "doses.csv")
+    assert said.code == 0, said.err
+    with Path("doses.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    # Doses stay what the rule gives where no indicator is 1, which is what it gives for `F`.
+    assert [float(row["dose"]) for row in rows] == [54.0, 50.0, 50.0, 50.0, 50.0, 50.0]
+    small = "`sex` is 'm' (did you mean 'M'?), dosed as 'F'"
+    blank = "`sex` is ' M' (did you mean 'M'?), dosed as 'F'"
+    other = "`sex` is 'X', dosed as 'F'"
+    assert [row["unknown_text"] for row in rows] == ["", small, blank, other, small, ""]
+    assert said.err.startswith(
+        "4 of 6 rows have a text that the policy was not learned from: "
+        f"{small}, in 2; {blank}, in 1; {other}, in 1. See the column `unknown_text`.\n"
+    )
+
+
+def test_explained_rows_name_unknown_texts_too(call, by_sex):
+    Path("new.csv").write_text("weight,sex\n80,M\n80,m\n")
+    said = call("recommend", by_sex, "new.csv", "--explain")
+    _, known, unknown = csv.reader(said.out.splitlines())
+    assert (known[2], known[-1]) == ("54", "")
+    assert (unknown[2], unknown[-1]) == ("", "`sex` is 'm' (did you mean 'M'?)")  # no dose
+
+
+def test_a_column_of_texts_that_is_not_there_is_named(call, by_sex):
+    Path("new.csv").write_text("weight\n80\n")
+    said = call("recommend", by_sex, "new.csv")
+    assert said.code == 2
+    assert "`sex=M` is not in the table, nor is the column `sex` of which it is made." in said.err
+
+
+def test_texts_chosen_as_numbers_are_refused_with_what_to_do(call, by_sex):
+    Path("new.csv").write_text("kg,gender\n80,M\n")
+    said = call("recommend", by_sex, "new.csv", "--context", "kg,gender")
+    assert said.code == 2
+    assert "`--context` names the numbers `weight`, `sex=M` of the policy in this order" in said.err
+    assert "but `gender` holds texts. Leave the option out" in said.err
+    assert "as the policy does: `weight`, `sex`." in said.err
 
 
 def test_the_texts_of_a_log_in_parts_are_saved_as_those_in_memory(call, csv_log):

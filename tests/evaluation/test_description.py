@@ -186,6 +186,33 @@ def test_a_code_of_many_texts_has_no_mean_and_no_correlation():
     assert row["values"] == "70"
 
 
+def test_a_code_of_many_texts_explains_what_the_means_of_its_texts_do():
+    rng = np.random.default_rng(4)
+    n, k = 1400, 70
+    country = rng.permutation(np.repeat(np.arange(k), n // k))
+    rich = rng.normal(size=k)[country]  # in no order of the alphabet
+    table = {
+        "country": [f"c{one:02d}" for one in country],
+        "idle": [f"i{one:02d}" for one in rng.integers(0, k, n)],
+        "income": rich + 0.5 * rng.normal(size=n),
+    }
+    table["years"] = -rich + 0.5 * rng.normal(size=n)
+    with pytest.warns(tt.TableWarning):
+        log = tt.LoggedData.from_frame(table, treatment="income", outcome="years")
+    found = {c.column.name: c for c in tt.describe(log).contexts}
+
+    def adjusted(y: np.ndarray) -> float:  # 1 − s²_within/s²
+        within = sum(float(y[country == c].var()) * n / k for c in range(k))
+        return 1.0 - within / (n - k) / float(y.var(ddof=1))
+
+    country_row = found["country"]
+    assert country_row.explains_dose[0] == pytest.approx(adjusted(log.doses[:, 0]), abs=1e-9)
+    assert country_row.explains_outcome == pytest.approx(adjusted(log.outcome), abs=1e-9)
+    assert country_row.explains_outcome > 0.6
+    # As many texts that say nothing explain nothing.
+    assert max(found["idle"].explains_dose[0], found["idle"].explains_outcome) < 0.03
+
+
 def test_point_masses_are_told_as_such():
     found = tt.describe(gappy())
     (dose,) = found.treatments

@@ -477,3 +477,16 @@ def test_a_cross_fitted_propensity_of_ones_own_is_refused(estimator):
     crossed = CrossPropensity({"line": LinearGaussian()})
     with pytest.raises(InvalidArgument, match=r"Leave `propensity` out .* `DensityAverage"):
         evaluate(unknown, Constant(0.4), estimator=estimator, propensity=crossed)
+
+
+def test_a_weight_that_is_more_than_all_others_is_named_as_the_cause():
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(2, 200))
+    weights = np.r_[1e9, np.ones(199)]
+    log = LoggedData(x[:, None], t, t**2, weights=weights)
+    with pytest.raises(DataError, match="cannot determine") as caught:
+        evaluate(log, Constant(0.0), estimator=SN, propensity=LinearGaussian())
+    assert str(caught.value).startswith(
+        "One row weight, 1e+09, is 100.0% of the sum of all 200: they are worth 1.0 rows of equal "
+        "weight. Check it. "
+    )

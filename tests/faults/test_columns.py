@@ -114,6 +114,17 @@ def test_codes_among_outcomes_are_named_with_their_number(code):
         assert f"'outcome' is {code:g} in {rows} rows" in message
 
 
+def test_codes_among_doses_and_outcomes_come_with_the_names_of_their_columns():
+    rng, x, t, y = drawn()
+    t[rng.random(N) < 0.05] = 999.0
+    y[rng.random(N) < 0.05] = -999.0
+    table = {"age": x, "price": t, "sales": y}
+    log = tt.LoggedData.from_frame(table, treatment="price", outcome="sales")
+    message = tt.describe(log).doubts["coded_outcomes"].message
+    assert "'price' is 999 in" in message
+    assert "'sales' is -999 in" in message
+
+
 @pytest.mark.usefixtures("plain_models")
 def test_a_coded_context_is_named_by_evaluate_and_check():
     rng, x, t, y = drawn()

@@ -92,3 +92,5 @@ def test_a_question_about_a_category_reads_as_one():
     told = found.recommend({"site": ["B", "A"]})
     assert told.reason[0].startswith("site is B: ")
     assert told.reason[1].startswith("site is not B: ")
+    # A text that the log never had is like no one in it, though its indicators are the reference's.
+    assert found.recommend({"site": ["B", "b"]}).seen.tolist() == [True, False]

@@ -111,7 +111,10 @@ def test_the_indicator_of_a_text_is_made_of_its_column(table):
     policy = Rounded(Linear([1.0, 10.0], features=["age", "sex=male"]), 1.0)
     rows = {"sex": ["female", "male", "male"], "age": [1.0, 2.0, 3.0]}
     np.testing.assert_array_equal(policy(table(rows)), [1.0, 12.0, 13.0])
-    with pytest.raises(tt.DataError, match="`sex=male` is not in the table"):
+    lacking = (
+        "`sex=male` is not in the table, nor is the column `sex` of which it is made; did you "
+    )
+    with pytest.raises(tt.DataError, match=f"{lacking}mean `Sex`"):
         policy(table({"age": [1.0, 2.0, 3.0], "Sex": [0, 1, 1]}))
 
 

@@ -132,3 +132,42 @@ def test_wherever_a_policy_is_called(wrapped, value, message):
     for use in uses:
         with pytest.raises(tt.DataError, match=message):
             use()
+
+
+def writes(x):
+    x[:, 0] = 0.0
+    return x[:, 0]
+
+
+def divides(x):
+    return x[:, 0] * (1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "raised", "said"),
+    [
+        (writes, ValueError, r"ValueError .*read-only.*change a copy, `X.copy\(\)`"),
+        (divides, ZeroDivisionError, "ZeroDivisionError division by zero"),
+    ],
+)
+@pytest.mark.parametrize("wrap", [tt.Function, lambda rule: tt.Clipped(tt.Function(rule), 0)])
+def test_what_a_function_raises_is_told_with_its_name(rule, raised, said, wrap):
+    expected = f"The policy function `{rule.__name__}` failed: {said}"
+    with pytest.raises(tt.DataError, match=expected) as caught:
+        tt.evaluate(LOG, wrap(rule), estimator=tt.SelfNormalized())
+    assert type(caught.value.__cause__) is raised
+
+
+def test_a_function_of_a_table_too():
+    policy = tt.TablePolicy(lambda _: 1 / 0)
+    with pytest.raises(tt.DataError, match="failed: ZeroDivisionError division by") as caught:
+        tt.evaluate(LOG, policy, estimator=tt.SelfNormalized())
+    assert type(caught.value.__cause__) is ZeroDivisionError
+
+
+def test_what_another_try_may_mend_stays_what_it_is():
+    def lost(_):
+        raise OSError("lost")
+
+    with pytest.raises(OSError, match="lost"):
+        recommended(tt.Function(lost), X)

@@ -23,7 +23,7 @@ from reporting.examples import (
 )
 from titrant.inference import Check, Verdict
 from titrant.inference.trust import doubts, rules
-from titrant.reporting import words
+from titrant.reporting import render, words
 from titrant.reporting.numbers import number, span
 from titrant.reporting.words import CLAUSES, decide, drawn_note, spoken
 
@@ -201,3 +201,14 @@ def test_figures_say_what_they_leave_out():
     many = {f"c{d}": tt.Constant(float(d)) for d in range(28, 42, 2)}
     note = drawn_note(made(LOG, many, bandwidth=4.0))
     assert note.endswith("; 3 more are in this table.")
+
+
+# ── the data ─────────────────────────────────────────────────────────────────────────────────────
+def test_no_column_is_doubtful_but_those_that_were_told_of():
+    found = usual()
+    assert words.undoubted(found).startswith("No column looks like a leak, ")
+    repeats = rules.repeated_rows(4.0, "column `age`", 60, 1.0)
+    found = judged(found, BEST, repeats)
+    assert any("as an id would" in said for said in words.done_to_the_data(found))
+    assert words.undoubted(found).startswith("Apart from what is said above, no column looks like ")
+    assert words.undoubted(found) in render(found)

@@ -204,9 +204,16 @@ def duplicate_names(names: Sequence[str]) -> DataError:
 
 
 def missing_column(name: str, role: str, available: Sequence[str]) -> DataError:
-    """Refuse a column name that the table lacks, and suggest the closest one."""
+    """Refuse a column name that the table lacks, and suggest the closest one.
+
+    Of a context that is made of a column, such as `sex=male`, that column is named, too.
+    """
+    from titrant.data.features import column_of  # noqa: PLC0415  (pyarrow)
+
+    column = column_of(name) if role == "context" else name
+    nor = "" if column == name else f", nor is the column `{column}` of which it is made"
     return DataError(
-        f"The {role} column `{name}` is not in the table{did_you_mean(name, available)} "
+        f"The {role} column `{name}` is not in the table{nor}{did_you_mean(column, available)} "
         f"The table has {counted(len(available), 'column')}: {listed(available) or 'none'}."
     )
 

@@ -20,6 +20,8 @@ from titrant.inference.trust.doubts import FEW_LEVELS, is_key, standardized
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from numpy.typing import NDArray
+
     from titrant._drawing import Axes
     from titrant._types import Array
     from titrant.data.masses import PointMasses
@@ -127,7 +129,7 @@ class ContextSummary:
     """With each dose."""
     explains_dose: tuple[float, ...]
     """The share of each dose's variance that it explains: by a line or by its sixths or values,
-    whichever is more."""
+    whichever is more; by its values where they are texts."""
     explains_outcome: float
 
     @property
@@ -350,8 +352,8 @@ def _summaries(survey: Survey) -> list[ColumnSummary]:
 
 def _contexts(survey: Survey, found: list[ColumnSummary]) -> list[ColumnSummary]:
     """Return contexts with what is known of the columns of the table that they were made of."""
-    flow = survey.sample.log.flow
-    codes, gaps = ((), {}) if flow is None else (flow.codes, flow.missing)
+    flow, codes = survey.sample.log.flow, _codes(survey)
+    gaps = {} if flow is None else flow.missing
     if not codes and not gaps:
         return found
     from titrant.data.features import source_of  # noqa: PLC0415  (pyarrow)
@@ -364,6 +366,12 @@ def _contexts(survey: Survey, found: list[ColumnSummary]) -> list[ColumnSummary]
         )
         for column in found
     ]
+
+
+def _codes(survey: Survey) -> tuple[str, ...]:
+    """Return the contexts that are places of texts in the alphabet."""
+    flow = survey.sample.log.flow
+    return () if flow is None else flow.codes
 
 
 def _listed(pairs: tuple[tuple[float, float], ...]) -> list[dict[str, float]]:
@@ -410,22 +418,37 @@ def _treatment(column: ColumnSummary, doses: Array, masses: PointMasses | None) 
 def _explained(survey: Survey) -> tuple[Array, Array]:
     """Return how each context goes with the doses and the outcome: correlations and R², (p, d + 1).
 
-    R² is the larger one of r² and of what bins explain, 1 − (1 − η²)(n − 1)/(n − k) with k bins.
+    R² is the larger one of r² and of what bins explain. The code of a text is no amount: each text
+    is a bin of its own, and r², which is that of the alphabet, does not count.
     """
     log = survey.columns
     n, p = log.seen.shape
     targets = standardized(np.column_stack([log.doses, log.outcome]))
     r = standardized(log.seen).T @ targets / n
-    by_bins = np.zeros_like(r)
+    explained = r**2
     bins = Bins.of(log.context, log.names, log.held)
-    codes = bins.codes(log.context) - bins.starts[:-1] if p else np.empty((n, 0), np.intp)
-    for j, cut in enumerate(bins.cuts):
-        if 1 < cut.size < n:
-            rows = np.bincount(codes[:, j], minlength=cut.size)
-            sums = np.stack([np.bincount(codes[:, j], y, cut.size) for y in targets.T])
-            eta = np.sum(sums**2 / np.maximum(rows, 1), axis=1) / n
-            by_bins[j] = 1.0 - (1.0 - eta) * (n - 1) / (n - cut.size)
-    return r, np.clip(np.maximum(r**2, by_bins), 0.0, 1.0)
+    places = bins.codes(log.context) - bins.starts[:-1] if p else np.empty((n, 0), np.intp)
+    texts = _codes(survey)
+    for j, name in enumerate(log.names):
+        if name in texts:
+            explained[j] = _between(np.unique(log.context[:, j], return_inverse=True)[1], targets)
+        else:
+            explained[j] = np.maximum(explained[j], _between(places[:, j], targets))
+    return r, np.clip(explained, 0.0, 1.0)
+
+
+def _between(place: NDArray[np.intp], targets: Array) -> Array:
+    """Return how much of standardized targets (n, m) lies between k bins, given each row's (n,).
+
+    That is 1 − (1 − η²)(n − 1)/(n − k), which is 0 on average where bins say nothing.
+    """
+    n, rows = len(place), np.bincount(place)
+    k = len(rows)
+    if not 1 < k < n:
+        return np.zeros(targets.shape[1])
+    sums = np.stack([np.bincount(place, y, k) for y in targets.T])
+    eta = np.sum(sums**2 / np.maximum(rows, 1), axis=1) / n
+    return np.asarray(1.0 - (1.0 - eta) * (n - 1) / (n - k))
 
 
 def _cells(c: ColumnSummary, *, amount: bool = True) -> tuple[str, ...]:

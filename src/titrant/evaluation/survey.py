@@ -288,6 +288,7 @@ class Survey:
         """Return an error about the log with the doubts that may be its cause before it."""
         found = (*self.outcome_doubts, *self.context_doubts)
         doubts = [one.message for one in found if not isinstance(one, str)]
+        doubts += _one_weight(self.sample.log.weights)
         return DataError(" ".join([*doubts, str(error)])) if doubts else error
 
     @property
@@ -439,6 +440,16 @@ def drawn_rows(numbers: NDArray[np.int64], share: float) -> NDArray[np.bool_]:
         key = splitmix64(state + numbers[some].astype(np.uint64) * np.uint64(GOLDEN))
         np.less(key, limit, out=drawn[some])
     return drawn
+
+
+def _one_weight(weights: Array | None) -> list[str]:
+    """Return a sentence if one of the weights (n,) of the rows is more than all others together."""
+    if weights is None or 2.0 * weights.max() <= weights.sum():
+        return []
+    total, largest = float(weights.sum()), float(weights.max())
+    worth = total**2 / float(weights @ weights)
+    share = f"One row weight, {largest:.6g}, is {largest / total:.1%} of the sum of all"
+    return [f"{share} {len(weights):,}: they are worth {worth:.1f} rows of equal weight. Check it."]
 
 
 # Exact quantiles of a log that does not fit in memory, in one more pass over its rows.

@@ -9,7 +9,7 @@ import numpy as np
 
 from titrant.data.columns import is_table, named_table, places, select
 from titrant.data.validate import counted, floats, listed
-from titrant.errors import DataError, InvalidArgument
+from titrant.errors import DataError, InvalidArgument, TitrantError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +54,9 @@ def contexts_for(
 
 # Calling a policy and trusting what comes back.
 
+NOT_THE_RULE = (TitrantError, OSError, MemoryError)
+"""What a policy may raise that says all there is to say, or that another try may mend."""
+
 
 def doses(policy: Policy, X: object, dimension: int, names: Sequence[str] | None = None) -> Array:
     """Return the doses of contexts X (n, p) as (n, d), finite and of the log's dimension d.
@@ -83,12 +86,15 @@ def recommended(
     x = contexts_for(policy.features, X, who, names, recipe)
     try:
         value = policy(x)
-    except (AttributeError, IndexError) as error:
+    except NOT_THE_RULE:
+        raise
+    except Exception as error:
         called_by = f" in the order {listed(names)}" if names else ""
         raise DataError(
-            f"The {who} failed: {error}. It gets the contexts as an array, here of {x.shape[0]:,} "
-            f"rows and {counted(x.shape[1], 'column')}{called_by}, not as a table: take columns by "
-            "their place, such as X[:, 0], or wrap it as `TablePolicy(function)` to get a table."
+            f"The {who} failed: {type(error).__name__} {error}. It gets the contexts as an array, "
+            f"here of {x.shape[0]:,} rows and {counted(x.shape[1], 'column')}{called_by}, not as a "
+            "table, and must not write into it: take columns by their place, such as X[:, 0], "
+            "change a copy, `X.copy()`, or wrap it as `TablePolicy(function)` to get a table."
         ) from error
     return checked_doses(value, len(x), who)
 
@@ -140,4 +146,10 @@ def check_features(policy: Policy, names: Sequence[str], owner: str | None = Non
 
 def called(policy: Policy) -> str:
     """Return how a sentence calls a policy."""
-    return f"policy `{type(policy).__name__}`"
+    function = getattr(policy, "function", None)
+    return f"policy `{type(policy).__name__}`" if function is None else called_function(function)
+
+
+def called_function(function: object) -> str:
+    """Return how a sentence calls a function that is a policy."""
+    return f"policy function `{getattr(function, '__qualname__', type(function).__name__)}`"

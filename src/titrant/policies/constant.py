@@ -11,7 +11,12 @@ import numpy as np
 from titrant import _check
 from titrant.errors import InvalidArgument
 from titrant.policies.base import ParametricPolicy, Policy, is_exactly
-from titrant.policies.calling import check_takes_contexts, checked_doses, contexts_for
+from titrant.policies.calling import (
+    called_function,
+    check_takes_contexts,
+    checked_doses,
+    contexts_for,
+)
 from titrant.policies.formats.formulas import Number
 from titrant.policies.formats.saving import feature_names, number_or_vector, parameters
 
@@ -150,8 +155,3 @@ def as_policy(policy: object) -> Policy:
 def is_number(policy: object) -> TypeGuard[float]:
     """Whether something is a dose for everyone."""
     return isinstance(policy, Real) and not isinstance(policy, (bool, np.bool_))
-
-
-def called_function(function: object) -> str:
-    """Return how an error calls the function."""
-    return f"policy function `{getattr(function, '__qualname__', type(function).__name__)}`"

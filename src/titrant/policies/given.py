@@ -15,8 +15,13 @@ from titrant.data.logged import LoggedData
 from titrant.data.validate import counted, listed, treatment
 from titrant.errors import DataError, InvalidArgument
 from titrant.policies.base import Policy
-from titrant.policies.calling import check_takes_contexts, checked_doses
-from titrant.policies.constant import as_policy, called_function, is_number
+from titrant.policies.calling import (
+    NOT_THE_RULE,
+    called_function,
+    check_takes_contexts,
+    checked_doses,
+)
+from titrant.policies.constant import as_policy, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +93,9 @@ class TablePolicy(Policy):
     def _doses(self, table: Any, owner: str, columns: Mapping[str, Any] | None) -> Array:  # noqa: ANN401
         try:
             value = self.function(table)
-        except (AttributeError, KeyError, IndexError) as error:
+        except NOT_THE_RULE:
+            raise
+        except Exception as error:
             if columns is None:
                 raise
             raise DataError(

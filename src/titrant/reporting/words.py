@@ -479,9 +479,22 @@ def done_to_the_data(report: Report) -> Iterator[str]:
         if column.common:
             often = ", ".join(f"{number(v)} ({part:.1%})" for v, part in column.common)
             yield f"{capital(name)} has {column.distinct:,} different values; most often {often}."
+    yield from _repeated(report)
+
+
+def undoubted(report: Report) -> str:
+    """Return that no column is doubtful, but for those of which `done_to_the_data` tells."""
+    flow = report.log.flow
+    told = (flow is not None and flow.notes) or _repeated(report)
+    no_column = "Apart from what is said above, no column" if told else "No column"
+    return f"{no_column} looks like a leak, a copy of another, a key or a code for missing values."
+
+
+def _repeated(report: Report) -> list[str]:
+    """Return what is said of rows that may belong together."""
     checks = [c for e in report.comparison.estimates.values() for c in e.diagnostics]
-    copies = (spoken(report, c.message) for c in checks if c.name == "repeated_rows")
-    yield from dict.fromkeys(copies)
+    said = (spoken(report, c.message) for c in checks if c.name == "repeated_rows")
+    return list(dict.fromkeys(said))
 
 
 def drawn_note(report: Report) -> str | None:

@@ -30,6 +30,8 @@ from titrant.cli.terminal import bad_value, note, working
 from titrant.cli.writing import PIPE, check_format, check_outputs, write_table, write_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -94,6 +96,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 OUTSIDE = "outside_training"
 """The column that marks rows with a context beyond those of the training."""
+UNKNOWN = "unknown_text"
+"""The column that names texts of a row that the training had not, where the policy uses texts."""
+MOST_UNKNOWN = 10
+"""Unknown texts that a note names, the most common ones."""
 NO_DOSE = "no_dose_because"
 """The column that says why a row has no dose, where some have none."""
 LARGE = 16 << 20
@@ -174,8 +180,9 @@ def recommend(options: RecommendOptions, run: RunOptions) -> None:
 
     POLICY is a JSON file; TABLE a CSV, Excel, Parquet or Arrow file, or - for CSV from a pipe. For
     a learned policy the column `outside_training` marks rows with a context beyond those that it
-    was learned from. Columns of a CSV that the policy does not use stay as they are written. Large
-    files pass through in parts when -o names a file.
+    was learned from, and `unknown_text` names the texts that it was not learned from. Columns of a
+    CSV that the policy does not use stay as they are written. Large files pass through in parts
+    when -o names a file.
     """
     from titrant.policies import load_training  # noqa: PLC0415
 
@@ -225,6 +232,8 @@ class Advice:
     """How many rows have any context that is strange to the training."""
     strange: Counter[str] = field(default_factory=Counter)
     """How many rows are strange in what way."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """How many rows have texts that the training had not, by what is said of them."""
     problems: Counter[str] = field(default_factory=Counter)
     """How many rows have no dose, by the reason."""
 
@@ -237,7 +246,7 @@ class Advice:
         readable, why = without_dose(table, self.contexts, self.recipe)
         if isinstance(self.policy, tt.InLimits) and not self.options.explain:
             at = np.flatnonzero(why == "")
-            x = _contexts(readable.take(pa.array(at)), self.contexts, self.recipe)
+            x = self.contexts_of(readable.take(pa.array(at)))
             why[at[~self.policy.possible(x)]] = "the limits leave no dose"
         served = why == ""
         if served.all() or not served.any():  # of which the library says what is wrong
@@ -257,20 +266,42 @@ class Advice:
         """How contexts were made of the columns of the log."""
         return None if self.training is None else self.training.recipe
 
+    def contexts_of(self, table: pa.Table) -> Array:
+        """Return the contexts (n, p) that the policy is called with."""
+        if self.options.context and self.policy.features:
+            _check_no_texts(table, columns(self.options.context), self.policy.features)
+        return _contexts(table, self.contexts, self.recipe)
+
     def all_of(self, readable: pa.Table, table: pa.Table | None = None) -> pa.Table:
         """Return the table with a dose in every row; its contexts are read of the first one."""
         from titrant.policies.calling import recommended  # noqa: PLC0415
 
         table = readable if table is None else table
         self.rows += len(table)
-        x = _contexts(readable, self.contexts, self.recipe)
+        x = self.contexts_of(readable)
         if self.options.explain:
             return self._explained(table, x)
         doses = self._rounded(recommended(self.policy, x, owner=f"policy `{self.path}`"), x)
         made = _with_doses(table, doses, self.names)
         if self.training is None:
             return made
-        return _appended(made, OUTSIDE, self._counted(self.training, table, x))
+        made = _appended(made, OUTSIDE, self._counted(self.training, table, x))
+        return self._with_unknown(made, table)
+
+    def _with_unknown(self, made: pa.Table, table: pa.Table) -> pa.Table:
+        """Return doses with the texts of each row that the training had not; count them.
+
+        The column is there wherever the policy uses texts, so that parts of a file are alike.
+        """
+        training = self.training
+        known = {} if training is None else training.texts_of(training.names)
+        if training is None or not known:
+            return made
+        codes = training.recipe.codes
+        dosed = () if self.options.explain else [name for name in known if name not in codes]
+        said = unknown_texts(table, known, dosed)
+        self.unknown.update(words for words in said.tolist() if words is not None)
+        return _appended(made, UNKNOWN, pa.array(said, pa.string()))
 
     def _rounded(self, doses: Array, x: Array) -> Array:
         """Return doses in as many digits as matter, within the policy's limits."""
@@ -305,11 +336,12 @@ class Advice:
         parts = {f"{name}_from": low, f"{name}_to": high, "seen": told.seen}
         for column, values in {**parts, "reason": np.array(told.reason, dtype=object)}.items():
             made = _appended(made, column, values)
-        return made
+        return self._with_unknown(made, table)
 
     def forget(self) -> None:
         """Begin to count anew."""
-        self.rows, self.outside, self.strange, self.problems = 0, 0, Counter(), Counter()
+        self.rows, self.outside = 0, 0
+        self.strange, self.unknown, self.problems = Counter(), Counter(), Counter()
 
     def note_rows(self) -> None:
         """Say how many rows have no dose, and how many lie where the policy was not learned."""
@@ -319,6 +351,8 @@ class Advice:
                 f"{self.problems.total():,} of {self.rows:,} rows have no dose: {reasons}. See the "
                 f"column `{NO_DOSE}`."
             )
+        if self.unknown:
+            self._note_unknown()
         if not self.outside:
             return
         if self.options.explain:
@@ -331,6 +365,17 @@ class Advice:
         note(
             f"{self.outside:,} of {self.rows:,} rows lie outside the contexts that the policy was "
             f"learned from: {found}. See the column `{OUTSIDE}`."
+        )
+
+    def _note_unknown(self) -> None:
+        """Say which texts the training had not, and in how many rows."""
+        common = self.unknown.most_common(MOST_UNKNOWN)
+        found = "; ".join(f"{words}, in {count:,}" for words, count in common)
+        left = len(self.unknown) - len(common)
+        note(
+            f"{self.unknown.total():,} of {self.rows:,} rows have a text that the policy was not "
+            f"learned from: {found}{f'; and {left:,} more' if left else ''}. See the column "
+            f"`{UNKNOWN}`."
         )
 
     def _counted(self, training: TrainingRange, table: pa.Table, x: Array) -> NDArray[np.bool_]:
@@ -427,6 +472,36 @@ def _strange(training: TrainingRange, table: pa.Table, x: Array) -> dict[str, ND
     return {**beyond, **other}
 
 
+def unknown_texts(
+    table: pa.Table, known: Mapping[str, Sequence[str]], dosed: Collection[str] = ()
+) -> NDArray[Any]:
+    """Return which texts of each row are none of the known ones of their column, in words (n,).
+
+    None where there is no such text. One that differs from a known text by case or spaces alone
+    comes with that text, and one of the columns ``dosed`` with the text whose dose it gets: all its
+    indicators are 0, as those of the reference are.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from titrant.data.features import as_text, unseen  # noqa: PLC0415
+
+    said = np.full(len(table), None, dtype=object)
+    for name, rows in unseen(table, known).items():
+        alike = {_folded(text): text for text in reversed(known[name])}
+        end = f", dosed as {known[name][0]!r}" if name in dosed else ""
+        found = as_text(table[name]).filter(pa.array(rows)).to_pylist()
+        for i, text in zip(np.flatnonzero(rows).tolist(), found, strict=True):
+            like = None if text is None else alike.get(_folded(text))
+            meant = "" if like is None else f" (did you mean {like!r}?)"
+            words = f"`{name}` is {text!r}{meant}{end}"
+            said[i] = words if said[i] is None else f"{said[i]}; {words}"
+    return said
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
 def _write(advice: Advice, options: RecommendOptions) -> None:
     """Write the doses of a large file part by part, of anything else at once."""
     from titrant.data.features import typed  # noqa: PLC0415
@@ -451,6 +526,21 @@ def _write(advice: Advice, options: RecommendOptions) -> None:
     for told in notes_of(table):
         note(told.text)
     write_table(options.output, finished(advice.on(table)))
+
+
+def _check_no_texts(table: pa.Table, chosen: list[str], features: Sequence[str]) -> None:
+    """Refuse a column of texts that was chosen in place of an indicator made of it."""
+    from titrant.data.features import column_of, is_text  # noqa: PLC0415
+    from titrant.data.validate import listed  # noqa: PLC0415
+
+    for name, feature in zip(chosen, features, strict=False):
+        texts = name in table.column_names and is_text(table[name].type)
+        if texts and column_of(feature) != feature:
+            raise tt.DataError(
+                f"`--context` names the numbers {listed(features)} of the policy in this order, "
+                f"but `{name}` holds texts. Leave the option out, and name the columns of the "
+                f"table as the policy does: {listed(dict.fromkeys(map(column_of, features)))}."
+            )
 
 
 def _contexts(table: pa.Table, wanted: list[str] | None, recipe: Recipe | None) -> Array:
@@ -488,7 +578,7 @@ def _appended(table: pa.Table, name: str, column: Any) -> pa.Table:  # noqa: ANN
     if name in table.column_names:
         option, remedy = (
             ("TABLE", "Rename it")
-            if name in {OUTSIDE, NO_DOSE}
+            if name in {OUTSIDE, UNKNOWN, NO_DOSE}
             else ("--treatment", "Give another name")
         )
         raise bad_value(option, f"The table already has a column `{name}`. {remedy}.")

@@ -22,12 +22,13 @@ A doubt is a function of a `LogColumns` that yields checks and notes, and an ent
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from titrant.data.about import About
 from titrant.data.columns import IS_MISSING
 from titrant.inference.diagnostics import Check, Verdict
 from titrant.scaling import Held, ends_without_few, robust_sd, spread_of
@@ -124,6 +125,8 @@ class LogColumns:
     """The contexts (m, p) of all rows, and 1 where the outcome is missing (m,), if some are."""
     dated: tuple[Dated, ...] = ()
     """How the dates of columns lie to that of the treatment, where it is known."""
+    about: About = field(default_factory=About)
+    """What the log calls its doses and its outcome."""
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
@@ -140,6 +143,7 @@ class LogColumns:
             () if log.flow is None else log.flow.differing,
             None if log.observed is None else (log.context, 1.0 - log.observed),
             () if log.flow is None else log.flow.dated,
+            log.about,
         )
 
     def __len__(self) -> int:
@@ -226,7 +230,9 @@ def _doubt(name: str, value: float, fact: str, remedy: str) -> Check:
 def coded_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield codes such as −9999 among outcomes and doses."""
     columns = np.column_stack([log.doses, log.outcome])
-    found = codes(Held.of(columns), (*log.dose_names, "outcome"))
+    about = log.about
+    names = (*(about.treatments or log.dose_names), about.outcome or "outcome")
+    found = codes(Held.of(columns), names)
     if found:
         yield _coded("coded_outcomes", found, len(log))
 

@@ -171,6 +171,13 @@ class TrainingRange:
         at = list(map(self.names.index, features))
         return replace(self, names=tuple(features), low=self.low[at], high=self.high[at])
 
+    def texts_of(self, features: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the texts of each column of which some of the features are made."""
+        from titrant.data.features import stored  # noqa: PLC0415  (pyarrow)
+
+        used = stored(features, list(self.levels))
+        return {name: self.levels[name] for name in used if name in self.levels}
+
     def beyond(self, X: Array) -> NDArray[np.bool_]:
         """Return where contexts X (n, p), ordered as ``names``, lie outside the range (n, p)."""
         return np.asarray((self.low > X) | (self.high < X))
