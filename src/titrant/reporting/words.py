@@ -384,6 +384,7 @@ CLAUSES = {
     "seldom_dose": "many rows seldom got the dose of {it}",
     "between_levels": "{it} gives doses between those that were ever given",
     "dose_jump": "the outcome jumps at the dose of {it}",
+    "no_variation": "nothing varies among the rows that speak about {it}",
     "value_range": "{it} lies beyond all outcomes",
     "propensity_pit": "the model of the doses does not fit",
     "cut_predictions": "{it} rests on predictions beyond the outcomes seen",
