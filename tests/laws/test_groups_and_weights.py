@@ -22,7 +22,7 @@ from titrant.estimators.rows import Rows
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.questions.cells import Cut, Inside
 from titrant.evaluation.questions.subgroups import part_sums
-from titrant.evaluation.repeated import copies
+from titrant.evaluation.repeated import copies, design_effect
 from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
 from titrant.learn import TrainingLog
@@ -470,11 +470,68 @@ def test_ids_are_seen_that_have_no_part_in_the_log(made):
     assert "`patient`" in found["repeated_rows"].message
     assert found.verdict.value == "warn"
     # As large as the design effect of the same column among the contexts.
-    with_it = of_table(visits() | {"patient": np.repeat(np.arange(100.0), 10)}, context=["patient"])
-    other = tt.evaluate(with_it, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
-    assert found["repeated_rows"].value == pytest.approx(other["repeated_rows"].value)
+    numbered = visits() | {"patient": np.repeat(np.arange(100.0), 10)}
+    beside, with_it = (
+        tt.evaluate(of_table(table, **more), tt.Constant(0.0), estimator=tt.SelfNormalized())
+        for table, more in ((made(numbered), {}), (numbered, {"context": ["patient"]}))
+    )
+    beside, with_it = (e.diagnostics["repeated_rows"] for e in (beside, with_it))
+    assert beside.value == pytest.approx(with_it.value)
+    assert beside.message.endswith("give it as `groups` (`--groups`): column `patient`.")
+    assert with_it.message.endswith("(`--groups`), not as a context: column `patient`.")
     assert of_table(made(visits()), groups="patient").ids == {}
     assert log.rows(slice(0, 500)).ids == {}
+
+
+EFFECTS = {
+    "line": lambda z: z,
+    "parabola": lambda z: z**2,
+    "bend": lambda z: np.maximum(z, 0.0),
+    "wave": lambda z: np.sin(3.0 * z),
+}
+
+
+@pytest.mark.parametrize("effect", EFFECTS.values(), ids=EFFECTS)
+@pytest.mark.parametrize(("first", "last"), [(20, 85), (1930, 2005), (0, 40)])
+def test_the_effect_of_a_number_is_no_sign_of_an_id(effect, first, last):
+    rng = np.random.default_rng(0)
+    number = rng.integers(first, last, 400)
+    y = 2.0 * effect(4.0 * (number - first) / (last - first) - 2.0) + rng.normal(size=400)
+    assert design_effect(y - y.mean(), number) < 1.2
+
+
+@pytest.mark.parametrize("role", [{}, {"context": ["x"]}], ids=["context", "beside"])
+def test_the_status_quo_is_not_warned_of_ages(role):
+    rng = np.random.default_rng(0)
+    age, x = rng.integers(20, 85, 400), rng.normal(size=400)
+    t = 20.0 + 0.1 * (age - 50) + x + 4.0 * rng.normal(size=400)
+    y = 0.06 * (age - 50) + 0.02 * (t - 20.0) ** 2 + x + 1.5 * rng.normal(size=400)
+    table = {"age": age, "x": x, "t": t, "y": y}
+    log = tt.LoggedData.from_frame(table, treatment="t", outcome="y", **role)
+    assert "repeated_rows" not in tt.evaluate(log, tt.StatusQuo()).diagnostics.names
+
+
+@pytest.mark.parametrize("drift", [0.0, 1.0], ids=["random order", "order of entry"])
+@pytest.mark.parametrize("rows", [5, 10])
+def test_effects_of_who_it_is_are_seen_along_any_order(drift, rows):
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(60), rows)
+    y = (rng.normal(size=60) + drift * np.linspace(-1.0, 1.0, 60))[who]
+    y += rng.normal(size=len(who))
+    assert design_effect(y - y.mean(), who) > 1.5
+
+
+def test_the_design_effect_by_loops():
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, 30, 200)
+    own = rng.normal(size=200) + rng.normal(size=30)[keys]
+    rank = np.array([np.mean(keys < k) + np.mean(keys == k) / 2 for k in keys])
+    hinges = [np.maximum(rank - j / 10, 0.0) for j in range(1, 10)]  # 30 values, 3 of each piece
+    terms = np.column_stack([np.ones(200), rank, *hinges])
+    left = own - terms @ np.linalg.lstsq(terms, own, rcond=None)[0]
+    groups = sum(left[keys == k].sum() ** 2 for k in np.unique(keys)) / (1 - 11 / 30)
+    expected = 1 + (groups - left @ left / (1 - 11 / 200)) / (own @ own)
+    assert design_effect(own, keys) == pytest.approx(expected)
 
 
 def test_ids_of_independent_rows_are_pointed_out_and_no_more():
