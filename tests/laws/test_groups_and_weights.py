@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 import titrant as tt
 from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
+from titrant.errors import TableWarning
 from titrant.estimators import ESTIMATORS as ROOM
 from titrant.estimators import Observed, PartlyObserved, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
@@ -611,3 +612,58 @@ def test_means_of_some_rows_know_weights_and_missing_outcomes():
     # Σω, Σωt, Σωτ, and Σω(r̂, ae, a)
     assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 14.0, 4.0, 4.0]]
     assert PartlyObserved().value(sums.sums[0, 3:] / sums.sums[0, 0]) == 14 / 4 + 4 / 4
+
+
+def measured(n=300):
+    rng = np.random.default_rng(0)
+    age = rng.normal(50.0, 10.0, n)
+    t = 20.0 + 0.3 * (age - 50.0) + 3.0 * rng.normal(size=n)
+    y = 0.05 * (t - 20.0) ** 2 + 0.4 * (age - 50.0) + rng.normal(size=n)
+    return {"age": age, "z": rng.normal(size=n), "t": t, "y": y, "who": np.arange(n) // 2}
+
+
+PLAIN = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+
+
+@pytest.mark.parametrize("made", [dict, pl.DataFrame, pa.table])
+def test_groups_that_are_amounts_are_doubted(made):
+    table = made(measured())
+    with pytest.warns(TableWarning, match="`age` says which rows belong together and is no"):
+        log = tt.LoggedData.from_frame(table, treatment="t", outcome="y", groups="age")
+    assert log.names == ("z", "who")
+    assert any("nothing is adjusted for it" in sentence for sentence in log.flow)
+    found = tt.evaluate(log, 24.0, **PLAIN).diagnostics
+    assert found["decimal_groups"].verdict.value == "warn"
+    assert "'age'" in found["decimal_groups"].message
+    # Whoever chooses contexts knows what is left out, and may be wrong about ids all the same.
+    chosen = tt.LoggedData.from_frame(
+        table, treatment="t", outcome="y", groups="age", context=["z"]
+    )
+    assert not any("belong together" in sentence for sentence in chosen.flow)
+    assert "decimal_groups" in tt.evaluate(chosen, 24.0, **PLAIN).diagnostics.names
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.arange(300) // 2,
+        np.arange(300) / 1.0,
+        [f"{k / 10}" for k in range(300)],
+        np.random.default_rng(0).permutation(10**9 + np.arange(300)),
+        [k if k % 2 else f"P-{k}" for k in range(300)],
+    ],
+    ids=["integers", "floats", "texts", "numbers", "mixed"],
+)
+def test_ids_are_no_amounts(ids):
+    table = measured() | {"who": ids}
+    with pytest.warns(TableWarning, match="`who` says which rows belong together and is no"):
+        log = tt.LoggedData.from_frame(table, treatment="t", outcome="y", groups="who")
+    assert log.flow.decimal_groups is None
+    assert "decimal_groups" not in tt.evaluate(log, 24.0, **PLAIN).diagnostics.names
+
+
+@pytest.mark.parametrize("more", [{}, {"bandwidth": 3.0, "allow_untrusted": True}])
+def test_rows_of_one_group_are_refused_as_such(more):
+    log = of_table(visits() | {"patient": ["A"] * 1000}, groups="patient")
+    with pytest.raises(tt.DataError, match="All 1,000 rows belong to one group: errors are known"):
+        tt.evaluate(log, 0.2, estimator=tt.SelfNormalized(), **more)

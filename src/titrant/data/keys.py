@@ -67,6 +67,12 @@ def group_keys(ids: ArrayLike, label: str = "groups") -> Keys:
     return _hashes(known, label)[place]
 
 
+def are_decimals(ids: NDArray[Any]) -> bool:
+    """Return whether ids (n,) are numbers of which some are not whole, as amounts are."""
+    numbers = np.array(ids.tolist()) if ids.dtype.kind == "O" else ids
+    return numbers.dtype.kind == "f" and bool(np.any(numbers != np.round(numbers)))
+
+
 FEWEST_IDS = 20
 """Values without which a column is no id of many."""
 ROWS_OF_ID = (1.5, 100.0)

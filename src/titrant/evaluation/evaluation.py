@@ -35,6 +35,7 @@ from titrant.evaluation.model_checks import (
     rank_findings,
     unseen_notes,
 )
+from titrant.evaluation.models.fitting import check_groups
 from titrant.evaluation.models.jackknife import filled, models_share, share_notes
 from titrant.evaluation.models.kept import forget
 from titrant.evaluation.models.masses import asked_of_masses, mass_findings
@@ -320,6 +321,7 @@ class Evaluation:
             population = Population.of(log, survey, weights_to)
             log = population.on(log)
             survey = survey_of(log, engine)
+        check_groups(survey)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
         if hidden and isinstance(log, LoggedData):

@@ -128,7 +128,7 @@ def design_effect(own: Array, keys: Keys) -> float:
     left, k = sums - rows * curve, terms.shape[1]
     between = float(left @ left) / (1.0 - k / len(rows))
     within = (total - float(rows @ curve**2)) / (1.0 - k / len(keys))
-    return 1.0 + (between - within) / total
+    return float(1.0 + (between - within) / total)
 
 
 def bent_lines(u: Array) -> Array:

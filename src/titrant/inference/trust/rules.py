@@ -174,6 +174,7 @@ CONFOUNDING = frozenset(
         "carry_over",
         "level_support",
         "never_given",
+        "decimal_groups",
     }
 )
 """The checks whose warning bears on confounding: contexts may not be adjusted for as they should,
