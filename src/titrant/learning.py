@@ -125,7 +125,7 @@ class PolicyLearner(BaseEstimator):
     >>> quick = {"procedure": tt.StackedDR(models=ridge_pair()), "grade": tt.SelfNormalized()}
     >>> learner = tt.PolicyLearner(policy=tt.Linear(), propensity=tt.LinearGaussian(), **quick)
     >>> learner.fit(log).decision_
-    'The improvement over the status quo is 0.9097; the one-sided 95% bound is 0.6843, which ...'
+    'The improvement over the status quo is 0.9098; the one-sided 95% bound is 0.6843, which ...'
     >>> learner.predict({"age": [40.0, 60.0]}).round(1)
     array([27.9, 42.2])
     >>> learner.estimate_  # on rows that it was not learned from

@@ -88,7 +88,8 @@ def test_every_decision_is_said_and_kept(call, messy_csv, messy):
     data = json.loads(Path("out.json").read_text(encoding="utf-8"))["data"]
     assert (data["rows_in"], data["rows_used"]) == (400, 396)
     assert [step["rows"] for step in data["steps"]] == [2, 2]
-    assert {note["column"] for note in data["columns"]} == {"visit", "age", "sex"}
+    assert {note["column"] for note in data["columns"]} == {"visit", "age", "sex", "patient"}
+    assert "Column `patient` says which rows belong together and is no context" in said.err
     page = Path("page.html").read_text(encoding="utf-8")
     assert "What was done to the data</h2>" in page
     assert "400 rows → 396 used" in page

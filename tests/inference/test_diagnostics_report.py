@@ -481,3 +481,54 @@ def test_the_share_of_the_floor_is_one_of_absolute_weights():
     raised = np.abs(w[log.propensity <= clip]).sum()
     assert np.abs(w).sum() > 1.1 * w.sum()
     assert numbers(found)["floor_share"] == pytest.approx(raised / np.abs(w).sum(), rel=LOOP)
+
+
+def without_events(events: int) -> tt.LoggedData:
+    """Return a log of 300 rows whose few events are all at the highest doses."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    t = 10.0 + x + 2.0 * rng.normal(size=300)
+    y = np.zeros(300)
+    y[np.argsort(-t)[:events]] = 1.0
+    return tt.LoggedData(x[:, None], t, y)
+
+
+@pytest.mark.parametrize(
+    ("events", "estimator"), [(0, tt.SelfNormalized()), (1, tt.SelfNormalized()), (0, DR)]
+)
+def test_an_interval_without_width_is_no_certainty(events, estimator):
+    how = {"estimator": estimator, "propensity": tt.LinearGaussian()}
+    log = without_events(events)
+    found = tt.evaluate(log, 10.0, **how)
+    assert found.interval() == (0.0, 0.0)
+    check = found.diagnostics["no_variation"]
+    assert found.diagnostics.verdict is Verdict.WARN
+    assert check.value == pytest.approx(3.0 / found.ess)
+    assert "an outcome of 1 in up to about" in check.message
+    assert "rule of three" in check.message
+    assert found.to_dict()["diagnostics"]["checks"]["no_variation"]["verdict"] == "warn"
+    assert tt.check(log, 10.0, **how)["no_variation"].verdict is Verdict.WARN
+    both = tt.compare(log, {"ten": 10.0, "nine": 9.0}, **how)
+    assert all("no_variation" in e.diagnostics.names for e in both.estimates.values())
+
+
+@pytest.mark.parametrize("policy", [tt.StatusQuo(), tt.Constant(10.0)])
+def test_equal_outcomes_of_any_size_are_no_certainty(policy):
+    log = without_events(0)
+    same = log.with_outcome(np.full(300, 1e6 + 0.3))
+    found = tt.evaluate(
+        same, policy, estimator=tt.SelfNormalized(), propensity=tt.LinearGaussian()
+    ).diagnostics["no_variation"]
+    assert found.verdict is Verdict.WARN
+    assert "other outcomes in up to about" in found.message
+
+
+def test_an_interval_with_some_width_is_not_looked_at():
+    log = without_events(0)
+    far = log.with_outcome(1.7e9 + log.treatment)  # seconds since 1970
+    found = tt.evaluate(
+        far, 10.0, estimator=tt.SelfNormalized(), propensity=tt.LinearGaussian()
+    ).diagnostics
+    assert "no_variation" not in found.names
+    rare = tt.evaluate(without_events(150), 10.0, estimator=DR, propensity=tt.LinearGaussian())
+    assert "no_variation" not in rare.diagnostics.names

@@ -332,3 +332,28 @@ def test_the_page_names_the_warnings_that_bear_on_confounding():
     page = Path(__file__).parents[2] / "docs" / "how-to" / "read-the-trust-report.md"
     told = page.read_text(encoding="utf-8").split("bear on confounding?")[1].split("\n## ")[0]
     assert set(re.findall(r"`(\w+)`", told)) == rules.CONFOUNDING
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        rules.floor_share(0.1, 0.02, 0.5, math.inf),
+        rules.smoothing_gap(math.inf),
+        rules.outcome_model_gap(math.inf),
+        rules.ratio_model_gap(math.inf, 1.0),
+        rules.bandwidth_sensitivity(math.inf),
+        rules.dose_jump(1.0, math.inf, 1.0),
+        rules.cut_predictions(math.inf),
+    ],
+)
+def test_a_standard_error_of_0_is_no_unit(check):
+    assert check.verdict is WARN
+    assert "inf" not in check.message
+    assert "more than the SE of 0" in check.message
+
+
+def test_what_rows_without_variation_do_not_show():
+    found = rules.no_variation(1.0, 60.0, "groups", binary=True)
+    assert (found.value, found.verdict) == (0.05, WARN)
+    assert "60 groups, an outcome of 0 in up to about 5 % of them" in found.message
+    assert rules.no_variation(2.5, 2.0, "rows", binary=False).value == 1.0

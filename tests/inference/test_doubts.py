@@ -136,9 +136,10 @@ EXAMPLES = {
     "acting_gaps": [],
     "deciding_contexts": [],
     "late_dates": [],
+    "decimal_groups": [],
     "held_values": [far_value],
 }
-"""For each doubt, columns that must raise it; those about rows and gaps have tests of their own."""
+"""For each doubt, columns that must raise it; others have tests of their own."""
 CASES = [(name, spoil) for name, spoils in EXAMPLES.items() for spoil in spoils]
 RAISED = [(name, spoil) for name, spoil in CASES if name != "held_values"]
 ABOUT_CONTEXTS = [c for c in RAISED if "stray" not in c[0] and c[0] != "coded_outcomes"]

@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 import titrant as tt
 from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
+from titrant.errors import TableWarning
 from titrant.estimators import ESTIMATORS as ROOM
 from titrant.estimators import Observed, PartlyObserved, Question, SelfNormalized
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
@@ -22,7 +23,7 @@ from titrant.estimators.rows import Rows
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.questions.cells import Cut, Inside
 from titrant.evaluation.questions.subgroups import part_sums
-from titrant.evaluation.repeated import copies
+from titrant.evaluation.repeated import copies, design_effect
 from titrant.inference.rbc import influence, influence_sums, left_out, parts
 from titrant.kernels import Scale
 from titrant.learn import TrainingLog
@@ -470,11 +471,68 @@ def test_ids_are_seen_that_have_no_part_in_the_log(made):
     assert "`patient`" in found["repeated_rows"].message
     assert found.verdict.value == "warn"
     # As large as the design effect of the same column among the contexts.
-    with_it = of_table(visits() | {"patient": np.repeat(np.arange(100.0), 10)}, context=["patient"])
-    other = tt.evaluate(with_it, tt.Constant(0.0), estimator=tt.SelfNormalized()).diagnostics
-    assert found["repeated_rows"].value == pytest.approx(other["repeated_rows"].value)
+    numbered = visits() | {"patient": np.repeat(np.arange(100.0), 10)}
+    beside, with_it = (
+        tt.evaluate(of_table(table, **more), tt.Constant(0.0), estimator=tt.SelfNormalized())
+        for table, more in ((made(numbered), {}), (numbered, {"context": ["patient"]}))
+    )
+    beside, with_it = (e.diagnostics["repeated_rows"] for e in (beside, with_it))
+    assert beside.value == pytest.approx(with_it.value)
+    assert beside.message.endswith("give it as `groups` (`--groups`): column `patient`.")
+    assert with_it.message.endswith("(`--groups`), not as a context: column `patient`.")
     assert of_table(made(visits()), groups="patient").ids == {}
     assert log.rows(slice(0, 500)).ids == {}
+
+
+EFFECTS = {
+    "line": lambda z: z,
+    "parabola": lambda z: z**2,
+    "bend": lambda z: np.maximum(z, 0.0),
+    "wave": lambda z: np.sin(3.0 * z),
+}
+
+
+@pytest.mark.parametrize("effect", EFFECTS.values(), ids=EFFECTS)
+@pytest.mark.parametrize(("first", "last"), [(20, 85), (1930, 2005), (0, 40)])
+def test_the_effect_of_a_number_is_no_sign_of_an_id(effect, first, last):
+    rng = np.random.default_rng(0)
+    number = rng.integers(first, last, 400)
+    y = 2.0 * effect(4.0 * (number - first) / (last - first) - 2.0) + rng.normal(size=400)
+    assert design_effect(y - y.mean(), number) < 1.2
+
+
+@pytest.mark.parametrize("role", [{}, {"context": ["x"]}], ids=["context", "beside"])
+def test_the_status_quo_is_not_warned_of_ages(role):
+    rng = np.random.default_rng(0)
+    age, x = rng.integers(20, 85, 400), rng.normal(size=400)
+    t = 20.0 + 0.1 * (age - 50) + x + 4.0 * rng.normal(size=400)
+    y = 0.06 * (age - 50) + 0.02 * (t - 20.0) ** 2 + x + 1.5 * rng.normal(size=400)
+    table = {"age": age, "x": x, "t": t, "y": y}
+    log = tt.LoggedData.from_frame(table, treatment="t", outcome="y", **role)
+    assert "repeated_rows" not in tt.evaluate(log, tt.StatusQuo()).diagnostics.names
+
+
+@pytest.mark.parametrize("drift", [0.0, 1.0], ids=["random order", "order of entry"])
+@pytest.mark.parametrize("rows", [5, 10])
+def test_effects_of_who_it_is_are_seen_along_any_order(drift, rows):
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(60), rows)
+    y = (rng.normal(size=60) + drift * np.linspace(-1.0, 1.0, 60))[who]
+    y += rng.normal(size=len(who))
+    assert design_effect(y - y.mean(), who) > 1.5
+
+
+def test_the_design_effect_by_loops():
+    rng = np.random.default_rng(1)
+    keys = rng.integers(0, 30, 200)
+    own = rng.normal(size=200) + rng.normal(size=30)[keys]
+    rank = np.array([np.mean(keys < k) + np.mean(keys == k) / 2 for k in keys])
+    hinges = [np.maximum(rank - j / 10, 0.0) for j in range(1, 10)]  # 30 values, 3 of each piece
+    terms = np.column_stack([np.ones(200), rank, *hinges])
+    left = own - terms @ np.linalg.lstsq(terms, own, rcond=None)[0]
+    groups = sum(left[keys == k].sum() ** 2 for k in np.unique(keys)) / (1 - 11 / 30)
+    expected = 1 + (groups - left @ left / (1 - 11 / 200)) / (own @ own)
+    assert design_effect(own, keys) == pytest.approx(expected)
 
 
 def test_ids_of_independent_rows_are_pointed_out_and_no_more():
@@ -554,3 +612,58 @@ def test_means_of_some_rows_know_weights_and_missing_outcomes():
     # Σω, Σωt, Σωτ, and Σω(r̂, ae, a)
     assert sums.sums.tolist() == [[4.0, 11.0, 4.0, 14.0, 4.0, 4.0]]
     assert PartlyObserved().value(sums.sums[0, 3:] / sums.sums[0, 0]) == 14 / 4 + 4 / 4
+
+
+def measured(n=300):
+    rng = np.random.default_rng(0)
+    age = rng.normal(50.0, 10.0, n)
+    t = 20.0 + 0.3 * (age - 50.0) + 3.0 * rng.normal(size=n)
+    y = 0.05 * (t - 20.0) ** 2 + 0.4 * (age - 50.0) + rng.normal(size=n)
+    return {"age": age, "z": rng.normal(size=n), "t": t, "y": y, "who": np.arange(n) // 2}
+
+
+PLAIN = {"estimator": tt.SelfNormalized(), "propensity": tt.LinearGaussian()}
+
+
+@pytest.mark.parametrize("made", [dict, pl.DataFrame, pa.table])
+def test_groups_that_are_amounts_are_doubted(made):
+    table = made(measured())
+    with pytest.warns(TableWarning, match="`age` says which rows belong together and is no"):
+        log = tt.LoggedData.from_frame(table, treatment="t", outcome="y", groups="age")
+    assert log.names == ("z", "who")
+    assert any("nothing is adjusted for it" in sentence for sentence in log.flow)
+    found = tt.evaluate(log, 24.0, **PLAIN).diagnostics
+    assert found["decimal_groups"].verdict.value == "warn"
+    assert "'age'" in found["decimal_groups"].message
+    # Whoever chooses contexts knows what is left out, and may be wrong about ids all the same.
+    chosen = tt.LoggedData.from_frame(
+        table, treatment="t", outcome="y", groups="age", context=["z"]
+    )
+    assert not any("belong together" in sentence for sentence in chosen.flow)
+    assert "decimal_groups" in tt.evaluate(chosen, 24.0, **PLAIN).diagnostics.names
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.arange(300) // 2,
+        np.arange(300) / 1.0,
+        [f"{k / 10}" for k in range(300)],
+        np.random.default_rng(0).permutation(10**9 + np.arange(300)),
+        [k if k % 2 else f"P-{k}" for k in range(300)],
+    ],
+    ids=["integers", "floats", "texts", "numbers", "mixed"],
+)
+def test_ids_are_no_amounts(ids):
+    table = measured() | {"who": ids}
+    with pytest.warns(TableWarning, match="`who` says which rows belong together and is no"):
+        log = tt.LoggedData.from_frame(table, treatment="t", outcome="y", groups="who")
+    assert log.flow.decimal_groups is None
+    assert "decimal_groups" not in tt.evaluate(log, 24.0, **PLAIN).diagnostics.names
+
+
+@pytest.mark.parametrize("more", [{}, {"bandwidth": 3.0, "allow_untrusted": True}])
+def test_rows_of_one_group_are_refused_as_such(more):
+    log = of_table(visits() | {"patient": ["A"] * 1000}, groups="patient")
+    with pytest.raises(tt.DataError, match="All 1,000 rows belong to one group: errors are known"):
+        tt.evaluate(log, 0.2, estimator=tt.SelfNormalized(), **more)

@@ -415,6 +415,8 @@ class Flow:
     """Columns by which the rows left out differ from those used."""
     dated: tuple[Dated, ...] = ()
     """Columns of dates, compared with that of the treatment where it was stated."""
+    decimal_groups: str | None = None
+    """The column that says which rows belong together, where it holds decimal numbers."""
 
     @property
     def late(self) -> tuple[str, ...]:

@@ -46,12 +46,12 @@ from titrant.data.features import (
     with_features,
 )
 from titrant.data.gaps import DROP, differences
-from titrant.data.keys import ROWS_OF_ID, group_keys, repeating
+from titrant.data.keys import ROWS_OF_ID, are_decimals, group_keys, repeating
 from titrant.data.validate import Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -591,8 +591,13 @@ def taken_in(
     }
     parts = frames.parts_of(columns, encoded.names, {**numbers, **keys})
     read = (one for one in noted if one.column in {"", *(name for _, name in roles)})
-    notes = (*read, *settled.notes, *_notes_on_dates(compared, treated_on), *encoded.notes)
-    flow = Flow(rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart, compared)
+    grouped = _notes_on_groups(held.ids) if all_others else ()
+    dates = _notes_on_dates(compared, treated_on)
+    notes = (*read, *settled.notes, *dates, *grouped, *encoded.notes)
+    amounts = next((name for name, ids in held.ids.items() if are_decimals(ids)), None)
+    flow = Flow(
+        rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart, compared, amounts
+    )
     # Rows of one store may be alike in more than what models follow.
     keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}
     unused |= {name: held.table[name].to_numpy() for name in sorted(keyed)}
@@ -600,6 +605,16 @@ def taken_in(
     orders = {name: floats(name) for name in flow.left_out if _may_order(held.table[name])}
     made = parts.marked(settled.observed)
     return Intake(made, labels, encoded.names, settled.kept, flow, ids, orders)
+
+
+def _notes_on_groups(names: Iterable[str]) -> Iterator[ColumnNote]:
+    """Yield that a column which would else be a context says which rows belong together."""
+    for name in names:
+        text = (
+            f"Column `{name}` says which rows belong together and is no context: nothing is "
+            "adjusted for it."
+        )
+        yield ColumnNote(name, READ, text)
 
 
 def _may_order(column: pa.ChunkedArray) -> bool:

@@ -67,6 +67,12 @@ def group_keys(ids: ArrayLike, label: str = "groups") -> Keys:
     return _hashes(known, label)[place]
 
 
+def are_decimals(ids: NDArray[Any]) -> bool:
+    """Return whether ids (n,) are numbers of which some are not whole, as amounts are."""
+    numbers = np.array(ids.tolist()) if ids.dtype.kind == "O" else ids
+    return numbers.dtype.kind == "f" and bool(np.any(numbers != np.round(numbers)))
+
+
 FEWEST_IDS = 20
 """Values without which a column is no id of many."""
 ROWS_OF_ID = (1.5, 100.0)
@@ -76,7 +82,8 @@ ROWS_OF_ID = (1.5, 100.0)
 def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
     """Return the keys (n,) of columns (n,) that may be ids of those who have several rows.
 
-    These are texts and whole numbers with many values, each of which comes again.
+    These are texts and whole numbers with many values, each of which comes again. Whole numbers are
+    their own keys, so that these have the same order.
     """
     found = {}
     least, most = ROWS_OF_ID
@@ -84,7 +91,8 @@ def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
         if column.ndim != 1 or not len(column) or not _may_be_ids(column):
             continue
         try:
-            keys = group_keys(column, name)
+            numbers = column.dtype.kind in "iuf"
+            keys = column.astype(np.int64) if numbers else group_keys(column, name)
         except (DataError, TypeError):  # ids are known in every row, and can be compared
             continue
         values = len(np.unique(keys))
@@ -95,7 +103,7 @@ def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
 
 def _may_be_ids(column: NDArray[Any]) -> bool:
     if column.dtype.kind == "f":
-        return bool(np.all(column == np.round(column)))
+        return bool(np.all(np.isfinite(column) & (column == np.round(column))))
     return column.dtype.kind in "iuUSO"
 
 

@@ -35,6 +35,7 @@ from titrant.evaluation.model_checks import (
     rank_findings,
     unseen_notes,
 )
+from titrant.evaluation.models.fitting import check_groups
 from titrant.evaluation.models.jackknife import filled, models_share, share_notes
 from titrant.evaluation.models.kept import forget
 from titrant.evaluation.models.masses import asked_of_masses, mass_findings
@@ -54,7 +55,9 @@ from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
+from titrant.inference.base import without_rounding
 from titrant.inference.results import Comparison, Contrast, Estimate
+from titrant.inference.trust import rules
 from titrant.inference.trust.balance import Bins
 from titrant.inference.trust.doubts import ignored
 from titrant.inference.trust.evidence import LogFacts, diagnose
@@ -82,7 +85,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.questions.functionals import Functional
     from titrant.evaluation.questions.population import Population
     from titrant.evaluation.survey import Survey
-    from titrant.inference import Check
+    from titrant.inference import Check, Interval
     from titrant.propensity import CrossPropensity, PropensityModel
 
     AnyPolicy = Policy | Callable[[Array], ArrayLike] | ArrayLike
@@ -318,6 +321,7 @@ class Evaluation:
             population = Population.of(log, survey, weights_to)
             log = population.on(log)
             survey = survey_of(log, engine)
+        check_groups(survey)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
         if hidden and isinstance(log, LoggedData):
@@ -567,6 +571,8 @@ class Evaluation:
             one.extend(self._level_findings(i))
             one.extend(self._plan_findings(i))
             one.extend([] if self.population is None else self.population.findings())
+        for k, one in enumerate(models):
+            one.extend(self._variation_findings(point, k, inference.interval(k)))
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
         if self.held and self.nuisances.keys is None:
@@ -652,6 +658,15 @@ class Evaluation:
         policy = self.policies[i]
         if isinstance(policy, Planned) and self._estimator(i).uses_propensity:
             yield from plan_findings(self.nuisances, self.survey.sample, policy)
+
+    def _variation_findings(self, point: Joint, k: int, interval: Interval) -> Iterator[Check]:
+        """Yield the check of answer k if its interval has no width but for rounding."""
+        value, (least, greatest) = float(point.values[k]), self.survey.outcome_ends
+        low, high = interval.at(0.95)
+        if without_rounding(high - low, max(abs(value), greatest - least)) == 0.0:
+            noun = "rows" if point.row_count is None else "groups"
+            binary = {least, greatest} <= {0.0, 1.0} and value in (0.0, 1.0)
+            yield rules.no_variation(value, float(point.tally.ess[k]), noun, binary=binary)
 
     def _unseen_notes(self, i: int) -> Iterator[str]:
         """Return what the estimate of policy i takes for granted about columns left out."""

@@ -412,9 +412,10 @@ def looked_note(among: tuple[int, ...]) -> str:
 
 def plain_note(by: float, in_se: float) -> str:
     """Return the note that contexts act in ways which plain models do not follow."""
+    size = f", {in_se:.1f} of its SE" if np.isfinite(in_se) else ""
     return (
         f"Contexts act nonlinearly: plain models (`GaussianMixture()`, `Stack(ridge_pair())`) "
-        f"would give a value that is off by {by:.3g}, {in_se:.1f} of its SE."
+        f"would give a value that is off by {by:.3g}{size}."
     )
 
 

@@ -3,7 +3,8 @@
 Where no groups are given, copies of rows and columns that may be ids are looked for. A context may
 repeat its values without any harm: ages do. What tells is the *design effect*, by how much larger
 the variance of an estimate is when rows with the same value count as one. It is taken of weighted
-residuals alone, which are independent between rows that only share a context.
+residuals alone, which are independent between rows that only share a context, and of what a curve
+along the values leaves of them: an effect of age is one of the number, not of who it is.
 
 Where doses act on later rows of a group, the dose before tells what models leave of an outcome. And
 of a text with many levels a dose may be usual in the log and unheard of at a level.
@@ -45,6 +46,14 @@ TELLING = 3
 USUAL_ROWS = 12.0
 """Rows of an id, on average, at most: above, a column may as well be a code, such as a clinic's,
 that models follow and whose residuals are alike for that reason; unless it is called as ids are."""
+PIECES, VALUES_OF_PIECE = 12, 3
+"""Of the curve along the values of a column, at most, and values of each, at least. Where an age, a
+year of birth or a score explains two thirds of the variance of outcomes, their mean is warned of in
+none of 100 logs each of 300, 400 and 1,000 rows if its effect is a line, a parabola, a bend or a
+wave, in .00 to .17 if it is a step; without a curve it was in all. (Of hours, 24 values, .02 at a
+wave and .64 at a step.) Effects of 20 to 100 patients with 5 or 10 rows each that double the
+variance or more are found in .97 of logs if ids are in random order, in .92 if in an order along
+which outcomes drift; without a curve in .98 and .99."""
 SOME = 1000
 """Rows by which most columns are seen to be no ids."""
 CALLED_ID = re.compile(
@@ -72,6 +81,7 @@ def repeated_findings(
         for name in log.ids
         if CALLED_ID.search(name) and name not in followed
     }
+    contexts = {f"column `{name}`" for name in log.names}
     for i, question in enumerate(point.questions):
         own = residuals(question, point.mean(i), point.rows, blocks)
         for what, keys in known:
@@ -81,7 +91,10 @@ def repeated_findings(
             effect = float(rows @ rows) / len(keys) if copied else design_effect(own, keys)
             if effect > rules.DESIGN_EFFECT or copied:
                 share = float(rows[rows > 1].sum() / len(keys))
-                found[i].append(rules.repeated_rows(effect, what, len(values), share))
+                named = what in contexts
+                found[i].append(
+                    rules.repeated_rows(effect, what, len(values), share, context=named)
+                )
             elif what in called:
                 found[i].append(
                     f"The {what} repeats each of {len(values):,} values, {rows.mean():.1f} rows on "
@@ -100,13 +113,29 @@ def residuals(question: Question, mean: Array, n: int, blocks: Sequence[Sequence
 
 
 def design_effect(own: Array, keys: Keys) -> float:
-    """Return Σ_g(Σ_{i∈g}φᵢ)²/Σφ², about 1 for independent rows."""
+    """Return 1 + (Σ_g(Σ_{i∈g}φ̃ᵢ)²/(1 − k/G) − Σφ̃²/(1 − k/n))/Σφ², about 1 for independent rows.
+
+    φ̃ is what the least-squares curve of k terms along the ranks of the G keys leaves of φ (n,).
+    Keys without an order, as of texts, lose nothing by it but those k degrees of freedom.
+    """
     total = float(own @ own)
     if total == 0.0:
         return 1.0
-    place = np.unique(keys, return_inverse=True)[1]
-    sums = np.bincount(place, weights=own)
-    return float(sums @ sums) / total
+    _, place, rows = np.unique(keys, return_inverse=True, return_counts=True)
+    terms = bent_lines((np.cumsum(rows) - rows / 2) / len(keys))
+    sums, root = np.bincount(place, weights=own), np.sqrt(rows)
+    curve = terms @ np.linalg.lstsq(root[:, None] * terms, sums / root, rcond=None)[0]
+    left, k = sums - rows * curve, terms.shape[1]
+    between = float(left @ left) / (1.0 - k / len(rows))
+    within = (total - float(rows @ curve**2)) / (1.0 - k / len(keys))
+    return float(1.0 + (between - within) / total)
+
+
+def bent_lines(u: Array) -> Array:
+    """Return 1, u and (u − a)₊ at even knots a between 0 and 1, for ranks u (G,)."""
+    pieces = min(PIECES, len(u) // VALUES_OF_PIECE)
+    knots = np.arange(1, pieces) / pieces
+    return np.column_stack([np.ones(len(u)), u, np.maximum(u[:, None] - knots, 0.0)])
 
 
 def copies(log: LoggedData) -> Iterator[Keys]:

@@ -428,6 +428,16 @@ def check_enough(n: int, estimator: Estimator) -> None:
         )
 
 
+def check_groups(survey: Survey) -> None:
+    """Refuse rows that are all of one group: nothing shows how an estimate would vary."""
+    if survey.keys is not None and len(survey.keys) == 1:
+        raise DataError(
+            f"All {survey.n:,} rows belong to one group: errors are known from how groups differ, "
+            "so nothing can be said of them. Give as `groups` (`--groups`) a column with an id for "
+            "each patient, customer or site, or none if rows are independent."
+        )
+
+
 def check_units(rows: LoggedData, folds: int) -> None:
     """Refuse fewer groups, or rows with any weight, than models can be cross-fitted on."""
     counts = np.arange(len(rows)) if rows.groups is None else rows.groups
@@ -435,9 +445,10 @@ def check_units(rows: LoggedData, folds: int) -> None:
     if units >= folds:
         return
     what = "rows that count" if rows.groups is None else "groups"
+    there = "there is 1" if units == 1 else f"there are {units:,}"
     raise UntrustedEstimate(
-        f"Models are fitted without each of {folds} folds, which takes as many {what}; there are "
-        f"{units:,}. Collect more of them, or give a propensity and an estimator without an "
+        f"Models are fitted without each of {folds} folds, which takes as many {what}; {there}. "
+        f"Collect more of them, or give a propensity and an estimator without an "
         "outcome model."
     )
 

@@ -127,6 +127,8 @@ class LogColumns:
     """How the dates of columns lie to that of the treatment, where it is known."""
     about: About = field(default_factory=About)
     """What the log calls its doses and its outcome."""
+    decimal_groups: str | None = None
+    """The column of groups, where it holds numbers that are not whole."""
 
     @classmethod
     def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
@@ -144,6 +146,7 @@ class LogColumns:
             None if log.observed is None else (log.context, 1.0 - log.observed),
             () if log.flow is None else log.flow.dated,
             log.about,
+            None if log.flow is None else log.flow.decimal_groups,
         )
 
     def __len__(self) -> int:
@@ -372,6 +375,19 @@ def late_dates(log: LogColumns) -> Iterator[Check | str]:
     for one in found:
         if one not in many:
             yield f"The date {one.column!r} is after that of the treatment in {one}."
+
+
+def decimal_groups(log: LogColumns) -> Iterator[Check]:
+    """Yield the column of groups if it holds amounts, which would be adjusted for as a context."""
+    if log.decimal_groups is not None:
+        yield _doubt(
+            "decimal_groups",
+            1.0,
+            f"The groups are numbers that are not whole, in {log.decimal_groups!r}: this looks "
+            "like something measured, not like an id, and nothing is adjusted for it.",
+            "Make it a context, and give as `groups` (`--groups`) the id of those who have several "
+            "rows, if there is one; if this is an id, write it as text.",
+        )
 
 
 def decides(x: Array, missing: Array) -> bool:
@@ -652,6 +668,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     acting_gaps,
     deciding_contexts,
     late_dates,
+    decimal_groups,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""

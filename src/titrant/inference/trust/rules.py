@@ -129,6 +129,9 @@ UNBALANCED_SD = 0.5
 """Weights that leave half an sd between two populations have not brought one to the other."""
 SEEN_WANTED, SEEN_NEEDED = 0.5, 0.1
 """Where most outcomes are missing, the value is mostly the models' word."""
+UNSEEN_ROWS = 3.0
+"""Of m rows, as a share, the others that none of them shows: (1 − 3/m)^m is .05, which is called
+the rule of three."""
 DESIGN_EFFECT = 1.5
 """A variance so much larger makes a 95 % interval cover .89."""
 
@@ -171,6 +174,7 @@ CONFOUNDING = frozenset(
         "carry_over",
         "level_support",
         "never_given",
+        "decimal_groups",
     }
 )
 """The checks whose warning bears on confounding: contexts may not be adjusted for as they should,
@@ -280,17 +284,18 @@ def outcomes_seen(share: float) -> Check:
     )
 
 
-def repeated_rows(effect: float, what: str, values: int, share: float) -> Check:
+def repeated_rows(effect: float, what: str, values: int, share: float, *, context: bool) -> Check:
     """Return the check of rows that may belong together, since ``what`` repeats.
 
-    ``effect`` is by how much that makes the variance larger.
+    ``effect`` is by how much that makes the variance larger; ``context`` if it is one so far.
     """
     if what == "copies":
         seen = f"{_percent(share)} of the rows are copies of others"
         remedy = "Drop the copies, or give the id of those who have several rows as `groups`."
     else:
         seen = f"The {what} repeats each of {values:,} values, as an id would"
-        remedy = f"If it is one, give it as `groups` (`--groups`), not as a context: {what}."
+        instead = ", not as a context" if context else ""
+        remedy = f"If it is one, give it as `groups` (`--groups`){instead}: {what}."
     return _check(
         "repeated_rows",
         effect,
@@ -498,7 +503,7 @@ def floor_share(share: float, floor: float, of_rows: float, moved: float) -> Che
         share,
         f"The floor {floor:.3g} raised the propensity of {_percent(of_rows)} of all rows; they "
         f"hold {_percent(share)} of the weight, and at twice that they would move the value by "
-        f"{moved:.2f} SE ({_percent(FLOOR_SHARE)} and {FLOOR_SE:g} SE are much).",
+        f"{_in_se(moved)} ({_percent(FLOOR_SHARE)} and {FLOOR_SE:g} SE are much).",
         "Lower `clip`, check the propensities, or ask about a policy closer to the log: such rows "
         "count less than they should.",
         judge(share, warn=share > FLOOR_SHARE and moved > FLOOR_SE),
@@ -557,7 +562,7 @@ def smoothing_gap(gap: float) -> Check:
     return _check(
         "smoothing_gap",
         gap,
-        f"The estimate and its bias-corrected center differ by {gap:.2f} SE "
+        f"The estimate and its bias-corrected center differ by {_in_se(gap)} "
         f"({SMOOTHING_GAP_SE:g} is much).",
         "The outcome bends sharply at the policy's dose: give a smaller `bandwidth`, or look at "
         "`RobustBiasCorrected(recentered=True)`.",
@@ -573,7 +578,7 @@ def ratio_model_gap(gap: float, in_sd: float) -> Check:
     return _check(
         "outcome_model_gap",
         gap,
-        f"With and without the outcome model the estimates differ by {gap:.2f} SE of their "
+        f"With and without the outcome model the estimates differ by {_in_se(gap)} of their "
         f"difference, {in_sd:.3f} sd of a row ({RATIO_GAP_SE:g} with {RATIO_GAP_SD:g} are much).",
         "The propensities or the outcome model are wrong: check the calibration by "
         "`titrant.check`, and try other models.",
@@ -589,7 +594,7 @@ def outcome_model_gap(gap: float) -> Check:
     return _check(
         "outcome_model_gap",
         gap,
-        f"With and without the outcome model the bias-corrected estimates differ by {gap:.2f} SE "
+        f"With and without the outcome model the bias-corrected estimates differ by {_in_se(gap)} "
         f"of their difference ({MODEL_GAP_SE:g} is much).",
         "The propensities or the outcome model are wrong: check the calibration by "
         "`titrant.check`, and try other models.",
@@ -602,7 +607,7 @@ def bandwidth_sensitivity(spread: float) -> Check:
     return _check(
         "bandwidth_sensitivity",
         spread,
-        f"Between half and twice the bandwidth the estimate moves by {spread:.2f} SE "
+        f"Between half and twice the bandwidth the estimate moves by {_in_se(spread)} "
         f"({SENSITIVITY_SE:g} is much).",
         "Look at the bandwidth path; at a smaller `bandwidth` less is smoothed.",
         judge(spread, warn=spread > SENSITIVITY_SE),
@@ -663,7 +668,7 @@ def binned_balance(found: BinnedImbalance, bins: Bins, se: float) -> Check:
     )
     if found.leveled is not None:
         fact += (
-            f"; with all bins of it at their shares the value moves by {moved[j]:.2f} SE "
+            f"; with all bins of it at their shares the value moves by {_in_se(float(moved[j]))} "
             f"({LEVELED_SE:g} is then much, {LEVELED_FAR:g} always)"
         )
     return _check(
@@ -754,7 +759,7 @@ def dose_jump(size: float, in_se: float, narrow: float) -> Check:
         "dose_jump",
         in_se,
         f"Outcomes just above and just below the policy's dose differ by {size:.3g}, "
-        f"{in_se:.1f} SE, and by {narrow:.3g} at h/2 ({JUMP_SE:g} SE with "
+        f"{_in_se(in_se, 1)}, and by {narrow:.3g} at h/2 ({JUMP_SE:g} SE with "
         f"{_percent(JUMP_LEFT)} left are much).",
         "The outcome jumps at this very dose, and the estimate is a mean of both sides: ask about "
         "a dose a bandwidth away, on the side that is meant.",
@@ -773,6 +778,26 @@ def value_range(value: float, least: float, greatest: float) -> Check:
         "No policy is worth more or less than every outcome, so too few rows are near this one: "
         "ask about a policy closer to the log, or give a larger `bandwidth`.",
         judge(place, warn=not 0.0 <= place <= 1.0),
+    )
+
+
+def no_variation(value: float, ess: float, noun: str, *, binary: bool) -> Check:
+    """Return the check of an interval without width, from the effective number of rows.
+
+    ``binary`` if outcomes are 0 or 1. It warns wherever it is made.
+    """
+    share = min(UNSEEN_ROWS / ess, 1.0) if ess > 0.0 else 1.0
+    others = f"an outcome of {1.0 - round(value):g}" if binary else "other outcomes"
+    return _check(
+        "no_variation",
+        share,
+        f"All {noun} that speak about the policy say the same, {value:.4g}, so the interval has no "
+        f"width; with an effective number of {_count(ess)} {noun}, {others} in up to about "
+        f"{_percent(share)} of them would not be seen ({UNSEEN_ROWS:g} of {_count(ess)}, the rule "
+        "of three).",
+        f"Tell that share with the value, which is not certain: collect more {noun}, or ask about "
+        "an outcome that varies.",
+        judge(share, warn=True),
     )
 
 
@@ -797,7 +822,7 @@ def cut_predictions(moved: float) -> Check:
         "cut_predictions",
         moved,
         "Predictions are held near the outcomes that were seen; without that the value moves by "
-        f"{moved:.2f} SE ({CUT_SE:g} is much).",
+        f"{_in_se(moved)} ({CUT_SE:g} is much).",
         "The value rests on predictions beyond the outcomes seen, at contexts or doses of few "
         "rows: ask about a policy closer to the log, take logarithms of skewed contexts, or give "
         "an outcome model of your own.",
@@ -848,6 +873,11 @@ def _bonferroni(rate: float, tests: int) -> float:
     from scipy.special import ndtri  # noqa: PLC0415
 
     return float(-ndtri(rate / (2 * tests)))
+
+
+def _in_se(ratio: float, digits: int = 2) -> str:
+    """Return so many standard errors; there is no such number where the standard error is 0."""
+    return f"{ratio:.{digits}f} SE" if math.isfinite(ratio) else "more than the SE of 0"
 
 
 def _count(number: float) -> str:
