@@ -369,7 +369,11 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
         weights.append(q.weights(terms[-1]))
     z, w = np.concatenate(terms, axis=1), np.stack(weights).T
     if one.alike:
-        return Statistics(Moments.of(z), Tally.of(w))
+        alone = [
+            _taken_out([_parts(q, rows)])[1] if q.weighted else Moments.of(own)
+            for q, own in zip(questions, terms, strict=True)
+        ]
+        return Statistics(_each_alone(Moments.of(z), alone), Tally.of(w))
     omega = one.counts[:, None]
     columns = np.hstack([omega * z, omega * w, omega])
     each = WeightedStatistics.of(columns, len(questions))
@@ -379,36 +383,43 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
 
 
 def _weighted_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
-    """Return the statistics of rows that count alike, all questions with terms b, w·e, w.
+    """Return the statistics of rows that count alike, all questions with terms b, w·e, w."""
+    parts = [_parts(q, rows) for q in questions]
+    z, found = _taken_out(parts)
+    alone = [found] if len(parts) == 1 else [_taken_out([own])[1] for own in parts]
+    return Statistics(_each_alone(found, alone), Tally.of(z[2::3].T, len(parts[0][0])))
 
-    Most rows are far from the doses asked about, and have b, 0, 0. The others are taken out once.
+
+def _parts(question: Question, rows: Sequence[Rows]) -> tuple[Array, Array, Array]:
+    """Return b, e and w (n,) of a question with terms b, w·e, w."""
+    own: Any = question.estimator
+    mine = rows[question.policy]
+    return (*own.baseline(mine), own.weight(mine, question.scale))
+
+
+def _taken_out(parts: Sequence[tuple[Array, Array, Array]]) -> tuple[Array, Moments]:
+    """Return the terms (3m, k) of the rows with any weight, and the moments of all rows.
+
+    Most rows are far from the doses asked about, and have b, 0, 0.
     """
-    baselines, weights = [], []
-    for q in questions:
-        own: Any = q.estimator  # a weighted one
-        baselines.append(own.baseline(rows[q.policy]))
-        weights.append(own.weight(rows[q.policy], q.scale))
-    carries = np.logical_or.reduce([w != 0.0 for w in weights])
+    carries = np.logical_or.reduce([w != 0.0 for _, _, w in parts])
     near = np.flatnonzero(carries)
-    z = np.empty((3 * len(questions), len(near)))
-    for i, ((b, e), w) in enumerate(zip(baselines, weights, strict=True)):
+    z = np.empty((3 * len(parts), len(near)))
+    for i, (b, e, w) in enumerate(parts):
         z[3 * i], z[3 * i + 2] = b[near], w[near]
         np.multiply(z[3 * i + 2], e[near], out=z[3 * i + 1])
-    rest = _moments_of_baselines([b for b, _ in baselines], np.flatnonzero(~carries))
-    found, n = Moments.of(z.T) + rest, len(carries)
-    tally = Tally.of(z[2::3].T, n)
-    if not n:
-        return Statistics(found, tally)
-    # To the last bit, a mean is its own question's: which rows others carry must not round it.
-    mean = np.empty_like(found.mean)
-    for i, ((b, _), we, w) in enumerate(zip(baselines, z[1::3], z[2::3], strict=True)):
-        mean[3 * i : 3 * i + 3] = _mean(b), we[w != 0.0].sum() / n, tally.total[i] / n
-    return Statistics(replace(found, mean=mean), tally)
+    rest = _moments_of_baselines([b for b, _, _ in parts], np.flatnonzero(~carries))
+    return z, Moments.of(z.T) + rest
 
 
-def _mean(b: Array) -> float:
-    """Return the mean of a baseline (n,), measured from the first row as `Moments` are."""
-    return float(b[0] if b.strides == (0,) else b[0] + (b - b[0]).mean())
+def _each_alone(joint: Moments, alone: Sequence[Moments]) -> Moments:
+    """Return joint moments in which those of each question are, to the last bit, its own alone."""
+    mean, comoment, at = joint.mean.copy(), joint.comoment.copy(), 0
+    for own in alone:
+        mine = slice(at, at + len(own.mean))
+        mean[mine], comoment[mine, mine] = own.mean, own.comoment
+        at = mine.stop
+    return replace(joint, mean=mean, comoment=comoment)
 
 
 def _moments_of_baselines(baselines: Sequence[Array], rows: NDArray[np.intp]) -> Moments:
