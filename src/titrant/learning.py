@@ -129,7 +129,7 @@ class PolicyLearner(BaseEstimator):
     >>> learner.predict({"age": [40.0, 60.0]}).round(1)
     array([27.9, 42.2])
     >>> learner.estimate_  # on rows that it was not learned from
-    HonestValue(honest value 0.02066  95% CI -0.2389 … 0.2802  against the status quo -0.9097 ...)
+    HonestValue(honest value 0.02065  95% CI -0.2389 … 0.2802  against the status quo -0.9098 ...)
     """
 
     def __init__(

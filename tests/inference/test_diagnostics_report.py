@@ -500,7 +500,7 @@ def test_an_interval_without_width_is_no_certainty(events, estimator):
     how = {"estimator": estimator, "propensity": tt.LinearGaussian()}
     log = without_events(events)
     found = tt.evaluate(log, 10.0, **how)
-    assert found.interval() == (0.0, 0.0)
+    assert found.interval() == pytest.approx((0.0, 0.0), abs=1e-15)
     check = found.diagnostics["no_variation"]
     assert found.diagnostics.verdict is Verdict.WARN
     assert check.value == pytest.approx(3.0 / found.ess)

@@ -560,7 +560,7 @@ def test_columns_that_do_not_repeat_as_ids_do_are_none():
     assert list(repeating({**columns, "who": np.arange(n) // 3})) == ["who"]
 
 
-@pytest.mark.parametrize("groups", [1, 3, 4])
+@pytest.mark.parametrize("groups", [3, 4])
 def test_fewer_groups_than_folds_are_refused(groups):
     data, _ = columns()
     data.pop("propensity")
@@ -568,8 +568,14 @@ def test_fewer_groups_than_folds_are_refused(groups):
     with pytest.raises(tt.errors.UntrustedEstimate, match=f"many groups; there are {groups}"):
         tt.evaluate(log, tt.Constant(0.2))
     one = tt.LoggedData(**data, weights=np.r_[1.0, np.zeros(239)])
-    with pytest.raises(tt.errors.UntrustedEstimate, match="rows that count; there are 1"):
+    with pytest.raises(tt.errors.UntrustedEstimate, match="rows that count; there is 1"):
         tt.evaluate(one, tt.Constant(0.2))
+
+
+def test_one_group_is_refused_as_such():
+    data, _ = columns()
+    with pytest.raises(tt.DataError, match="All 240 rows belong to one group"):
+        tt.evaluate(tt.LoggedData(**data, groups=np.zeros(240)), tt.Constant(0.2))
 
 
 def test_few_missing_outcomes_say_little_of_many_features():

@@ -370,7 +370,7 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
     z, w = np.concatenate(terms, axis=1), np.stack(weights).T
     if one.alike:
         alone = [
-            _taken_out([_parts(q, rows)])[1] if q.weighted else Moments.of(own)
+            _taken_out([own.T])[1] if q.weighted else Moments.of(own)
             for q, own in zip(questions, terms, strict=True)
         ]
         return Statistics(_each_alone(Moments.of(z), alone), Tally.of(w))
@@ -384,31 +384,27 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
 
 def _weighted_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
     """Return the statistics of rows that count alike, all questions with terms b, w·e, w."""
-    parts = [_parts(q, rows) for q in questions]
-    z, found = _taken_out(parts)
-    alone = [found] if len(parts) == 1 else [_taken_out([own])[1] for own in parts]
-    return Statistics(_each_alone(found, alone), Tally.of(z[2::3].T, len(parts[0][0])))
+    terms = []
+    for q in questions:
+        own: Any = q.estimator  # a weighted one
+        b, e = own.baseline(rows[q.policy])
+        w = own.weight(rows[q.policy], q.scale)
+        terms.append((b, w * e, w))
+    z, found = _taken_out(terms)
+    alone = [found] if len(terms) == 1 else [_taken_out([one])[1] for one in terms]
+    return Statistics(_each_alone(found, alone), Tally.of(z[2::3].T, len(terms[0][0])))
 
 
-def _parts(question: Question, rows: Sequence[Rows]) -> tuple[Array, Array, Array]:
-    """Return b, e and w (n,) of a question with terms b, w·e, w."""
-    own: Any = question.estimator
-    mine = rows[question.policy]
-    return (*own.baseline(mine), own.weight(mine, question.scale))
-
-
-def _taken_out(parts: Sequence[tuple[Array, Array, Array]]) -> tuple[Array, Moments]:
+def _taken_out(terms: Sequence[Sequence[Array] | Array]) -> tuple[Array, Moments]:
     """Return the terms (3m, k) of the rows with any weight, and the moments of all rows.
 
-    Most rows are far from the doses asked about, and have b, 0, 0.
+    Of m questions with terms b, w·e, w: most rows are far from the doses asked about, and have
+    b, 0, 0.
     """
-    carries = np.logical_or.reduce([w != 0.0 for _, _, w in parts])
+    carries = np.logical_or.reduce([w != 0.0 for _, _, w in terms])
     near = np.flatnonzero(carries)
-    z = np.empty((3 * len(parts), len(near)))
-    for i, (b, e, w) in enumerate(parts):
-        z[3 * i], z[3 * i + 2] = b[near], w[near]
-        np.multiply(z[3 * i + 2], e[near], out=z[3 * i + 1])
-    rest = _moments_of_baselines([b for b, _, _ in parts], np.flatnonzero(~carries))
+    z = np.stack([column[near] for one in terms for column in one])
+    rest = _moments_of_baselines([b for b, _, _ in terms], np.flatnonzero(~carries))
     return z, Moments.of(z.T) + rest
 
 
