@@ -87,11 +87,10 @@ CLOSING = """\
   of. Waves along a slanted line, rings, and products of two that bend are followed, products of
   three mostly.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
-  Smoothing rounds it off, and among 1,000 rows with ordinary noise (3,000 where the dose follows
+  Smoothing rounds it off, and among 1,000 rows with ordinary noise (or more, where the dose follows
   contexts closely) the bandwidth path and lines from either side do not always tell it from a
   gentle one. Where they do, the interval is wider; where they do not, a loss such as
-  |dose − target| at its very target is overstated, by three standard errors in some logs, with the
-  verdict ok.
+  |dose − target| at its very target is overstated, with the verdict ok.
   See the first dose of the kinked designs. A smaller bandwidth helps somewhat.
 - **Seen from a thousand rows on**: people who were never given doses like the one asked about, if
   one or two contexts tell who they are and they are at least a twentieth (`never_given`, measured
