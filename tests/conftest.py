@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -48,3 +49,11 @@ def plain_models() -> Iterator[None]:
     """Let default models be plain, and quick: for a test that is not about them."""
     with plainly():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _figures_closed() -> Iterator[None]:
+    """Close what a test has drawn: figures of many tests in one process would add up."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

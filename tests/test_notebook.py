@@ -49,12 +49,6 @@ def learned() -> tt.PolicyLearner:
 KINDS = ("estimate", "contrast", "comparison", "curve", "path", "diagnostics", "honest value")
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def cells(html: str) -> list[list[str]]:
     rows = re.findall(r"<tr>(.*?)</tr>", html)
     return [re.findall(r"<t[dh]>(.*?)</t[dh]>", row) for row in rows]
