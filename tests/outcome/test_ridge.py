@@ -11,7 +11,15 @@ from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
 from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, Varying, fold_of
-from titrant.outcome.ridge import PENALTIES, SATURATED, cardinal, restricted_cubic, ridge_gcv
+from titrant.outcome import ridge
+from titrant.outcome.ridge import (
+    PENALTIES,
+    SATURATED,
+    cardinal,
+    restricted_cubic,
+    ridge_at,
+    ridge_gcv,
+)
 
 # Normal equations against a direct solver, features of order one.
 SOLVERS = 1e-8
@@ -81,6 +89,45 @@ def test_folds_are_left_out_as_if_their_rows_were_deleted():
     for k in range(3):
         kept = fold != k
         fit = ridge_gcv(Moments.of(np.column_stack([F, y])[kept]))
+        expected[~kept] = fit.predict(F[~kept])
+    got = RidgeModel(Quadratic()).out_of_fold(X, t, y, fold)
+    np.testing.assert_allclose(got, expected, rtol=SOLVERS)
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 0.1, 10.0])
+def test_a_given_penalty_takes_no_eigenvalues(penalty):
+    F, y = features_and_outcome()
+    flat = np.column_stack([F, np.full(len(y), 3.0)])
+    fit = ridge_at(Moments.of(np.column_stack([flat, y])), penalty)
+    np.testing.assert_allclose([fit.df, fit.score], naive_gcv(F, y, penalty), rtol=SOLVERS)
+    reference = SklearnRidge(alpha=len(y) * penalty).fit(F / F.std(axis=0), y)
+    np.testing.assert_allclose(fit.coef[:-1], reference.coef_ / F.std(axis=0), rtol=SOLVERS)
+    assert fit.coef[-1] == 0.0
+
+
+def test_the_given_penalty_of_least_gcv_is_the_fit_of_least_gcv():
+    F, y = features_and_outcome()
+    moments = Moments.of(np.column_stack([F, y]))
+    best = ridge_gcv(moments)
+    same = ridge_at(moments, best.penalty)
+    np.testing.assert_allclose(same.coef, best.coef, rtol=SOLVERS)
+    np.testing.assert_allclose(
+        [same.df, same.score, same.intercept], [best.df, best.score, best.intercept], rtol=SOLVERS
+    )
+
+
+def test_folds_of_a_wide_fit_share_its_penalty(monkeypatch):
+    monkeypatch.setattr(ridge, "WIDE", 3)
+    X, t, y = log(90)
+    fold = fold_of(0, 90, 3, 1)
+    features = Quadratic().on(X, t[:, None])
+    F = features(X, t[:, None])
+    columns = np.column_stack([F, y])
+    penalty, expected = ridge_gcv(Moments.of(columns)).penalty, np.empty(90)
+    for k in range(3):
+        kept = fold != k
+        # λ is relative to the number of rows, so n·λ stays.
+        fit = ridge_at(Moments.of(columns[kept]), penalty * 90 / kept.sum())
         expected[~kept] = fit.predict(F[~kept])
     got = RidgeModel(Quadratic()).out_of_fold(X, t, y, fold)
     np.testing.assert_allclose(got, expected, rtol=SOLVERS)

@@ -87,7 +87,7 @@ def regressed(
     table = FeatureTable.of(n, lambda rows: context(x[rows]))
     total, parts = folded_moments(table, target, fold, weights)
     ridge = ridge_gcv(total)
-    mean, residual = predicted_by_others(table, parts, fold), np.empty(n)
+    mean, residual = predicted_by_others(table, parts, fold, ridge), np.empty(n)
     for rows, features in table:
         share = leverages(total, ridge, features, some(weights, rows))
         residual[rows] = (target[rows] - ridge.predict(features)) / (1.0 - share)
