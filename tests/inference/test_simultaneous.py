@@ -101,3 +101,13 @@ def test_a_seed_is_an_answer():
 def test_the_level_is_a_probability(level):
     with pytest.raises(InvalidArgument, match="The `level` of `simultaneous` must be"):
         simultaneous_probability(np.eye(2), level)
+
+
+def test_draws_are_the_generators_own_where_estimates_are_independent():
+    # The root of the correlation is the symmetric one, so that of the identity is the identity.
+    # Another root, such as eigenvectors, would depend on the processor.
+    z = np.random.default_rng(5).standard_normal((DRAWS, 4))
+    expected = norm.cdf(np.quantile(np.abs(z).max(axis=1), 0.9))
+    assert simultaneous_probability(np.diag([1.0, 4.0, 0.25, 9.0]), 0.9, 5) == pytest.approx(
+        expected, rel=1e-12
+    )

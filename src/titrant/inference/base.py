@@ -228,6 +228,8 @@ def simultaneous_probability(covariance: Array, level: float, seed: int = 0) -> 
         return 0.5 + level / 2
     correlation = covariance[np.ix_(moving, moving)] / np.outer(sd[moving], sd[moving])
     eigenvalues, v = np.linalg.eigh(correlation)
-    root = v * np.sqrt(np.maximum(eigenvalues, 0.0))
-    z = np.random.default_rng(seed).standard_normal((DRAWS, len(correlation))) @ root.T
+    # The symmetric root is unique. Eigenvectors are not: their signs, and where eigenvalues are
+    # equal all of them, depend on the processor, and so would the draws.
+    root = (v * np.sqrt(np.maximum(eigenvalues, 0.0))) @ v.T
+    z = np.random.default_rng(seed).standard_normal((DRAWS, len(correlation))) @ root
     return float(ndtr(np.quantile(np.abs(z).max(axis=1), level)))
