@@ -345,6 +345,7 @@ def test_an_outcome_that_the_dose_alone_knows_is_not_held_against_a_context():
 
 def test_what_bears_on_confounding_exists():
     made = {"coded_contexts", "silent_contexts", "copied_outcomes", "leaked_outcomes"}
+    made |= {"late_outcomes", "acting_gaps"}
     assert made | {"copied_treatments", "stray_doses"} <= CONFOUNDING & set(EXAMPLES)
 
 
