@@ -18,6 +18,7 @@ from sweeps import long
 from titrant.data.columns import Recipe, Step
 from titrant.data.features import IS_MISSING, with_features
 from titrant.data.intake import MOST_LEVELS
+from titrant.data.notes import context_note
 from titrant.errors import DataError, InvalidArgument
 
 DAY = dt.datetime(2024, 2, 28, 22)  # noqa: DTZ001  (a Wednesday; tables hold naive times)
@@ -165,6 +166,11 @@ def test_arrays_without_some_outcomes():
     whole = tt.LoggedData(x, t, [1, 2, 3, 4], missing_outcome="weight")
     assert whole.observed is None
     assert whole.flow is None
+
+
+@pytest.mark.parametrize(("count", "end"), [(12, "`x11`"), (13, "`x12`"), (14, "and 2 more")])
+def test_a_list_of_contexts_hides_no_single_name(count, end):
+    assert f"{end}. Choose others" in context_note(f"x{k}" for k in range(count))
 
 
 def test_words_that_are_not_known():

@@ -29,12 +29,14 @@ from titrant import (
     LinearGaussian,
     LoggedData,
     Multiply,
+    PoissonBootstrap,
     Quantile,
     SelfNormalized,
     Shift,
     TailMean,
     Tilt,
     compare,
+    curve,
     evaluate,
     subgroups,
 )
@@ -251,6 +253,53 @@ def test_a_value_lies_in_its_interval_where_the_logged_dose_is_changed(interval)
     for level in (0.5, 0.95):
         assert all(holds(one, one.value, level) for one in found.estimates.values())
         assert all(holds(one, one.difference, level) for one in pairs)
+
+
+@pytest.mark.parametrize("interval", AROUND, ids=repr)
+@each_kind
+def test_a_value_by_every_estimator_lies_in_its_interval(estimator, interval):
+    settings = {"estimator": estimator, "propensity": propensity_for(estimator)}
+    found = compare(LOG, {"near": NEAR, "far": FAR}, bandwidth=0.5, interval=interval, **settings)
+    pair = found.contrast("near", "far")
+    for level in (0.5, 0.95):
+        assert all(holds(one, one.value, level) for one in found.estimates.values())
+        assert holds(pair, pair.difference, level)
+
+
+@pytest.mark.usefixtures("plain_models")
+@pytest.mark.parametrize("interval", [*STUDENT, PoissonBootstrap(draws=200)], ids=repr)
+@pytest.mark.parametrize("structure", ["groups", "weights", "missing outcomes", "point masses"])
+def test_a_value_lies_in_its_interval_where_rows_have_a_structure(interval, structure):
+    log = DESIGN.draw(300, 5, propensity=False)
+    rng = np.random.default_rng(5)
+    t, y, more = log.treatment.copy(), log.outcome.copy(), {}
+    if structure == "groups":
+        more["groups"] = rng.integers(60, size=300)
+    elif structure == "weights":
+        more["weights"] = rng.uniform(0.2, 3.0, 300)
+    elif structure == "missing outcomes":
+        y[rng.random(300) < 0.3] = np.nan
+        more["missing_outcome"] = "weight"
+    else:
+        t[rng.random(300) < 0.3] = 0.4
+    log = LoggedData(log.context, t, y, **more)
+    policies = {"constant": Constant(0.4), "near": NEAR, "shift": Shift(-0.3)}
+    found = compare(log, policies, interval=interval, allow_untrusted=True)
+    pairs = [found.contrast("constant", other) for other in ("near", "shift")]
+    for level in (0.5, 0.95):
+        assert all(holds(one, one.value, level) for one in found.estimates.values())
+        assert all(holds(one, one.difference, level) for one in pairs)
+
+
+@pytest.mark.usefixtures("plain_models")
+def test_a_curve_lies_in_its_bands():
+    log = DESIGN.draw(300, 6, propensity=False)
+    found = curve(log, Constant, [0.0, 0.4, 0.8], allow_untrusted=True)
+    for level in (0.5, 0.95):
+        for at_once in (True, False):
+            low, high = found.band(level, simultaneous=at_once).T
+            assert (low <= found.values).all()
+            assert (found.values <= high).all()
 
 
 @pytest.mark.usefixtures("plain_models")

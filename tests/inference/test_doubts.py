@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -345,6 +347,7 @@ def test_an_outcome_that_the_dose_alone_knows_is_not_held_against_a_context():
 
 def test_what_bears_on_confounding_exists():
     made = {"coded_contexts", "silent_contexts", "copied_outcomes", "leaked_outcomes"}
+    made |= {"late_outcomes", "acting_gaps"}
     assert made | {"copied_treatments", "stray_doses"} <= CONFOUNDING & set(EXAMPLES)
 
 
@@ -589,3 +592,46 @@ def test_gaps_that_whoever_gave_the_dose_did_not_have_are_told():
 )
 def test_other_gaps_are_no_doubt(log):
     assert not checks_of(log)
+
+
+# ── The page ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_tells_what_was_counted():
+    root = Path(__file__).parents[2]
+    found = json.loads((root / "benchmarks" / "results" / "doubts.json").read_text())
+    page = (root / "docs" / "how-to" / "look-at-a-log.md").read_text(encoding="utf-8")
+    told = " ".join(page.split("Measured on ")[1].split("\n## ")[0].split())
+    assert found["logs"] == 100
+    clean, spoiled, honest = found["clean"], found["spoiled"], found["honest"]
+    assert told.startswith(
+        f"100 logs of 300 and 100 of 1,000 rows of each of {len(clean)} sound designs"
+    )
+    assert {share for of_rows in clean.values() for share in of_rows.values()} == {0.0}
+    assert "none of the logs is doubted" in told
+    always = [way for way, share in spoiled.items() if share == 1.0]
+    assert f"spoiled in one of {len(always)} ways" in told
+    rounded, *late = (
+        f"{100 * spoiled[way]:.0f}"
+        for way in (
+            "outcome plus a context, rounded",
+            *(f"later outcome, R² {r2}" for r2 in (".98", ".95", ".90")),
+        )
+    )
+    assert f"rounded to a twentieth of its sd in {rounded}, the others" in told
+    assert (
+        f"{late[0]} of 100 logs if it explains 98 %, in {late[1]} if 95 %, and in {late[2]}" in told
+    )
+    earlier = {
+        key.removeprefix("earlier outcome, R² "): f"{100 * v:.0f}" for key, v in honest.items()
+    }
+    assert earlier[".90"] == earlier[".95"] == "0"
+    assert f"doubted in none of 100 logs, one that explains 98 % in {earlier['.98']}." in told
+    low, high = (earlier[f".95, correlated {r} with the dose"] for r in (".5", ".8"))
+    without = earlier[".95, correlated .5 with a dose without effect"]
+    assert (
+        f"in {low} logs at a correlation of .5 and in {high} at .8, and in {without} at .5" in told
+    )
+    assert honest["cause of the dose, R² .95"] == 0.0
+    assert honest["rare event"] == 0.01
+    assert "doubted in none, a yes/no column with 1 % yes in one." in told

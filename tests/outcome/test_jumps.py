@@ -60,3 +60,47 @@ def test_all_rows_at_point_masses() -> None:
     levels = np.where(t == 0.0, 0.0, 1.0)
     model = RidgeModel(Jumps(Spline(), (0.0, 1.0))).fit(x, levels, y)
     assert np.isfinite(model.predict(x, levels)).all()
+
+
+def wide(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Return 110 contexts and 2 predictions, which two contexts move, and doses at ten values."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(n, 110))
+    told = np.column_stack([x[:, 7] + x[:, 31], x[:, 31]]) + 0.1 * rng.normal(size=(n, 2))
+    return np.hstack([x, told]), np.arange(n) % 11 + 0.01 * rng.normal(size=n) * (
+        np.arange(n) % 11 > 9
+    )
+
+
+MANY = tuple(float(k) for k in range(10))
+
+
+def test_jumps_have_products_with_the_contexts_that_tell_most() -> None:
+    # 112 columns at ten point masses would be 1,120 products; 200 are those of 20 columns.
+    x, t = wide()
+    features = Jumps(SmoothContext(extra=2), MANY).on(x, t[:, None])
+    assert set(features.beside[:2]) == {110, 111}
+    assert set(features.beside[2:4]) == {7, 31}
+    assert len(set(features.beside)) == 20
+    alone = SmoothContext(extra=2).on(x, t[:, None])(x, t[:, None]).shape[1]
+    f = features(x, t[:, None])
+    assert f.shape[1] == alone + 10 + 200
+    coef = np.random.default_rng(1).normal(size=f.shape[1])
+    level, heights = features.of_context(x, coef)
+    np.testing.assert_allclose(
+        level + np.einsum("ij,ij->i", heights, features.of_dose(t[:, None])), f @ coef, **SAME
+    )
+    # The same columns, wherever they stand.
+    order = np.append(np.random.default_rng(2).permutation(110), [110, 111])
+    moved = Jumps(SmoothContext(extra=2), MANY).on(x[:, order], t[:, None])
+    assert set(order[moved.beside]) == set(features.beside)
+    # Few products are all made, and where nothing says which contexts tell, none of too many.
+    assert len(Jumps(SmoothContext(extra=2), MANY[:8]).on(x, t[:, None]).beside) == 112
+    for basis in (Quadratic(), Spline(), SmoothContext()):
+        plain = Jumps(basis, MANY).on(x, t[:, None])
+        assert not len(plain.beside)
+        f = plain(x, t[:, None])
+        assert f.shape[1] == basis.on(x, t[:, None])(x, t[:, None]).shape[1] + 10
+        level, heights = plain.of_context(x, coef[: f.shape[1]])
+        sums = level + np.einsum("ij,ij->i", heights, plain.of_dose(t[:, None]))
+        np.testing.assert_allclose(sums, f @ coef[: f.shape[1]], **SAME)

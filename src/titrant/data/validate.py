@@ -462,10 +462,12 @@ OTHER = "Replace it by a column of plain numbers."
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return the names in backticks, at most a dozen of them."""
+    """Return the names in backticks, at most a dozen of them, or all if but one were left."""
     every = [f"`{name}`" for name in names]
     rest = len(every) - _SHOWN_NAMES
-    return ", ".join(every[:_SHOWN_NAMES]) + (f" and {rest:,} more" if rest > 0 else "")
+    if rest <= 1:
+        return ", ".join(every)
+    return f"{', '.join(every[:_SHOWN_NAMES])} and {rest:,} more"
 
 
 def first_rows(bad: NDArray[np.bool_]) -> str:

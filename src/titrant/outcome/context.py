@@ -423,6 +423,14 @@ class SmoothContext(Basis):
         extra = extra_columns(self.extra, x, "SmoothContext")
         return SmoothFeatures(ContextMap.of(x, extra), dose, knots)
 
+    def telling(self, x: Array) -> Columns:
+        """Return the columns of contexts x (n, p) that tell most: predictions, then by these."""
+        if not self.extra:
+            return np.arange(0)
+        p = x.shape[1] - extra_columns(self.extra, x, "SmoothContext")
+        z = Standard.of_contexts(x[:, :p])(x[:, :p])[:, :p]
+        return np.append(np.arange(p, x.shape[1]), telling(z, x[:, p:]))
+
 
 @dataclass(frozen=True, slots=True)
 class SmoothFeatures(Features):
