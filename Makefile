@@ -77,7 +77,7 @@ test-all: WATCH := --cov --cov-report=
 test-all: test
 	$(PLAINLY) -m "not long" -k "not dense_grid" $(REACHED) --cov --cov-append --cov-report=
 	$(PYTEST) -m long --cov --cov-append --cov-report=term --cov-fail-under=95
-	$(PLAINLY) tests/compiled tests/optimize
+	$(PLAINLY) -m "not long" tests/optimize $(patsubst %,--ignore=%,$(filter tests/optimize/%,$(REACHED)))
 
 # Spark is 480 MB and needs an older pandas: it has an environment of its own.
 .venv-spark/done: requirements/spark.lock pyproject.toml

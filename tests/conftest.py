@@ -9,7 +9,7 @@ import pytest
 from plain import plainly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
 # The same examples on every run and machine; compiling on first use may exceed any deadline.
 hypothesis.settings.register_profile("titrant", derandomize=True, deadline=None, print_blob=False)
@@ -20,21 +20,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run slow simulations at full size")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let coverage watch a test once for each value of each of its parameters.
+    """Leave what is neither a new test nor a new value of a parameter to test-all, unwatched.
 
-    Watching makes Python half as slow again. Combinations of values, and the hundreds of rounds of
-    a simulation, reach no line that has not been reached.
+    Where parameters multiply, `make test` runs each value of each of them, and combinations of
+    values that it has run are long. Coverage watches a value once: watching makes Python half as
+    slow again, and combinations, like hundreds of rounds of a simulation, reach no other line.
     """
-    watched: set[tuple[str, str, int]] = set()
+    run: set[Hashable] = set()
+    watched: set[Hashable] = set()
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        chosen = getattr(item, "callspec", None)
-        given = {"": None} if chosen is None else chosen.params
-        new = {(test, name, id(value)) for name, value in given.items()} - watched
-        if not new or item.get_closest_marker("slow"):
+        given = parameters(item)
+        if len(given) > 1 and not item.get_closest_marker("long"):
+            if run.issuperset(given):
+                item.add_marker("long")
+            run |= given
+        values = {(item.nodeid.partition("[")[0], "", 0)}
+        values |= {
+            (test, name, v)
+            for test, names, ids in given
+            for name, v in zip(names, ids, strict=True)
+        }
+        if watched.issuperset(values) or item.get_closest_marker("slow"):
             item.add_marker("no_cover")
-        watched |= new
+        watched |= values
+
+
+def parameters(item: pytest.Item) -> set[tuple[str, tuple[str, ...], tuple[int, ...]]]:
+    """Return the test, the names and the values of each parametrization of an item."""
+    test, callspec = item.nodeid.partition("[")[0], getattr(item, "callspec", None)
+    found = set()
+    for mark in item.iter_markers("parametrize") if callspec is not None else ():
+        names = mark.args[0] if mark.args else mark.kwargs["argnames"]
+        names = tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names)
+        found.add((test, names, tuple(id(callspec.params[name]) for name in names)))
+    return found
 
 
 @pytest.fixture(scope="session")

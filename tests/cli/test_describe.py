@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sweeps import long
+
 
 @pytest.fixture
 def leaking(log, tmp_path):
@@ -138,10 +140,13 @@ ESTIMATING = {
     ),
 }
 """Every command that estimates, and options of which it is quick."""
+SOON = ("evaluate", "check", "learn")
 
 
 @pytest.mark.usefixtures("plain_models")
-@pytest.mark.parametrize("command", ESTIMATING)
+@pytest.mark.parametrize(
+    "command", [*SOON, *long(*(command for command in ESTIMATING if command not in SOON))]
+)
 def test_every_command_that_estimates_names_them(call, leaking, command):
     said = call(command, *leaking, *ESTIMATING[command])
     assert said.code == 0, said.err

@@ -152,6 +152,7 @@ def doubtful(csv_log, tmp_path):
 
 
 # The level and the kind of file meet nowhere.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ending", "level"),
     [(".csv", SAFE_LEVELS[0]), *long(*((".parquet", level) for level in SAFE_LEVELS[1:]))],

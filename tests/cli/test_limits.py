@@ -23,6 +23,7 @@ def test_numbers_are_one_or_several():
     assert numbers("4,") == [4.0]
 
 
+@pytest.mark.long
 def test_limits_are_kept_and_told(call, csv_log):
     typed = ("--steps", "2.5", "--at-most", "weight", "--increasing", "age", "--mean-dose", "30")
     said = call(

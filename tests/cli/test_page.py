@@ -41,6 +41,7 @@ def compared(call, page: str) -> tuple[str, dict]:
     return page_of(page)
 
 
+@pytest.mark.long
 def test_the_page_of_the_smokers_speaks_their_words(call):
     text, data = compared(call, "page.html")
     assert "Smoking less & weight gain" in text

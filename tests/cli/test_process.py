@@ -154,7 +154,7 @@ def test_an_interrupted_run_leaves_nothing_half_written(tmp_path):
     assert page.read_text() == "what was there before"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *long(signal.SIGHUP)])
 def test_a_terminated_run_leaves_nothing_half_written(tmp_path, number):
     policy = tmp_path / "policy.json"
     tt.Constant(3.0).save(policy)
@@ -189,7 +189,8 @@ LOST += [("| head -0; exit ${PIPESTATUS[0]}", "Broken pipe")]
 TO_SCREEN = ("simulate", "dosing", "-o", "-")
 
 
-@pytest.mark.parametrize(("streams", "reason"), [LOST[0], *long(*LOST[1:])])
+@pytest.mark.long
+@pytest.mark.parametrize(("streams", "reason"), LOST)
 def test_files_are_written_where_nothing_can_be_printed(csv_log, plain, tmp_path, streams, reason):
     calls = [("evaluate", csv_log, *plain, "--policy", "constant:35", "--html", "a", "--json", "b")]
     calls += [("learn", csv_log, *LEARN)]
@@ -222,7 +223,8 @@ def test_what_cannot_be_printed_is_said(tmp_path, call, streams, reason):
     assert "files" not in run.stderr
 
 
-@pytest.mark.parametrize("streams", ["2>&- <&-", *long("2>&-", "2>/dev/full", "<&-")])
+@pytest.mark.long
+@pytest.mark.parametrize("streams", ["2>&- <&-", "2>&-", "2>/dev/full", "<&-"])
 def test_notes_that_cannot_be_printed_change_nothing(csv_log, plain, tmp_path, streams):
     call = ("evaluate", csv_log, *plain, "--policy", "constant:35", "--json", "-")
     usual = closed(*call, streams="", cwd=tmp_path)

@@ -110,6 +110,7 @@ def test_the_time_left(share, moved, elapsed, text):
     assert time_left(share, moved, elapsed) == text
 
 
+@pytest.mark.long
 def test_the_bar_goes_to_the_screen_and_the_result_to_its_file(csv_log, plain, tmp_path):
     # Standard error is a terminal, standard output a file: the table must be in the file alone.
     screen, end = pty.openpty()

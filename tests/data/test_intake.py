@@ -354,6 +354,7 @@ def confounded(n: int, levels: int, seed: int) -> tuple[dict[str, object], float
     return {"store": store, "x": x, "dose": t, "loss": y}, 0.3 * 0.25 + y_of.mean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "levels"), [*long((2_000, 49)), (4_000, 100)])
 def test_a_confounder_of_many_texts_is_adjusted_for(n, levels):
     table, truth = confounded(n, levels, 0)

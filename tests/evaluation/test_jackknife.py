@@ -175,6 +175,7 @@ def test_the_share_rests_on_all_rows_that_models_are_fitted_on():
     assert share[0, 0] == pytest.approx(len(values) * 0.8 * np.var(values), rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_share_that_the_sample_does_not_tell_is_the_other_variance_and_said(monkeypatch):
     # No row of the sample is near the far dose, while rows of the log are.
     monkeypatch.setattr("titrant.evaluation.models.jackknife.MOST_TO_FIT", 500)

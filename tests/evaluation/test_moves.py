@@ -154,6 +154,7 @@ def test_the_status_quo_with_gaps_is_the_loop():
     assert found.se[0] == pytest.approx(se, abs=ROUNDING)
 
 
+@pytest.mark.long
 def test_no_change_of_doses_with_point_masses():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(400, 1))

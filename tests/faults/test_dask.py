@@ -182,6 +182,7 @@ def test_a_cluster_is_local_or_elsewhere(given):
         pass
 
 
+@pytest.mark.long
 def test_the_commands_on_a_cluster_print_what_they_print_in_memory(paths, capsys):
     columns = ["--treatment", "dose", "--outcome", "loss", "--context", "age,bmi"]
     log = [str(paths[0].parent), *columns, "--propensity", "q", "--estimator", "sn"]

@@ -22,6 +22,7 @@ def search(log, state, result, gates=None):
     return subprocess.Popen(list(map(str, every)), env=environment)
 
 
+@pytest.mark.long
 def test_a_killed_search_goes_on(tmp_path):
     log, state, result = tmp_path / "log", tmp_path / "state", tmp_path / "result.json"
     write(log, 4)

@@ -149,6 +149,7 @@ def test_searches_by_every_estimator(kind, log, tmp_path):
     assert_one_answer(everywhere(log, ask, tmp_path), SEARCHED_TO, SEARCHED_TO)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", AFFINE, ids=repr)
 def test_searches_in_every_class(kind, tmp_path):
     def ask(source):

@@ -377,6 +377,7 @@ def missing(log, seen):
     return _assembled(parts_, log.names, log._limits, 0)
 
 
+@pytest.mark.long
 def test_missing_outcomes_that_others_stand_for():
     """Those with a high context are mostly not seen; dropping them is off by many SE."""
     data, _ = columns(2000)

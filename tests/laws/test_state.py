@@ -172,6 +172,7 @@ class CappedInPlace(SelfNormalized):
         return w
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
 def test_weights_may_be_changed_in_place_and_settings_reach_the_interval(log, many, monkeypatch):
     monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)

@@ -59,6 +59,7 @@ def test_every_class_has_a_picture_on_the_page(kind):
     assert max(found.means["flat"]) <= doses.max() + 1e-9
 
 
+@pytest.mark.long
 @EVERY
 def test_one_outcome_ten_times_as_large_does_little_harm(kind):
     # One of 200 rows. Errors of doses from the best ones are compared, not the doses: a tree may

@@ -155,6 +155,7 @@ def test_any_kernel_goes_through_numpy_and_learns_about_the_same():
     assert np.abs(compact(log.context) - smooth(log.context)).mean() < 0.25
 
 
+@pytest.mark.long
 def test_vector_doses_have_a_default():
     log = PLANE.draw(200, 3)
     learner = tt.PolicyLearner(grade=tt.SelfNormalized()).fit(log)

@@ -91,6 +91,7 @@ def test_the_honest_value_counts_it_as_it_is():
     assert graded["status quo"].value == pytest.approx(z.mean())
 
 
+@pytest.mark.long
 def test_several_doses_are_learned_from_held_outcomes():
     rng = np.random.default_rng(3)
     x, t = rng.normal(size=(N, 1)), rng.normal(size=(N, 2))
