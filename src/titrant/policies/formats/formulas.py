@@ -114,6 +114,13 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
+class NoNumber:
+    """Whether a column of numbers has none that counts: it is missing, not a number or infinite."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
 class IsMissing:
     """Whether a column has no value; of texts, whether it is blank or one of some marks."""
 
@@ -125,11 +132,12 @@ class IsMissing:
 class Choice:
     """One formula where a test holds, another where it does not."""
 
-    test: AtMost | Reads | IsMissing
+    test: Test
     then: Formula
     otherwise: Formula
 
 
+Test = AtMost | Reads | NoNumber | IsMissing
 Formula = (
     Number
     | Column
