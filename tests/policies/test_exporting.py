@@ -180,6 +180,20 @@ def test_what_is_no_number_is_filled_as_a_gap(way):
     assert found.tolist() == [4.0, 141.5]
 
 
+# DuckDB and SQLite write the number 7 of a column of floats as 7.0, Python too.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("of", [[7.0, 8.0, None], ["7.0", "8", None]], ids=["floats", "texts"])
+@pytest.mark.parametrize("codes", [("store",), ()], ids=["code", "indicators"])
+def test_whole_numbers_are_categories_also_where_they_are_floats(way, of, codes):
+    features = ["store"] if codes else ["store=8", "store=missing"]
+    policy = Linear([3.0] if codes else [3.0, 6.0], features=features)
+    recipe = Recipe(levels={"store": ("7", "8", "missing")}, codes=codes)
+    table = pa.table({"store": of})
+    assert recommended(policy, table, recipe=recipe).tolist() == [0.0, 3.0, 6.0]
+    found = as_doses(WAYS[way](policy, table, recipe), 1)[:, 0]
+    assert found.tolist() == [0.0, 3.0, 6.0]
+
+
 def test_a_date_that_is_missing_is_filled_part_by_part():
     policy = Linear([1.0, 100.0], features=["visit.month", "visit is missing"])
     recipe = Recipe(fills={"visit.month": 7.0, "visit.days": 19_000.0})

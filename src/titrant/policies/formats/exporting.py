@@ -202,7 +202,7 @@ class _Made:
 
     @classmethod
     def _of_texts(cls, feature: str, source: str, level: str, recipe: Recipe) -> _Made:
-        from titrant.data.features import MARKS, MISSING  # noqa: PLC0415
+        from titrant.data.features import MARKS, MISSING, spellings  # noqa: PLC0415
 
         column, levels = Column(source), recipe.levels[source]
         gap = IsMissing(column, MARKS) if MISSING in levels else None
@@ -210,12 +210,14 @@ class _Made:
         if feature not in recipe.codes:
             if level == MISSING and gap is not None:
                 return cls(_indicator(gap), source, None)
-            return cls(_indicator(Reads(column, level)), source, needed)
+            test = Reads(column, level, spellings(level, levels))
+            return cls(_indicator(test), source, needed)
         # The place of the text in the list, its end if it is new.
         code: Formula = Number(float(len(levels)))
         for place, text in reversed(list(enumerate(levels))):
-            test = gap if text == MISSING and gap is not None else Reads(column, text)
-            code = Choice(test, Number(float(place)), code)
+            reads = Reads(column, text, spellings(text, levels))
+            own = gap if text == MISSING and gap is not None else reads
+            code = Choice(own, Number(float(place)), code)
         return cls(code, source, needed)
 
 
@@ -284,8 +286,8 @@ class Language(ABC):
         match test:
             case AtMost(of, limit):
                 return f"{self.write(of)} <= {self.number(limit)}"
-            case Reads(column, text):
-                return self.reads(self.write(column), text)
+            case Reads(column, text, also):
+                return self.reads(self.write(column), (text, *also))
             case NoNumber(column):
                 return self.no_number(self.write(column))
             case IsMissing(column, marks):
@@ -328,8 +330,8 @@ class Language(ABC):
         """Return whether one of the tests holds."""
 
     @abstractmethod
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a column holds this text."""
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a column holds one of these texts."""
 
     def no_number(self, column: str) -> str:
         """Return whether a column has no finite number."""
@@ -388,9 +390,10 @@ class Sql(Language):
         """Return … OR …."""
         return " OR ".join(tests)
 
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a column holds this text."""
-        return f"CAST({column} AS VARCHAR) = {_sql_text(text)}"
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a column holds one of these texts."""
+        found, known = f"CAST({column} AS VARCHAR)", list(map(_sql_text, texts))
+        return f"{found} = {known[0]}" if len(known) == 1 else f"{found} IN ({', '.join(known)})"
 
     def no_number(self, column: str) -> str:
         """Return whether a column is NULL, NaN or infinite.
@@ -449,9 +452,10 @@ class Python(Language):
         """Return … or …."""
         return " or ".join(tests)
 
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a column holds this text."""
-        return f"str({column}) == {_literal(text)}"
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a column holds one of these texts."""
+        found, known = f"str({column})", list(map(_literal, texts))
+        return f"{found} == {known[0]}" if len(known) == 1 else f"{found} in ({', '.join(known)})"
 
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
         """Return whether a value is None, nan or infinite, or a text that stands for it."""
@@ -507,9 +511,9 @@ class Excel(Language):
         """Return OR(…)."""
         return tests[0] if len(tests) == 1 else f"OR({','.join(tests)})"
 
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a cell holds this text: `=` would not mind capitals."""
-        return f'EXACT({column}&"",{_excel_text(text)})'
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a cell holds one of these texts: `=` would not mind capitals."""
+        return self.either([f'EXACT({column}&"",{_excel_text(text)})' for text in texts])
 
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
         """Return whether a cell is blank, or a text that stands for it."""

@@ -107,10 +107,11 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Whether a column holds this text."""
+    """Whether a column holds this text, or one of those that say the same."""
 
     column: Column
     text: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
