@@ -7,7 +7,8 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from titrant.data.features import date_part, with_features
+from titrant.data.columns import Recipe
+from titrant.data.features import date_part, unseen, with_features
 from titrant.data.intake import MOST_LEVELS, encode
 from titrant.errors import DataError
 
@@ -120,6 +121,21 @@ def test_ids_are_the_same_ones_in_a_later_table():
     made = with_features(later, found.names, found.recipe)
     assert made["store_id=9"].to_pylist() == [1.0, 0.0, 0.0, 0.0]
     assert made["store_id=missing"].to_pylist() == [0.0, 0.0, 1.0, 0.0]
+
+
+# A file or a database shows whole numbers with a gap among them as 7.0.
+def test_whole_numbers_are_the_same_texts_when_they_are_written_as_floats():
+    levels = {"store": ("7", "8", "9"), "version": ("1", "1.0")}
+    table = pa.table({"store": ["7.0", "8", "9.0", "9.5"], "version": ["1", "1.0", "1", "1.0"]})
+    indicators = ["store=8", "store=9", "version=1.0"]
+    found = with_features(table, indicators, Recipe(levels))
+    assert found["store=8"].to_pylist() == [0.0, 1.0, 0.0, 0.0]
+    assert found["store=9"].to_pylist() == [0.0, 0.0, 1.0, 0.0]
+    assert found["version=1.0"].to_pylist() == [0.0, 1.0, 0.0, 1.0]  # a level of its own
+    codes = with_features(table, ["store"], Recipe(levels, codes=("store",)))
+    assert codes["store"].to_pylist() == [0.0, 1.0, 2.0, 3.0]
+    strange = {name: rows.tolist() for name, rows in unseen(table, levels).items()}
+    assert strange == {"store": [False, False, False, True], "version": [False] * 4}
 
 
 def test_ids_without_a_choice():

@@ -366,6 +366,13 @@ TABLES = {
             "Rename the columns of the table to text."
         ),
     ),
+    "a column named by a number that would be a context": (
+        from_table(pd.DataFrame(TABLE).rename(columns={"age": 0}), context=None),
+        (
+            "The name of the context column must be text; got 0. "
+            "Rename the columns of the table to text."
+        ),
+    ),
     "names in a set": (
         from_table(TABLE, context={"age", "bmi"}),
         "The names of the context columns must come in an order; got a set. Give them as a list.",

@@ -3,7 +3,7 @@
 import math
 import re
 import sqlite3
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -13,7 +13,16 @@ import pytest
 from policies.examples import EXAMPLES, FEATURES, NAMED, contexts
 from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument
-from titrant.policies import POLICIES, Linear, Personal, StatusQuo, to_excel, to_python, to_sql
+from titrant.policies import (
+    POLICIES,
+    Clipped,
+    Linear,
+    Personal,
+    StatusQuo,
+    to_excel,
+    to_python,
+    to_sql,
+)
 from titrant.policies.calling import recommended
 from titrant.policies.formats.exporting import LONGEST_CELL
 
@@ -151,6 +160,68 @@ def test_a_row_without_a_needed_value_has_no_dose(way):
     found = as_doses(WAYS[way](policy, table, None), 1)[:, 0]
     assert found[0] == 1.0  # a column of slope 0 is not asked for
     assert np.isnan(found[1])
+
+
+# To DuckDB and others NaN is larger than all numbers: a rule would give its largest dose.
+@pytest.mark.parametrize("way", ["sqlite", "duckdb", "python"])
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_a_row_with_what_is_no_number_has_no_dose(way, odd):
+    policy = Clipped(Linear([0.5], 1.0, features=["age"]), 2.0, 60.0)
+    found = as_doses(WAYS[way](policy, pa.table({"age": [4.0, odd]}), None), 1)[:, 0]
+    assert found[0] == 3.0
+    assert np.isnan(found[1])
+
+
+@pytest.mark.parametrize("way", ["duckdb", "python"])
+def test_what_is_no_number_is_filled_as_a_gap(way):
+    policy = Linear([1.0, 100.0], features=["age", "age is missing"])
+    table = pa.table({"age": [4.0, math.nan]})
+    found = as_doses(WAYS[way](policy, table, Recipe(fills={"age": 41.5})), 1)[:, 0]
+    assert found.tolist() == [4.0, 141.5]
+
+
+# DuckDB and SQLite write the number 7 of a column of floats as 7.0, Python too.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("of", [[7.0, 8.0, None], ["7.0", "8", None]], ids=["floats", "texts"])
+@pytest.mark.parametrize("codes", [("store",), ()], ids=["code", "indicators"])
+def test_whole_numbers_are_categories_also_where_they_are_floats(way, of, codes):
+    features = ["store"] if codes else ["store=8", "store=missing"]
+    policy = Linear([3.0] if codes else [3.0, 6.0], features=features)
+    recipe = Recipe(levels={"store": ("7", "8", "missing")}, codes=codes)
+    table = pa.table({"store": of})
+    assert recommended(policy, table, recipe=recipe).tolist() == [0.0, 3.0, 6.0]
+    found = as_doses(WAYS[way](policy, table, recipe), 1)[:, 0]
+    assert found.tolist() == [0.0, 3.0, 6.0]
+
+
+def test_a_date_that_is_missing_is_filled_part_by_part():
+    policy = Linear([1.0, 100.0], features=["visit.month", "visit is missing"])
+    recipe = Recipe(fills={"visit.month": 7.0, "visit.days": 19_000.0})
+    at = np.array(["2024-12-31", "NaT"], "datetime64[s]")
+    table = pa.table({"visit": pa.array(at)})
+    assert recommended(policy, table, recipe=recipe).tolist() == [12.0, 107.0]
+    assert by_python(policy, table, recipe) == [12.0, 107.0]
+    database = duckdb.connect(":memory:")
+    database.register("people", table)
+    text = to_sql(policy, recipe=recipe)
+    found = database.execute(f"SELECT {text} FROM people").fetchall()  # noqa: S608
+    assert found == [(12.0,), (107.0,)]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OneMore(Linear):
+    """Another dose than that of the class whose formula it has."""
+
+    def __call__(self, X):
+        return Linear.__call__(self, X) + 1.0
+
+
+@pytest.mark.parametrize("around", [lambda p: p, lambda p: Clipped(p, 0.0, 9.0)])
+def test_a_subclass_that_doses_otherwise_has_not_the_formula_of_its_base(around):
+    policy = OneMore([0.5], features=["age"])
+    assert policy(np.array([[4.0]])) == 3.0
+    with pytest.raises(InvalidArgument, match="`OneMore` has no formula"):
+        to_sql(around(policy))
 
 
 def test_dates_that_were_written_as_text_are_refused():

@@ -272,3 +272,20 @@ def test_the_check_of_planned_doses_by_hand():
     found = tt.evaluate(log, [1.0, 3.0, 2.0], **settings).diagnostics["planned_doses"]
     assert found.value == pytest.approx(0.5)
     assert found.verdict.value == "ok"  # of three rows that is chance
+
+
+# Parts of a table that are put together again are in another order: position would give people the
+# doses of others.
+def test_doses_in_another_order_are_refused():
+    people = pd.DataFrame({"age": [70.0, 30.0, 60.0, 20.0]})
+
+    def by_parts(table):
+        old = table["age"] > 50
+        return pd.concat([0.1 * table.loc[old, "age"], 0.2 * table.loc[~old, "age"]])
+
+    with pytest.raises(tt.DataError, match=r"another order .* `doses.reindex\(table.index\)`"):
+        tt.TablePolicy(by_parts)(people)
+    mended = tt.TablePolicy(lambda table: by_parts(table).reindex(table.index))
+    assert mended(people).tolist() == [7.0, 6.0, 6.0, 4.0]
+    numbered = tt.TablePolicy(lambda table: by_parts(table).sort_index().reset_index(drop=True))
+    assert numbered(people.set_index(pd.Index([9, 3, 4, 5]))).tolist() == [6.0, 6.0, 4.0, 7.0]

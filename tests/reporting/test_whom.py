@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.resources import files
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import titrant as tt
+import titrant.reporting
+from titrant.policies.formats.formulas import Formula, IsMissing, Number, Test
 from titrant.reporting.whom import person
 
 
@@ -44,6 +48,9 @@ RULES = {
     "linear": _LINEAR,
     "clipped": tt.Clipped(_LINEAR, 5.0, 60.0),
     "rounded and clipped": tt.Clipped(tt.Rounded(_LINEAR, 2.5, 1.0), None, 61.0),
+    "limits of each row": tt.InLimits(
+        _LINEAR, steps=2.5, at_least=5.0, at_most="kg", current="kg", largest_change=45.0
+    ),
     "additive": tt.Additive(
         *(_SLOPES, 3.0),
         knots=[[20, 40, 60, 80] if name in ("age", "kg") else [] for name in NAMES],
@@ -86,9 +93,9 @@ def evaluated(formula, row):
     kind, *parts = formula
     if kind == "Column":
         return row[parts[0]]
-    if kind in ("Sum", "Product"):
-        values = [evaluated(one, row) for one in parts[0]]
-        return sum(values) if kind == "Sum" else math.prod(values)
+    of_several = {"Sum": sum, "Product": math.prod, "Largest": max, "Smallest": min}
+    if kind in of_several:
+        return of_several[kind]([evaluated(one, row) for one in parts[0]])
     if kind == "Choice":
         return evaluated(parts[1] if holds(parts[0], row) else parts[2], row)
     if kind == "Within":
@@ -100,11 +107,11 @@ def evaluated(formula, row):
 
 
 def holds(test, row):
-    kind, of, by = test
+    kind, of, *by = test
     if kind == "AtMost":
-        return evaluated(of, row) <= by
+        return evaluated(of, row) <= by[0]
     value = row[of[1]]
-    return value == by if kind == "Reads" else value is None
+    return value == by[0] if kind == "Reads" else value is None
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -117,6 +124,15 @@ def test_the_data_are_the_rule(name):
         assert not any(holds(test, row) for test in found["needed"])
         doses = [evaluated(dose, row) for dose in found["stages"][-1]["doses"]]
         np.testing.assert_allclose(doses, np.atleast_1d(wanted[i]), rtol=1e-12)
+
+
+# A kind that the page does not know would stop all of its scripts.
+def test_the_page_knows_every_kind_of_formula():
+    script = files(titrant.reporting).joinpath("templates", "page.js").read_text("utf-8")
+    for kind in get_args(Formula):
+        assert kind is Number or f'case "{kind.__name__}":' in script
+    for kind in get_args(Test):
+        assert kind is IsMissing or f'kind === "{kind.__name__}"' in script
 
 
 def test_steps_and_limits_are_told_in_their_order():

@@ -78,14 +78,16 @@ def _made(
         if is_text(column.type) and source in recipe.dates:
             column = read_dates(column, source, recipe.dates[source])
         return _filled(date_part(column, source, part), recipe.fills.get(feature))
-    may_miss = MISSING in recipe.levels.get(source, ()) or f"{source}={MISSING}" in wanted
-    return pc.cast(pc.equal(texts(column, source, may_miss=may_miss), part), pa.float64())
+    levels = recipe.levels.get(source, ())
+    may_miss = MISSING in levels or f"{source}={MISSING}" in wanted
+    found = _as_known(texts(column, source, may_miss=may_miss), levels)
+    return pc.cast(pc.equal(found, part), pa.float64())
 
 
 def _stored(column: pa.ChunkedArray, name: str, recipe: Recipe) -> pa.ChunkedArray | None:
     if name in recipe.codes:
         levels = recipe.levels[name]
-        found = texts(column, name, may_miss=MISSING in levels)
+        found = _as_known(texts(column, name, may_miss=MISSING in levels), levels)
         place = pc.index_in(found, value_set=pa.array(levels, pa.string()))
         return pc.cast(pc.fill_null(place, fill_value=len(levels)), pa.float64())
     fill = recipe.fills.get(name)
@@ -209,7 +211,7 @@ def unseen(table: pa.Table, levels: Mapping[str, Sequence[str]]) -> dict[str, ND
     def strange(name: str, known: Sequence[str]) -> NDArray[np.bool_]:
         column = table[name]
         found = texts(column, name, may_miss=True) if MISSING in known else as_text(column)
-        return ~flags(pc.is_in(found, pa.array(known, pa.string())))
+        return ~flags(pc.is_in(_as_known(found, known), pa.array(known, pa.string())))
 
     there = {name: known for name, known in levels.items() if name in table.column_names}
     return {name: strange(name, known) for name, known in there.items()}
@@ -230,6 +232,25 @@ def texts(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> pa.ChunkedAr
             "of their own."
         )
     return pc.if_else(pa.array(missing), MISSING, found)
+
+
+def spellings(level: str, levels: Sequence[str]) -> tuple[str, ...]:
+    """Return how else a known level may be written: 7 as 7.0, unless that is a level of its own.
+
+    A column of whole numbers with a gap becomes one of floats, and a file or a database shows so.
+    """
+    other = f"{level}.0"
+    whole = level in levels and level.removeprefix("-").isdecimal()
+    return (other,) if whole and other not in levels else ()
+
+
+def _as_known(found: pa.ChunkedArray, levels: Sequence[str]) -> pa.ChunkedArray:
+    """Return texts with each level as it is written among the levels."""
+    known = {other: level for level in levels for other in spellings(level, levels)}
+    if not known:
+        return found
+    place = pc.index_in(found, value_set=pa.array(list(known), pa.string()))
+    return pc.coalesce(pc.take(pa.array(list(known.values()), pa.string()), place), found)
 
 
 def without_text(column: pa.ChunkedArray, *, may_miss: bool) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ and of any later one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from titrant.data.columns import (
     Flow,
     Recipe,
     check_present,
+    check_roles,
     context_roles,
     dated_roles,
     duplicate_names,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from titrant._types import Array
-    from titrant.data.columns import Columns
+    from titrant.data.columns import Columns, Roles
     from titrant.data.gaps import MissingRule
 
 MOST_COMPARED = 20
@@ -547,8 +548,7 @@ def taken_in(
         frame, names = frames.with_names(frame)
         check_present(context_roles(columns.after), names)
         aside = {*taken, *columns.after}
-        fit = (name for name in names if isinstance(name, str) and name not in aside)
-        roles = (*roles, *context_roles(fit))
+        roles = (*roles, *_other_roles(name for name in names if name not in aside))
     candidates = [name for role, name in roles if role == "context"]
     roles = dated_roles(roles, treated_on)
     label = frames.labels_of(roles)
@@ -605,6 +605,16 @@ def taken_in(
     orders = {name: floats(name) for name in flow.left_out if _may_order(held.table[name])}
     made = parts.marked(settled.observed)
     return Intake(made, labels, encoded.names, settled.kept, flow, ids, orders)
+
+
+def _other_roles(names: Iterable[object]) -> Roles:
+    """Return the roles of columns that nobody named; refuse names that are not text.
+
+    Passed over, a column that a table only numbers would be a context that is lost.
+    """
+    roles = context_roles(cast("Iterable[str]", names))
+    check_roles(roles)
+    return roles
 
 
 def _notes_on_groups(names: Iterable[str]) -> Iterator[ColumnNote]:

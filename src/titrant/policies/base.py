@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from inspect import isabstract
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -109,6 +110,17 @@ class ParametricPolicy(Policy):
     @abstractmethod
     def vjp(self, X: Array, g: Array) -> Array:
         """Return Σᵢ gᵢ·∂τ(xᵢ)/∂β (P,) for contexts X (n, p) and g shaped like the doses."""
+
+
+def formulas_of(policy: Policy, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
+    """Return the policy's `formulas`; refuse those of a class that its subclass doses otherwise."""
+    own = type(policy)
+    for base in own.__mro__[1:]:
+        if not issubclass(base, Policy) or isabstract(base):
+            continue
+        if base.formulas is own.formulas and base.__call__ is not own.__call__:
+            return Policy.formulas(policy, contexts)
+    return policy.formulas(contexts)
 
 
 def _same(mine: object, theirs: object) -> bool:

@@ -11,7 +11,7 @@ from titrant import _check
 from titrant.data.columns import places
 from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError, InvalidArgument
-from titrant.policies.base import ParametricPolicy, Policy
+from titrant.policies.base import ParametricPolicy, Policy, formulas_of
 from titrant.policies.calling import contexts_for, recommended
 from titrant.policies.constant import as_policy
 from titrant.policies.formats.formulas import (
@@ -96,7 +96,7 @@ class Clipped(ParametricPolicy):
 
     def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
         """Return the formula of the policy inside, held within the bounds, for each dose."""
-        inside = self.policy.formulas(contexts)
+        inside = formulas_of(self.policy, contexts)
         lower, upper = (each_dose(bound, len(inside)) for bound in (self.lower, self.upper))
         return tuple(map(Within, inside, lower, upper))
 
@@ -183,7 +183,7 @@ class Rounded(Policy):
 
     def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
         """Return offset + step·⌊(τ − offset)/step + ½⌋ for each dose."""
-        inside = self.policy.formulas(contexts)
+        inside = formulas_of(self.policy, contexts)
         sizes, starts = (each_dose(value, len(inside)) for value in (self.step, self.offset))
         return tuple(map(_rounded, inside, sizes, starts))
 
@@ -369,7 +369,7 @@ class InLimits(Policy):
     def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
         """Return the dose on the steps next to that of the policy inside, within the limits."""
         known = dict(zip(self.features or (), contexts, strict=True))
-        inside = self.policy.formulas(contexts[: len(self.policy.features or ())])
+        inside = formulas_of(self.policy, contexts[: len(self.policy.features or ())])
         steps = Steps(self.steps)
         tau = steps.nearest_formula(inside[0])
         low, high = self._end_formulas(known)

@@ -39,7 +39,8 @@ class TablePolicy(Policy):
 
     The table has the columns that the contexts of a log were made of: texts as texts, and no value
     where there was none. Columns that are no contexts are not in it. Like any policy it must treat
-    each row by itself, since a large log is handed to it in batches; doses go to rows by position.
+    each row by itself, since a large log is handed to it in batches; doses go to rows by position,
+    and a Series whose index says that rows are in another order is refused.
 
     Parameters
     ----------
@@ -104,6 +105,7 @@ class TablePolicy(Policy):
                 "no context is not in it: name it as a context, or work out the doses on your own "
                 "table and pass them, one a row."
             ) from error
+        _check_order(table, value, owner)
         n = len(next(iter(columns.values()))) if columns else len(value)
         return checked_doses(value, n, owner)
 
@@ -112,6 +114,24 @@ class TablePolicy(Policy):
         raise InvalidArgument(
             f"The {called_function(self.function)} is a Python function and cannot be saved as "
             "data. Save a policy such as `Linear` or `RBF`, or keep the function in a module."
+        )
+
+
+def _check_order(table: Any, value: Any, owner: str) -> None:  # noqa: ANN401
+    """Refuse a Series whose index has the rows of the table in another order.
+
+    Parts that are put together by `concat`, or sorted rows, would give their doses to others.
+    """
+    if not all(hasattr(getattr(one, "index", None), "equals") for one in (table, value)):
+        return  # a list has an `index` that is another thing
+    rows, given = table.index, value.index
+    if given.equals(rows) or len(given) != len(rows):
+        return
+    if rows.is_unique and given.is_unique and given.isin(rows).all():
+        raise DataError(
+            f"The {owner} returns its doses in another order than that of the rows: the index of "
+            "the Series says so, and doses go to rows by position. Return "
+            "`doses.reindex(table.index)`."
         )
 
 

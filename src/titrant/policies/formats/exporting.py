@@ -15,6 +15,7 @@ import numpy as np
 
 from titrant.data.columns import IS_MISSING, Recipe
 from titrant.errors import InvalidArgument
+from titrant.policies.base import formulas_of
 from titrant.policies.formats.formulas import (
     AtMost,
     Choice,
@@ -25,12 +26,14 @@ from titrant.policies.formats.formulas import (
     Formula,
     IsMissing,
     Largest,
+    NoNumber,
     Number,
     Product,
     Ratio,
     Reads,
     Smallest,
     Sum,
+    Test,
     Within,
 )
 
@@ -41,15 +44,16 @@ if TYPE_CHECKING:
 
 
 def to_sql(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") -> str:
-    """Return the policy as one SQL expression a dose, `… AS "dose"`.
+    r"""Return the policy as one SQL expression a dose, `… AS "dose"`.
 
     It needs CASE, and FLOOR and EXP where the rule rounds or bends: PostgreSQL, DuckDB, SQLite,
     Snowflake, BigQuery and others have them. ``recipe`` says how the contexts are made of columns;
     ``name`` is that of the dose, numbered if there are several.
 
     >>> from titrant import Linear
-    >>> print(to_sql(Linear(coef=[0.5], intercept=2.0, features=["age"])))
-    CASE WHEN "age" IS NULL THEN NULL ELSE (0.5 * "age" + 2.0) END AS "dose"
+    >>> print(to_sql(Linear(coef=[0.5], features=["age"])).replace(" THEN", "\nTHEN"))
+    CASE WHEN "age" IS NULL OR "age" NOT BETWEEN -1e308 AND 1e308
+    THEN NULL ELSE (0.5 * "age" + 0.0) END AS "dose"
     """
     rule = RuleFormulas.of(policy, recipe)
     names = _numbered(name, len(rule.doses))
@@ -80,7 +84,7 @@ def to_python(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose
         f"def {name}(row):",
         f"    {_literal(f'Return the dose of a row, a dict with {columns}.')}",
         "    def missing(value):",
-        "        return value is None or value != value",
+        "        return value is None or value != value or value in (math.inf, -math.inf)",
         "",
         f"    return {value}",
     ]
@@ -124,7 +128,7 @@ class RuleFormulas:
 
     doses: tuple[Formula, ...]
     columns: tuple[str, ...]
-    needed: tuple[IsMissing, ...]
+    needed: tuple[Test, ...]
     """What must not be: a column without a value, where nothing stands for one."""
 
     @classmethod
@@ -142,7 +146,7 @@ class RuleFormulas:
                 "call them by. Give the policy its `features`."
             )
         made = [_Made.of(feature, recipe or Recipe()) for feature in features]
-        doses = policy.formulas(tuple(one.formula for one in made))
+        doses = formulas_of(policy, tuple(one.formula for one in made))
         used = {column for dose in doses for column in _columns(dose)}
         there = [one for one in made if one.column in used]
         columns = tuple(dict.fromkeys(one.column for one in there))
@@ -165,7 +169,7 @@ class _Made:
 
     formula: Formula
     column: str
-    needed: IsMissing | None
+    needed: Test | None
     """That the column has no value; None if the context knows what to do then."""
 
     @classmethod
@@ -178,6 +182,8 @@ class _Made:
         fill = recipe.fills.get(feature)
         base = feature.removesuffix(IS_MISSING)
         if base != feature and base in recipe.fills:
+            return cls(_indicator(NoNumber(Column(base))), base, None)
+        if base != feature and any(f"{base}.{part}" in recipe.fills for part in PARTS):
             return cls(_indicator(IsMissing(Column(base))), base, None)
         base, _, part = feature.rpartition(".")
         dated = bool(base) and part in PARTS
@@ -189,13 +195,14 @@ class _Made:
             )
         column = Column(base if dated else feature)
         value: Formula = DatePart(column, part) if dated else column
+        lacking = IsMissing(column) if dated else NoNumber(column)
         if fill is None:
-            return cls(value, column.name, IsMissing(column))
-        return cls(Choice(IsMissing(column), Number(fill), value), column.name, None)
+            return cls(value, column.name, lacking)
+        return cls(Choice(lacking, Number(fill), value), column.name, None)
 
     @classmethod
     def _of_texts(cls, feature: str, source: str, level: str, recipe: Recipe) -> _Made:
-        from titrant.data.features import MARKS, MISSING  # noqa: PLC0415
+        from titrant.data.features import MARKS, MISSING, spellings  # noqa: PLC0415
 
         column, levels = Column(source), recipe.levels[source]
         gap = IsMissing(column, MARKS) if MISSING in levels else None
@@ -203,16 +210,18 @@ class _Made:
         if feature not in recipe.codes:
             if level == MISSING and gap is not None:
                 return cls(_indicator(gap), source, None)
-            return cls(_indicator(Reads(column, level)), source, needed)
+            test = Reads(column, level, spellings(level, levels))
+            return cls(_indicator(test), source, needed)
         # The place of the text in the list, its end if it is new.
         code: Formula = Number(float(len(levels)))
         for place, text in reversed(list(enumerate(levels))):
-            test = gap if text == MISSING and gap is not None else Reads(column, text)
-            code = Choice(test, Number(float(place)), code)
+            reads = Reads(column, text, spellings(text, levels))
+            own = gap if text == MISSING and gap is not None else reads
+            code = Choice(own, Number(float(place)), code)
         return cls(code, source, needed)
 
 
-def _indicator(test: AtMost | Reads | IsMissing) -> Formula:
+def _indicator(test: Test) -> Formula:
     return Choice(test, Number(1.0), Number(0.0))
 
 
@@ -272,13 +281,15 @@ class Language(ABC):
         """Return a number with all its digits; a negative one in brackets."""
         return f"({value!r})" if value < 0.0 else repr(value)
 
-    def test(self, test: AtMost | Reads | IsMissing) -> str:
+    def test(self, test: Test) -> str:
         """Return a test."""
         match test:
             case AtMost(of, limit):
                 return f"{self.write(of)} <= {self.number(limit)}"
-            case Reads(column, text):
-                return self.reads(self.write(column), text)
+            case Reads(column, text, also):
+                return self.reads(self.write(column), (text, *also))
+            case NoNumber(column):
+                return self.no_number(self.write(column))
             case IsMissing(column, marks):
                 return self.missing(self.write(column), marks)
 
@@ -319,8 +330,12 @@ class Language(ABC):
         """Return whether one of the tests holds."""
 
     @abstractmethod
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a column holds this text."""
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a column holds one of these texts."""
+
+    def no_number(self, column: str) -> str:
+        """Return whether a column has no finite number."""
+        return self.missing(column, None)
 
     @abstractmethod
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
@@ -375,9 +390,18 @@ class Sql(Language):
         """Return … OR …."""
         return " OR ".join(tests)
 
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a column holds this text."""
-        return f"CAST({column} AS VARCHAR) = {_sql_text(text)}"
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a column holds one of these texts."""
+        found, known = f"CAST({column} AS VARCHAR)", list(map(_sql_text, texts))
+        return f"{found} = {known[0]}" if len(known) == 1 else f"{found} IN ({', '.join(known)})"
+
+    def no_number(self, column: str) -> str:
+        """Return whether a column is NULL, NaN or infinite.
+
+        To many databases NaN is a number larger than all others: a rule would give its largest
+        dose. None has a test of it that others know.
+        """
+        return f"{column} IS NULL OR {column} NOT BETWEEN -1e308 AND 1e308"
 
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
         """Return whether a column is NULL, or a text that stands for it."""
@@ -428,12 +452,13 @@ class Python(Language):
         """Return … or …."""
         return " or ".join(tests)
 
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a column holds this text."""
-        return f"str({column}) == {_literal(text)}"
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a column holds one of these texts."""
+        found, known = f"str({column})", list(map(_literal, texts))
+        return f"{found} == {known[0]}" if len(known) == 1 else f"{found} in ({', '.join(known)})"
 
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
-        """Return whether a value is None or nan, or a text that stands for it."""
+        """Return whether a value is None, nan or infinite, or a text that stands for it."""
         if marks is None:
             return f"missing({column})"
         texts = ", ".join(map(_literal, ("", *marks)))
@@ -486,9 +511,9 @@ class Excel(Language):
         """Return OR(…)."""
         return tests[0] if len(tests) == 1 else f"OR({','.join(tests)})"
 
-    def reads(self, column: str, text: str) -> str:
-        """Return whether a cell holds this text: `=` would not mind capitals."""
-        return f'EXACT({column}&"",{_excel_text(text)})'
+    def reads(self, column: str, texts: Sequence[str]) -> str:
+        """Return whether a cell holds one of these texts: `=` would not mind capitals."""
+        return self.either([f'EXACT({column}&"",{_excel_text(text)})' for text in texts])
 
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
         """Return whether a cell is blank, or a text that stands for it."""

@@ -107,10 +107,18 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Whether a column holds this text."""
+    """Whether a column holds this text, or one of those that say the same."""
 
     column: Column
     text: str
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoNumber:
+    """Whether a column of numbers has none that counts: it is missing, not a number or infinite."""
+
+    column: Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +133,12 @@ class IsMissing:
 class Choice:
     """One formula where a test holds, another where it does not."""
 
-    test: AtMost | Reads | IsMissing
+    test: Test
     then: Formula
     otherwise: Formula
 
 
+Test = AtMost | Reads | NoNumber | IsMissing
 Formula = (
     Number
     | Column

@@ -15,6 +15,7 @@
     if (kind === "AtMost") return value(of, row) <= by;
     const found = row[of[1]];
     if (kind === "Reads") return found === by;
+    if (kind === "NoNumber") return found === null || !Number.isFinite(found);
     if (found === null || Number.isNaN(found)) return true;
     return by !== null && (String(found).trim() === "" || by.includes(found));
   };
@@ -30,6 +31,8 @@
       case "Exponential": return Math.exp(value(of, row));
       case "Floor": return Math.floor(value(of, row));
       case "Within": return Math.min(Math.max(value(of, row), by ?? -Infinity), other ?? Infinity);
+      case "Largest": return Math.max(...of.map((part) => value(part, row)));
+      case "Smallest": return Math.min(...of.map((part) => value(part, row)));
       case "Choice": return value(holds(of, row) ? by : other, row);
       default: throw new Error(kind);
     }
