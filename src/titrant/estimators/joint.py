@@ -387,16 +387,20 @@ def _weighted_statistics(questions: Sequence[Question], rows: Sequence[Rows]) ->
 
     Most rows are far from the doses asked about, and have b, 0, 0: the others are taken out once.
     """
-    baselines, columns = [], []
+    known: dict[tuple[int, int], tuple[Array, Array]] = {}
+    weights = []
     for q in questions:
         own: Any = q.estimator  # a weighted one
-        b, e = own.baseline(rows[q.policy])
-        w = own.weight(rows[q.policy], q.scale)
-        baselines.append(b)
-        columns += [b, w * e, w]
-    n, weights = len(baselines[0]), columns[2::3]
+        if (id(own), q.policy) not in known:
+            known[id(own), q.policy] = own.baseline(rows[q.policy])
+        weights.append(own.weight(rows[q.policy], q.scale))
+    pairs = [known[id(q.estimator), q.policy] for q in questions]
+    baselines, n = [b for b, _ in pairs], len(weights[0])
     near = np.flatnonzero(np.logical_or.reduce([w != 0.0 for w in weights]))
-    z = np.stack([column[near] for column in columns])
+    z = np.empty((3 * len(questions), len(near)))
+    for i, ((b, e), w) in enumerate(zip(pairs, weights, strict=True)):
+        z[3 * i], z[3 * i + 2] = b[near], w[near]
+        np.multiply(z[3 * i + 2], e[near], out=z[3 * i + 1])
     joint = Moments.of(z.T) + _moments_of_baselines(baselines, near)
     alone = [joint]
     if len(questions) > 1:
