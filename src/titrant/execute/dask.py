@@ -236,12 +236,13 @@ class DaskWatch:
         """Return the worker that is to have a partition, in every pass the same.
 
         It keeps what models said of these rows, so that no one else need ask them again. Dask may
-        still give the partition to another one that is idle.
+        still give the partition to another one that is idle. Nor is it to name each task by a hash
+        of all that the models hold, which is what ``pure`` would mean.
         """
         if not (self.places and self.workers):
-            return {}
+            return {"pure": False}
         own = self.workers[number % len(self.workers)]
-        return {"workers": [own], "allow_other_workers": True}
+        return {"pure": False, "workers": [own], "allow_other_workers": True}
 
     def _check_connection(self) -> None:
         if self.there:
