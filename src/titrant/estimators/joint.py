@@ -370,7 +370,7 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
     z, w = np.concatenate(terms, axis=1), np.stack(weights).T
     if one.alike:
         alone = [
-            _taken_out([own.T])[1] if q.weighted else Moments.of(own)
+            _weighted_statistics([q], rows).moments if q.weighted else Moments.of(own)
             for q, own in zip(questions, terms, strict=True)
         ]
         return Statistics(_each_alone(Moments.of(z), alone), Tally.of(w))
@@ -383,29 +383,37 @@ def statistics_of(questions: Sequence[Question], rows: Sequence[Rows]) -> AnySta
 
 
 def _weighted_statistics(questions: Sequence[Question], rows: Sequence[Rows]) -> Statistics:
-    """Return the statistics of rows that count alike, all questions with terms b, w·e, w."""
-    terms = []
+    """Return the statistics of rows that count alike, all questions with terms b, w·e, w.
+
+    Most rows are far from the doses asked about, and have b, 0, 0: the others are taken out once.
+    """
+    known: dict[tuple[int, int], tuple[Array, Array]] = {}
+    weights = []
     for q in questions:
         own: Any = q.estimator  # a weighted one
-        b, e = own.baseline(rows[q.policy])
-        w = own.weight(rows[q.policy], q.scale)
-        terms.append((b, w * e, w))
-    z, found = _taken_out(terms)
-    alone = [found] if len(terms) == 1 else [_taken_out([one])[1] for one in terms]
-    return Statistics(_each_alone(found, alone), Tally.of(z[2::3].T, len(terms[0][0])))
+        if (id(own), q.policy) not in known:
+            known[id(own), q.policy] = own.baseline(rows[q.policy])
+        weights.append(own.weight(rows[q.policy], q.scale))
+    pairs = [known[id(q.estimator), q.policy] for q in questions]
+    baselines, n = [b for b, _ in pairs], len(weights[0])
+    near = np.flatnonzero(np.logical_or.reduce([w != 0.0 for w in weights]))
+    z = np.empty((3 * len(questions), len(near)))
+    for i, ((b, e), w) in enumerate(zip(pairs, weights, strict=True)):
+        z[3 * i], z[3 * i + 2] = b[near], w[near]
+        np.multiply(z[3 * i + 2], e[near], out=z[3 * i + 1])
+    joint = Moments.of(z.T) + _moments_of_baselines(baselines, near)
+    alone = [joint]
+    if len(questions) > 1:
+        alone = [_moments_alone(b, near, z[3 * i : 3 * i + 3]) for i, b in enumerate(baselines)]
+    return Statistics(_each_alone(joint, alone), Tally.of(z[2::3].T, n))
 
 
-def _taken_out(terms: Sequence[Sequence[Array] | Array]) -> tuple[Array, Moments]:
-    """Return the terms (3m, k) of the rows with any weight, and the moments of all rows.
-
-    Of m questions with terms b, w·e, w: most rows are far from the doses asked about, and have
-    b, 0, 0.
-    """
-    carries = np.logical_or.reduce([w != 0.0 for _, _, w in terms])
-    near = np.flatnonzero(carries)
-    z = np.stack([column[near] for one in terms for column in one])
-    rest = _moments_of_baselines([b for b, _, _ in terms], np.flatnonzero(~carries))
-    return z, Moments.of(z.T) + rest
+def _moments_alone(baseline: Array, near: NDArray[np.intp], z: Array) -> Moments:
+    """Return the moments of one question's b, w·e, w, known as z (3, k) of the rows ``near``."""
+    own = np.flatnonzero(z[2])
+    if len(own) < len(near):
+        near, z = near[own], z.take(own, axis=1)
+    return Moments.of(z.T) + _moments_of_baselines([baseline], near)
 
 
 def _each_alone(joint: Moments, alone: Sequence[Moments]) -> Moments:
@@ -418,19 +426,21 @@ def _each_alone(joint: Moments, alone: Sequence[Moments]) -> Moments:
     return replace(joint, mean=mean, comoment=comoment)
 
 
-def _moments_of_baselines(baselines: Sequence[Array], rows: NDArray[np.intp]) -> Moments:
-    """Return the moments of terms b, 0, 0 of m questions over some of their rows."""
-    m = len(baselines)
+def _moments_of_baselines(baselines: Sequence[Array], near: NDArray[np.intp]) -> Moments:
+    """Return the moments of terms b, 0, 0 of m questions over all rows but those ``near``."""
+    m, n = len(baselines), len(baselines[0])
     found = Moments.empty(3 * m)
-    if not len(rows):
+    if len(near) == n:
         return found
     mean, comoment = found.mean, found.comoment
     if all(b.strides == (0,) for b in baselines):  # a number that all rows share
         mean[::3] = [b[0] for b in baselines]
     else:
-        own = Moments.of(np.stack([b[rows] for b in baselines]).T)
+        far = np.ones(n, dtype=np.bool_)
+        far[near] = False
+        own = Moments.of(np.stack([b[far] for b in baselines]).T)
         mean[::3], comoment[::3, ::3] = own.mean, own.comoment
-    return Moments(len(rows), mean, comoment)
+    return Moments(n - len(near), mean, comoment)
 
 
 def joint_estimates(questions: Sequence[Question], statistics: AnyStatistics) -> Joint:

@@ -11,7 +11,6 @@ from titrant._writing import write_text
 from titrant.errors import InvalidArgument
 from titrant.evaluation.evaluation import Comparison, Estimate, Evaluation, name_of
 from titrant.inference import Verdict
-from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
 from titrant.policies import Constant, StatusQuo
 from titrant.reporting.gather import gather
 from titrant.reporting.page import render
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.evaluation import AnyPolicy
     from titrant.execute import Engine
     from titrant.inference import IntervalMethod
+    from titrant.learn.honest import HonestValue
     from titrant.learning import PolicyLearner
     from titrant.policies import Policy
     from titrant.propensity import PropensityModel
@@ -152,6 +152,8 @@ def _of_learner(log: Source, learner: PolicyLearner) -> tuple[Comparison, Evalua
 
 def _refuse_results(policies: Mapping[str, object]) -> None:
     """Refuse what was estimated before: numbers do not hold the rows that a page is about."""
+    from titrant.learn.honest import HonestValue  # noqa: PLC0415
+
     for given in policies.values():
         if isinstance(given, Comparison | Estimate | HonestValue):
             raise InvalidArgument(
@@ -161,7 +163,7 @@ def _refuse_results(policies: Mapping[str, object]) -> None:
             )
 
 
-# A learned policy as a page describes it.
+# A learned policy as a page describes it. The room of learning is imported where there is one.
 
 
 def honest_value(learner: PolicyLearner) -> HonestValue:
@@ -173,6 +175,8 @@ def honest_value(learner: PolicyLearner) -> HonestValue:
 
 def learned_policies(learner: PolicyLearner) -> dict[str, Policy]:
     """Return the learned policy and all that it is compared with, as they are on all rows."""
+    from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO  # noqa: PLC0415
+
     mean = learner.survey_.mean_dose
     return {
         LEARNED: learner.learned_.policy,
@@ -184,6 +188,8 @@ def learned_policies(learner: PolicyLearner) -> dict[str, Policy]:
 
 def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
     """Return how the policy was learned, as the report describes it."""
+    from titrant.learn.honest import LEARNED  # noqa: PLC0415
+
     honest, report = honest_value(learner), learner.learned_.report
     chosen = report.get("candidates", {})
     return {
