@@ -8,11 +8,15 @@ BIN := .venv/bin
 # Each worker begins with a half of the tests in their order, so that what tests of a file share is made once.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
-# One thread each for BLAS and OpenMP: tests run side by side, and sums keep their order. One set of BLAS kernels, which
-# every x86-64 of the last ten years has: with others sums round otherwise, and a search over policies may end elsewhere.
+# One thread each for BLAS and OpenMP: tests run side by side, and sums keep their order. One set of instructions, which
+# every x86-64 of the last ten years has, for BLAS, numpy and numba: others round otherwise, and a search over policies may
+# end elsewhere.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export OPENBLAS_CORETYPE := Haswell
+export NPY_DISABLE_CPU_FEATURES := X86_V4 AVX512_ICL AVX512_SPR
+export NUMBA_CPU_NAME := haswell
+export NUMBA_CPU_FEATURES :=
 export MPLBACKEND := agg
 
 help:

@@ -18,7 +18,9 @@ INTRODUCTION = """\
 Kallus and Zhou, [Policy Evaluation and Optimization with Continuous
 Treatments](https://proceedings.mlr.press/v84/kallus18a.html) (AISTATS 2018): every figure, the
 table and the theorems, run again with titrant's public functions. This page is written from
-`results/` by `python scripts/reproduced.py`: every measured number comes from there.
+`results/` by `python scripts/reproduced.py`: every measured number comes from there. The files in
+`results/` are what `titrant reproduce` wrote. The tests measure a part of every experiment again
+and compare, so that a change of the code that moves a number is noticed.
 
 Numbers stand beside the paper's, where the paper prints one. A *statement* is what a theorem
 predicts about a number, or what the paper claims, written so that it can fail. It *holds*, holds

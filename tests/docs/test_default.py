@@ -25,6 +25,14 @@ def test_constants_are_those_of_the_code(name):
     assert float(CONSTANTS[name]) == pytest.approx(float(place_of(name).value))
 
 
+def test_the_page_tells_which_constants_a_script_varies():
+    table = WRITTEN.partition("| constant | value | meaning |")[2].partition("\n\n")[0]
+    told = dict(re.findall(r"^\| `([^`]+)` .*\| ([^|]+) \|$", table, re.MULTILINE))
+    measured_here = {name for name, matters in told.items() if matters.startswith("[measured]")}
+    assert measured_here == {*MODELS, *SMOOTHING}
+    assert {told[name] for name in told.keys() - measured_here} == {"not measured"}
+
+
 @pytest.mark.parametrize("name", [*MODELS, *SMOOTHING])
 def test_a_changed_constant_is_changed_and_put_back(name):
     before = place_of(name).value

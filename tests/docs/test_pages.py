@@ -139,3 +139,16 @@ def test_every_erratum_is_of_a_kind_and_executed():
         assert kind, title
         assert kind[1] in KINDS, title
         assert "```python" in body, title
+
+
+# "(Welch 1951)", "Stephens (1970)", "Golub, Heath & Wahba 1979)": the last author and the year.
+CITED = re.compile(r"\b([A-Z][\w-]+) \(?((?:19|20)\d\d)(?=[),])")
+
+
+def test_literature_that_the_code_rests_on_is_in_the_bibliography():
+    told = (ROOT / "docs/explanation/bibliography.md").read_text("utf-8").split("\n- ")
+    code = [path.read_text("utf-8") for path in (ROOT / "src/titrant").rglob("*.py")]
+    cited = {found for text in code for found in CITED.findall(text)}
+    assert len(cited) >= 10
+    for author, year in cited:
+        assert any(author in entry and f"({year})" in entry for entry in told), (author, year)
