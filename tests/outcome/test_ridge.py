@@ -10,8 +10,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, Varying, fold_of
-from titrant.outcome import ridge
+from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, Varying, fold_of, ridge
 from titrant.outcome.ridge import (
     PENALTIES,
     SATURATED,

@@ -100,7 +100,7 @@ def ridge_at(moments: Moments, penalty: float) -> Ridge:
     b = cho_solve(factor, r)
     root = solve_triangular(factor[0], np.eye(len(r)), lower=True)
     df = 1.0 + len(r) - penalty * float(np.sum(root**2))
-    rss, n = max(1.0 - b @ r - penalty * b @ b, EXACT), max(moments.n, 2.0)
+    rss, n = max(float(1.0 - b @ r - penalty * b @ b), EXACT), max(moments.n, 2.0)
     coef = b * inverse[:-1] * sd
     return Ridge(_intercept(moments, coef), coef, penalty, df, rss / (1.0 - df / n) ** 2)
 
@@ -320,8 +320,8 @@ def predicted_by_others(
 ) -> Array:
     """Return the prediction of each row (n,) by the ridge fit of all folds but its own.
 
-    Each has the penalty of its least GCV. Beyond `WIDE` features it is that of the fit to the whole,
-    λ·n/nₖ for the nₖ rows of other folds, as λ is relative to rows.
+    Each has the penalty of its least GCV. Beyond `WIDE` features it is that of the fit to the
+    whole, λ·n/nₖ for the nₖ rows of other folds, as λ is relative to rows.
     """
     prediction = np.empty(table.n)
     n = sum(part.n for part in parts.values())
