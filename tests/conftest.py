@@ -48,14 +48,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def parameters(item: pytest.Item) -> set[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    """Return the test, the names and the values of each parametrization of an item."""
-    test, callspec = item.nodeid.partition("[")[0], getattr(item, "callspec", None)
-    found = set()
-    for mark in item.iter_markers("parametrize") if callspec is not None else ():
+    """Return test, names and values of each parametrization of an item, by marks or fixtures."""
+    test, given = item.nodeid.partition("[")[0], getattr(item, "callspec", None)
+    values = {} if given is None else dict(given.params)
+    together = []
+    for mark in item.iter_markers("parametrize"):
         names = mark.args[0] if mark.args else mark.kwargs["argnames"]
-        names = tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names)
-        found.add((test, names, tuple(id(callspec.params[name]) for name in names)))
-    return found
+        names = names.replace(",", " ").split() if isinstance(names, str) else names
+        together.append(tuple(name for name in names if name in values))
+    of_marks = {name for names in together for name in names}
+    together += [(name,) for name in values if name not in of_marks]
+    return {(test, names, tuple(id(values[name]) for name in names)) for names in together if names}
 
 
 @pytest.fixture(scope="session")
