@@ -115,9 +115,9 @@ def test_a_worker_is_named_where_any_may_do_the_work():
     watch = DaskWatch(None, 1.0, workers=("tcp://a", "tcp://b"))
     assert [watch.place(k)["workers"] for k in range(4)] == [["tcp://a"], ["tcp://b"]] * 2
     assert watch.place(0)["allow_other_workers"]
-    assert DaskWatch(None, 1.0).place(0) == {"pure": False}  # none is known yet
+    assert DaskWatch(None, 1.0).place(0) == {}  # none is known yet
     chosen = DaskWatch(None, 1.0, places=False, workers=("tcp://a",))
-    assert chosen.place(0) == {"pure": False}
+    assert chosen.place(0) == {}
 
 
 @pytest.mark.long

@@ -236,13 +236,12 @@ class DaskWatch:
         """Return the worker that is to have a partition, in every pass the same.
 
         It keeps what models said of these rows, so that no one else need ask them again. Dask may
-        still give the partition to another one that is idle. Nor is it to name each task by a hash
-        of all that the models hold, which is what ``pure`` would mean.
+        still give the partition to another one that is idle.
         """
         if not (self.places and self.workers):
-            return {"pure": False}
+            return {}
         own = self.workers[number % len(self.workers)]
-        return {"pure": False, "workers": [own], "allow_other_workers": True}
+        return {"workers": [own], "allow_other_workers": True}
 
     def _check_connection(self) -> None:
         if self.there:
