@@ -12,7 +12,7 @@ import dask
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from distributed import Client, default_client
+from distributed import Client
 
 import grouped
 import titrant as tt
@@ -23,9 +23,8 @@ from faults.logs import KNOWN, UNKNOWN, write
 from faults.tasks import HeldPolicy, deadly, moments
 from titrant.cli import run
 from titrant.errors import ExecutionError, InvalidArgument
-from titrant.evaluation.models.kept import memory
 from titrant.execute import Engine
-from titrant.execute.dask import DaskWatch, dask_executor
+from titrant.execute.dask import dask_executor
 from titrant.execute.installed import installed
 
 PARTITIONS = range(8)
@@ -94,30 +93,6 @@ def test_a_local_cluster_gives_the_bits_with_groups_and_weights(tmp_path):
     with dask_executor(workers=2) as executor:
         on_dask = Engine(executor=executor, timeout=LONG)
         assert grouped.answers(source, on_dask) == grouped.answers(source, Engine())
-
-
-def blocks_kept():
-    """Of how many blocks this process keeps what models said of them."""
-    return sum(len(kept.places) for kept in memory().kept.values())
-
-
-def test_a_partition_comes_to_the_same_worker_in_every_pass(paths):
-    # An idle worker may take over a partition of another, and predicts it again: not here.
-    alone = dask.config.set({"distributed.scheduler.work-stealing": False})
-    with alone, dask_executor(workers=2) as executor:
-        found(paths, executor, METHODS[1])
-        kept = default_client().run(blocks_kept)
-    each = len(paths) // 2
-    assert sorted(kept.values()) == [each, len(paths) - each]
-
-
-def test_a_worker_is_named_where_any_may_do_the_work():
-    watch = DaskWatch(None, 1.0, workers=("tcp://a", "tcp://b"))
-    assert [watch.place(k)["workers"] for k in range(4)] == [["tcp://a"], ["tcp://b"]] * 2
-    assert watch.place(0)["allow_other_workers"]
-    assert DaskWatch(None, 1.0).place(0) == {}  # none is known yet
-    chosen = DaskWatch(None, 1.0, places=False, workers=("tcp://a",))
-    assert chosen.place(0) == {}
 
 
 @pytest.mark.long

@@ -167,9 +167,6 @@ class Watch(Protocol):
     def look(self) -> None:
         """Raise an `ExecutionError` if the executor is gone."""
 
-    def place(self, number: int) -> dict[str, Any]:
-        """Return how to hand out a partition with this number: what `submit` takes besides."""
-
 
 class Trusting:
     """The watch of an executor that tells by itself when its workers are gone."""
@@ -181,10 +178,6 @@ class Trusting:
 
     def look(self) -> None:
         """Trust it."""
-
-    def place(self, number: int) -> dict[str, Any]:  # noqa: ARG002  (of a kind with the other)
-        """Leave it to the executor."""
-        return {}
 
 
 _asked: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
@@ -202,10 +195,6 @@ class DaskWatch:
     client: Any
     answer: float
     """Seconds in which the scheduler has to answer, or to be found again."""
-    places: bool = True
-    """Whether any worker may get any partition."""
-    workers: tuple[str, ...] = ()
-    """The addresses of those that were there when the scheduler was last asked."""
     connected: float = field(default_factory=monotonic)
     """When the scheduler was last known to be connected."""
     manned: float = field(default_factory=monotonic)
@@ -232,17 +221,6 @@ class DaskWatch:
         if self.there and monotonic() - self.heard >= ASK:
             self._ask()
 
-    def place(self, number: int) -> dict[str, Any]:
-        """Return the worker that is to have a partition, in every pass the same.
-
-        It keeps what models said of these rows, so that no one else need ask them again. Dask may
-        still give the partition to another one that is idle.
-        """
-        if not (self.places and self.workers):
-            return {}
-        own = self.workers[number % len(self.workers)]
-        return {"workers": [own], "allow_other_workers": True}
-
     def _check_connection(self) -> None:
         if self.there:
             self.connected = monotonic()
@@ -259,7 +237,6 @@ class DaskWatch:
         except OSError:
             return  # the connection is being lost: the next look will tell
         self.heard = monotonic()
-        self.workers = tuple(sorted(workers))
         if workers:
             self.manned = self.heard
             self._greet(set(workers))
@@ -320,7 +297,5 @@ def watch_of(executor: Executor) -> Watch:
     distributed = sys.modules.get("distributed.cfexecutor")
     if distributed is not None and isinstance(executor, distributed.ClientExecutor):
         client = executor._client  # noqa: SLF001  (it has no other name)
-        # Whoever says on which workers, or with which resources, has placed the work himself.
-        free = not executor._kwargs.keys() & {"workers", "resources"}  # noqa: SLF001
-        return DaskWatch(client, max(ANSWER, client._timeout), free)  # noqa: SLF001
+        return DaskWatch(client, max(ANSWER, client._timeout))  # noqa: SLF001
     return Trusting()

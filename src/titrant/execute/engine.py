@@ -258,7 +258,7 @@ class Handed(Generic[P, S]):
 
     def _submit(self, number: int, partition: P) -> Future[S]:
         try:
-            return self.executor.submit(self.task, partition, **self.watch.place(number))
+            return self.executor.submit(self.task, partition)
         except Exception as error:
             # RuntimeError: it was shut down.
             if isinstance(error, RuntimeError) or _engines_own(error):
