@@ -350,6 +350,25 @@ class Recipe:
     """The encoded columns that are one context, the place of the text among the levels."""
     dates: Mapping[str, str] = field(default_factory=dict)
     """The columns of dates that were written as text, each with its format, such as %d.%m.%Y."""
+    clocks: Mapping[str, str] = field(default_factory=dict)
+    """The time zone of the hours and days of each column of dates, "" of one that names none."""
+
+
+def one_clock(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """Return the time zones of the dates in two sets of rows; refuse a column that has two."""
+    for name in one.keys() & other.keys():
+        if one[name] != other[name]:
+            raise DataError(
+                f"The dates of the column `{name}` must be of one time zone, by which their hours "
+                f"are taken; got {zone_called(one[name])} in some files and "
+                f"{zone_called(other[name])} in others. Convert the column to one zone in all."
+            )
+    return {**one, **other}
+
+
+def zone_called(clock: str) -> str:
+    """Return what sentences call the time zone of a column."""
+    return clock or "none"
 
 
 # ── What was done to a table on its way to a log ──────────────────────────────────────────────────

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from titrant.data.columns import IS_MISSING, Recipe, Texts
+from titrant.data.columns import IS_MISSING, Recipe, Texts, zone_called
 from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
@@ -77,6 +77,8 @@ def _made(
     if part in PARTS and feature == f"{source}.{part}":
         if is_text(column.type) and source in recipe.dates:
             column = read_dates(column, source, recipe.dates[source])
+        if source in recipe.clocks:
+            column = _by_clock(column, source, recipe.clocks[source])
         return _filled(date_part(column, source, part), recipe.fills.get(feature))
     levels = recipe.levels.get(source, ())
     may_miss = MISSING in levels or f"{source}={MISSING}" in wanted
@@ -198,6 +200,16 @@ def texts_of(table: pa.Table, features: Iterable[str]) -> tuple[Texts, ...]:
         Texts.of(column, levels, _unique(table[column], column, may_miss=MISSING in levels))
         for column, levels in named.items()
     )
+
+
+def clocks_of(table: pa.Table, features: Iterable[str]) -> dict[str, str]:
+    """Return the time zone of each column of dates from which features are made."""
+    found = {}
+    for feature in features:
+        source, part = source_of(feature, table.column_names)
+        if feature not in table.column_names and part in PARTS and source in table.column_names:
+            found[source] = _clock(table[source].type)
+    return found
 
 
 def _unique(column: pa.ChunkedArray, name: str, *, may_miss: bool) -> list[str]:
@@ -359,6 +371,24 @@ def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:
         "days": _days,
     }[part](moments)
     return pc.cast(taken, pa.float64())
+
+
+def _by_clock(column: pa.ChunkedArray, name: str, clock: str) -> pa.ChunkedArray:
+    """Return dates by the clock of the log: the same moment has another hour in another zone."""
+    own = _clock(column.type)
+    if own == clock or not is_date(column.type):
+        return column
+    if not own or not clock:
+        raise DataError(
+            f"The dates of the column `{name}` must be of the time zone that those of the log were "
+            f"of, or their hours would be others; the zone of the log is {zone_called(clock)}, and "
+            f"here it is {zone_called(own)}. Convert the column, or name its zone."
+        )
+    return pc.cast(column, pa.timestamp(column.type.unit, clock))
+
+
+def _clock(kind: pa.DataType) -> str:
+    return getattr(kind, "tz", None) or ""
 
 
 def _weekday(moments: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -33,6 +33,7 @@ from titrant.data.columns import (
 from titrant.data.features import (
     MISSING,
     as_text,
+    clocks_of,
     date_part,
     date_parts,
     flags,
@@ -130,7 +131,8 @@ def encode(table: pa.Table, context: Sequence[str] | None, taken: Collection[str
     made = [name for name in plan.names if name not in chosen]
     if clash := [name for name in made if name in table.column_names]:
         raise duplicate_names([*table.column_names, *clash])
-    recipe = Recipe(plan.levels, plan.fills, tuple(plan.codes), formats)
+    clocks = clocks_of(table, plan.names)
+    recipe = Recipe(plan.levels, plan.fills, tuple(plan.codes), formats, clocks)
     encoded = with_features(table, plan.names, recipe)
     spent = {name for name in chosen if name not in plan.names}
     kept = [name for name in encoded.column_names if name not in spent]

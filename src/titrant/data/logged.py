@@ -40,6 +40,7 @@ class Beside:
     """What is said of a log besides its rows; each is an attribute of `LoggedData`."""
 
     texts: tuple[Texts, ...] = ()
+    clocks: Mapping[str, str] = field(default_factory=dict)
     atoms: tuple[float, ...] | None = None
     after: tuple[str, ...] = ()
     flow: Flow | None = None
@@ -87,9 +88,10 @@ class LoggedData:
     is missing (and stands as 0) and else 1, or None if it never is,
     flow (what was done to the table that the log was made of, None if nothing was),
     bounded (whether any bound is finite), first_row (place of row 0 in the log it was cut from),
-    texts (what the columns hold of which a batch of files made indicators; else empty), atoms (as
-    given), after (columns that `from_frame` left out of the context, measured after the treatment),
-    about (names and units of doses and outcome, as far as they are known), maximize
+    texts (what the columns hold of which a batch of files made indicators; else empty), clocks (the
+    time zones of the dates of which a batch made contexts; else empty), atoms (as given), after
+    (columns that `from_frame` left out of the context, measured after the treatment), about (names
+    and units of doses and outcome, as far as they are known), maximize
 
     >>> LoggedData([[1.0], [2.0], [3.0]], [5, 6, 8], [0.1, 0.4, 0.2], bounds=(0, None))
     LoggedData(3 rows; dose 5 … 8 within 0 … ∞; context x0; no propensity)
@@ -107,6 +109,7 @@ class LoggedData:
     bounded: bool
     first_row: int
     texts: tuple[Texts, ...]
+    clocks: Mapping[str, str]
     atoms: tuple[float, ...] | None
     after: tuple[str, ...]
     flow: Flow | None
@@ -494,7 +497,7 @@ class LoggedData:
 
     def __reduce__(self) -> tuple[Callable[..., LoggedData], tuple[object, ...]]:
         """Pickle the compact bounds, and come back read-only in another process."""
-        beside = replace(self._beside, texts=self.texts)
+        beside = replace(self._beside, texts=self.texts, clocks=self.clocks)
         return _assembled, (self._parts, self.names, self._limits, self.first_row, beside)
 
     @property
@@ -506,7 +509,7 @@ class LoggedData:
 
     @property
     def _beside(self) -> Beside:
-        """What is said of the log besides its rows; texts are those of a batch as it was read."""
+        """What is said of the log besides its rows; not what a batch of files held."""
         return Beside(atoms=self.atoms, after=self.after, flow=self.flow, about=self.about)
 
     @property
@@ -549,6 +552,7 @@ def checked_batch(
     first_row: int,
     *,
     texts: tuple[Texts, ...] = (),
+    clocks: Mapping[str, str] | None = None,
     flow: Flow | None = None,
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
@@ -558,7 +562,8 @@ def checked_batch(
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    return _assembled(parts, names, limits, first_row, Beside(texts=texts, flow=flow))
+    beside = Beside(texts=texts, clocks=clocks or {}, flow=flow)
+    return _assembled(parts, names, limits, first_row, beside)
 
 
 def joined(logs: Sequence[LoggedData]) -> LoggedData:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant.data import LoggedData, validate
-from titrant.data.columns import Recipe, Texts, added_texts, check_texts
+from titrant.data.columns import Recipe, Texts, added_texts, check_texts, one_clock
 from titrant.data.keys import GOLDEN, splitmix64
 from titrant.data.logged import joined
 from titrant.data.masses import point_masses
@@ -26,7 +26,7 @@ from titrant.moments import Moments
 from titrant.scaling import ROUNDING, Held
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -129,6 +129,8 @@ class Sums:
     """The keys of all groups, in increasing order."""
     texts: tuple[Texts, ...] = ()
     """Of the columns from which indicators were made."""
+    clocks: Mapping[str, str] = field(default_factory=dict)
+    """Of the columns of dates from which contexts were made."""
 
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over both sets of rows."""
@@ -144,6 +146,7 @@ class Sums:
             self.weight + other.weight,
             None if self.keys is None or other.keys is None else np.union1d(self.keys, other.keys),
             added_texts(self.texts + other.texts),
+            one_clock(self.clocks, other.clocks),
         )
 
 
@@ -303,7 +306,8 @@ class Survey:
         if flow is not None and flow.recipe is not None:
             return flow.recipe
         made = (texts for texts in self.sums.texts if texts.column not in self.names)
-        return Recipe({texts.column: texts.levels for texts in made})
+        levels = {texts.column: texts.levels for texts in made}
+        return Recipe(levels, clocks=self.sums.clocks)
 
     @cached_property
     def digest(self) -> int:
@@ -379,6 +383,7 @@ def in_memory(log: LoggedData) -> Sums:
         else np.array([log.weights.sum(), log.weights @ log.weights]),
         keys=None if log.groups is None else np.unique(log.groups),
         texts=log.texts,
+        clocks=log.clocks,
     )
 
 

@@ -256,10 +256,14 @@ def batch_of(
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
     names = columns.features
-    made = features.with_features(table, names, None if flow is None else flow.recipe)
+    recipe = None if flow is None else flow.recipe
+    made = features.with_features(table, names, recipe)
     parts, labels = frames.read(made, columns)
     texts = features.texts_of(table, names)
-    return checked_batch(parts, names, limits, labels, first_row, texts=texts, flow=flow)
+    clocks = features.clocks_of(table, names) if recipe is None else recipe.clocks
+    return checked_batch(
+        parts, names, limits, labels, first_row, texts=texts, clocks=clocks, flow=flow
+    )
 
 
 def cut(tables: Iterator[pa.Table], size: int) -> Iterator[pa.Table]:

@@ -193,6 +193,12 @@ class _Made:
                 "which other programs may read in other ways. Convert the column to a type of "
                 "dates and learn again, or leave it out of the rule."
             )
+        if dated and recipe.clocks.get(base):
+            raise InvalidArgument(
+                f"The hours and days of the column `{base}` are those of {recipe.clocks[base]}, "
+                "and other programs may read them by another clock. Convert the column to times "
+                "of that place without a zone and learn again, or leave it out of the rule."
+            )
         column = Column(base if dated else feature)
         value: Formula = DatePart(column, part) if dated else column
         lacking = IsMissing(column) if dated else NoNumber(column)

@@ -134,7 +134,8 @@ def _check_fields(cls: Any, given: dict[str, Any]) -> None:  # noqa: ANN401
 # is. ``"people"`` are groups of like people with their doses and losses, for `recommend --explain`;
 # readers that do not know them leave them aside. Where numbers were missing, version 2 has
 # ``"fills": {name: number, …}``, and where a context is a code of texts, ``"codes": [column, …]``,
-# and where dates were written as text, ``"dates": {column: format, …}``. `load_policy` leaves the
+# and where dates were written as text, ``"dates": {column: format, …}``. Either version may have
+# ``"clocks": {column: zone, …}`` of the dates of which contexts are made. `load_policy` leaves the
 # entry aside: the policy is the same.
 
 TRAINING_VERSION, FILLED_VERSION = 1, 2
@@ -191,6 +192,7 @@ class TrainingRange:
             "fills": dict(self.recipe.fills),
             "codes": list(self.recipe.codes),
             "dates": dict(self.recipe.dates),
+            "clocks": dict(self.recipe.clocks),
         }
         filled = made["fills"] or made["codes"] or made["dates"]
         version = FILLED_VERSION if filled else TRAINING_VERSION
@@ -238,7 +240,11 @@ def _recipe(content: dict[str, Any]) -> Recipe:
     dates = content.get("dates", {})
     if not isinstance(dates, dict) or not _are_texts(list(dates.values())):
         raise _refusal("has a date without its format")
-    return Recipe(levels, {name: float(fill) for name, fill in fills.items()}, tuple(codes), dates)
+    clocks = content.get("clocks", {})
+    if not isinstance(clocks, dict) or not _are_texts(list(clocks.values())):
+        raise _refusal("has a clock without its time zone")
+    filled = {name: float(fill) for name, fill in fills.items()}
+    return Recipe(levels, filled, tuple(codes), dates, clocks)
 
 
 def _levels(content: object) -> dict[str, tuple[str, ...]]:
