@@ -29,6 +29,13 @@ def test_the_sentence_shows_numpy_numbers_as_numbers():
         _check.count(np.int64(-3), "folds", "DoublyRobust")
 
 
+def test_the_sentence_shows_the_beginning_of_an_array():
+    with pytest.raises(InvalidArgument) as error:
+        _check.number(np.arange(300.0), "at_most", "Limits")
+    assert len(str(error.value)) < 300
+    assert "got array([ 0., 1., 2.," in str(error.value)
+
+
 def test_errors_are_both_ours_and_value_errors():
     error = _check.invalid("a", "B", "c", 1)
     assert isinstance(error, TitrantError)

@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
+LONGEST = 200
+"""Letters of a value that are shown: an array given in place of a number fills a screen."""
+
+
 def invalid(name: str, owner: str, rule: str, value: object) -> InvalidArgument:
     """Return the error "The `name` of `owner` must be `rule`; got `value`."."""
     value = value.item() if isinstance(value, np.generic) else value  # 0.0, not np.float64(0.0)
-    return InvalidArgument(f"The `{name}` of `{owner}` must be {rule}; got {value!r}.")
+    shown = " ".join(repr(value).split()) if isinstance(value, np.ndarray) else repr(value)
+    if len(shown) > LONGEST:
+        shown = f"{shown[:LONGEST]}…"
+    return InvalidArgument(f"The `{name}` of `{owner}` must be {rule}; got {shown}.")
 
 
 def number(value: object, name: str, owner: str) -> float:

@@ -147,16 +147,14 @@ ARRAYS = {
         lambda: LoggedData(X, changed(T, 2, "high"), Y),
         (
             "The treatment must be numeric; got values of type text, first 'high' in row 2, "
-            "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
-            "categories."
+            "counting from 0. Convert it to numbers, as yes and no to 1 and 0."
         ),
     ),
     "text array": (
         lambda: LoggedData(X, T, np.array(["1", "2", "low", "4", "5", "6"])),
         (
             "The outcome must be numeric; got values of type text, first 'low' in row 2, "
-            "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
-            "categories."
+            "counting from 0. Convert it to numbers, as yes and no to 1 and 0."
         ),
     ),
     "numbers as text": (

@@ -352,6 +352,8 @@ def test_the_largest_difference_of_three_groups_by_hand():
         (Limits(mean_dose=1.0), r"No rule has a mean dose of at most 1: .* have a mean of"),
         (Limits(at_least=30.0, at_most="most"), r"rows .* the limits leave no dose: in row"),
         (Limits(steps=50.0, at_least=20.0, at_most=30.0), "leave no dose"),
+        (Limits(steps=80.0), "No dose on the steps is near a logged dose: those are from"),
+        (Limits(steps=[-40.0, 90.0]), "No dose on the steps is near a logged dose"),
     ],
 )
 def test_what_nothing_keeps_to_is_refused_with_the_numbers(limits, said):
@@ -443,7 +445,7 @@ def test_rows_are_given_what_the_policy_gives():
     log, limits = problem(), Limits(steps=2.5, at_most="most", current="now", largest_change=5.0)
 
     class Ends:
-        low, high = 10.0, 30.0
+        low, high, dose_sd = 10.0, 30.0, 4.0
 
     rows = limits.on(log, Ends)
     raw = np.linspace(0.0, 40.0, len(log))

@@ -457,6 +457,7 @@ _LONGEST = 40
 TEXT = "Convert it to numbers, or one-hot encode it if its values are categories."
 NUMBERS_AS_TEXT = "Its values look like numbers: convert the column to a numeric type."
 CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
+AMOUNTS = "Convert it to numbers, as yes and no to 1 and 0."
 MOMENTS = "Replace it by a number, such as days since a fixed date."
 OTHER = "Replace it by a column of plain numbers."
 
@@ -532,6 +533,8 @@ def looks_numeric(text: str) -> bool:
 
 def not_numeric(label: str, dtype: object, value: object, row: int, remedy: str) -> DataError:
     """Refuse a column that does not hold numbers."""
+    if remedy in {TEXT, CATEGORIES} and not label.startswith("context"):
+        remedy = AMOUNTS  # one column plays the role, so its categories cannot have one each
     return DataError(
         f"The {label} must be numeric; got values of type {dtype}, first {shortened(value)} "
         f"in row {row}, counting from 0. {remedy}"

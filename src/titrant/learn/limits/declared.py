@@ -190,6 +190,7 @@ class Limits:
         steps = Steps.checked(self.steps, "Limits")
         low, high = row_limits(self, steps, columns, len(log))
         check_possible(low, high, names)
+        _check_near(steps, log.treatment, units)
         budget = np.inf if self.mean_dose is None else self.mean_dose
         limits = RowLimits(
             low,
@@ -227,6 +228,16 @@ class Limits:
         steps = Steps.checked(self.steps, "Limits")
         low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in limits)
         return float(steps.above(low)[0]), float(steps.below(high)[0])
+
+
+def _check_near(steps: Steps, logged: Array, units: Units) -> None:
+    """Refuse steps that are all farther than one sd from every logged dose (n,)."""
+    ends = np.array([logged.min(), logged.max()])
+    if steps.above(ends - units.dose_sd)[0] > steps.below(ends + units.dose_sd)[1]:
+        raise DataError(
+            f"No dose on the steps is near a logged dose: those are from {ends[0]:.6g} to "
+            f"{ends[1]:.6g}. Allow steps among them."
+        )
 
 
 @dataclass(frozen=True, slots=True)
