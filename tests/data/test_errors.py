@@ -150,6 +150,14 @@ ARRAYS = {
             "counting from 0. Convert it to numbers, as yes and no to 1 and 0."
         ),
     ),
+    "text among contexts": (
+        lambda: LoggedData(changed(X, (2, 0), "high"), T, Y),
+        (
+            "The context must be numeric; got values of type text, first 'high' in row 2, "
+            "counting from 0. Convert it to numbers, or one-hot encode it if its values are "
+            "categories."
+        ),
+    ),
     "text array": (
         lambda: LoggedData(X, T, np.array(["1", "2", "low", "4", "5", "6"])),
         (
@@ -494,9 +502,9 @@ TABLES = {
 # ── columns that are not numbers, by kind of table ───────────────────────────────────────────────
 DAY = dt.datetime(2018, 2, 18)  # noqa: DTZ001 - frames hold naive times
 TEXT = ["low", "1", "high", "2", "3", "4"]
-REMEDY_TEXT = "Convert it to numbers, or one-hot encode it if its values are categories."
+REMEDY_TEXT = "Convert it to numbers, as yes and no to 1 and 0."
 REMEDY_NUMBERS = "Its values look like numbers: convert the column to a numeric type."
-REMEDY_CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
+REMEDY_CATEGORIES = REMEDY_TEXT
 REMEDY_MOMENTS = "Replace it by a number, such as days since a fixed date."
 REMEDY_OTHER = "Replace it by a column of plain numbers."
 KINDS = {
