@@ -502,9 +502,10 @@ TABLES = {
 # ── columns that are not numbers, by kind of table ───────────────────────────────────────────────
 DAY = dt.datetime(2018, 2, 18)  # noqa: DTZ001 - frames hold naive times
 TEXT = ["low", "1", "high", "2", "3", "4"]
-REMEDY_TEXT = "Convert it to numbers, as yes and no to 1 and 0."
+REMEDY_TEXT = "Convert it to numbers, or one-hot encode it if its values are categories."
+REMEDY_AMOUNTS = "Convert it to numbers, as yes and no to 1 and 0."
 REMEDY_NUMBERS = "Its values look like numbers: convert the column to a numeric type."
-REMEDY_CATEGORIES = REMEDY_TEXT
+REMEDY_CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
 REMEDY_MOMENTS = "Replace it by a number, such as days since a fixed date."
 REMEDY_OTHER = "Replace it by a column of plain numbers."
 KINDS = {
@@ -583,9 +584,10 @@ def test_the_whole_sentence(make, sentence):
 def test_columns_that_are_not_numbers(frame, got, remedy):
     with pytest.raises(DataError) as error:
         from_table(frame, outcome="age", context=["bmi"])()
+    of_one_column = REMEDY_AMOUNTS if remedy in {REMEDY_TEXT, REMEDY_CATEGORIES} else remedy
     assert str(error.value) == (
         f"The outcome column `age` must be numeric; got values of type {got}, counting from 0. "
-        + remedy
+        + of_one_column
     )
 
 
