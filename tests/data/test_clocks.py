@@ -40,6 +40,8 @@ def recipe_of(seen) -> Recipe:
 def test_the_same_moment_has_the_same_hour_in_every_zone(zone):
     recipe = recipe_of(BERLIN)
     assert recipe.clocks == {"seen": "Europe/Berlin"}
+    with pytest.warns(tt.TableWarning, match="by the clock of Europe/Berlin"):
+        tt.LoggedData.from_frame(table_of(BERLIN), treatment="dose", outcome="loss")
     names = [f"seen.{part}" for part in PARTS]
     there = pa.Table.from_pandas(pd.DataFrame({"seen": BERLIN.tz_convert(zone)}))
     found = with_features(there, names, recipe)

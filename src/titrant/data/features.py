@@ -208,7 +208,7 @@ def clocks_of(table: pa.Table, features: Iterable[str]) -> dict[str, str]:
     for feature in features:
         source, part = source_of(feature, table.column_names)
         if feature not in table.column_names and part in PARTS and source in table.column_names:
-            found[source] = _clock(table[source].type)
+            found[source] = clock_of(table[source].type)
     return found
 
 
@@ -375,7 +375,7 @@ def date_part(column: pa.ChunkedArray, name: str, part: str) -> pa.ChunkedArray:
 
 def _by_clock(column: pa.ChunkedArray, name: str, clock: str) -> pa.ChunkedArray:
     """Return dates by the clock of the log: the same moment has another hour in another zone."""
-    own = _clock(column.type)
+    own = clock_of(column.type)
     if own == clock or not is_date(column.type):
         return column
     if not own or not clock:
@@ -385,10 +385,6 @@ def _by_clock(column: pa.ChunkedArray, name: str, clock: str) -> pa.ChunkedArray
             f"here it is {zone_called(own)}. Convert the column, or name its zone."
         )
     return pc.cast(column, pa.timestamp(column.type.unit, clock))
-
-
-def _clock(kind: pa.DataType) -> str:
-    return getattr(kind, "tz", None) or ""
 
 
 def _weekday(moments: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -403,6 +399,11 @@ def _days(moments: pa.ChunkedArray) -> pa.ChunkedArray:
 def date_parts(kind: pa.DataType) -> tuple[str, ...]:
     """Return the parts that values of a type have."""
     return ("hour",) if pa.types.is_time(kind) else PARTS
+
+
+def clock_of(kind: pa.DataType) -> str:
+    """Return the time zone of dates of a type, "" where they have none."""
+    return getattr(kind, "tz", None) or ""
 
 
 def is_date(kind: pa.DataType) -> bool:

@@ -33,6 +33,7 @@ from titrant.data.columns import (
 from titrant.data.features import (
     MISSING,
     as_text,
+    clock_of,
     clocks_of,
     date_part,
     date_parts,
@@ -218,7 +219,9 @@ class _Plan:
     def _add_dates(self, column: pa.ChunkedArray, name: str) -> None:
         parts = [f"{name}.{part}" for part, _ in _varying(column, name)]
         self.names += parts
-        text = f"Column `{name}` is a date: {listed(parts)} stand for it."
+        clock = clock_of(column.type)
+        by = f", by the clock of {clock}" if clock else ""
+        text = f"Column `{name}` is a date: {listed(parts)} stand for it{by}."
         self.notes.append(ColumnNote(name, ENCODED, text))
         missing = gaps(column)
         if missing.any():
