@@ -19,7 +19,6 @@ import titrant as tt
 from benchmarks.confounding.designs import TUNING, Design
 from benchmarks.confounding.records import Task, digits, run_missing
 from titrant.errors import UntrustedEstimate
-from titrant.learn import TrainingLog
 from titrant.learn.honest import LEARNED
 
 RECORDS = Path(__file__).parent / "safe.jsonl.gz"
@@ -38,15 +37,18 @@ SETTINGS = {
 """Doses that follow no context, one linearly, and one in two other ways."""
 
 
+def log_of(task: Task) -> tt.LoggedData:
+    name = zlib.crc32(task.design.encode())
+    return SETTINGS[task.design].draw(task.n, [task.seed, task.n, task.replication, name])
+
+
 def run(task: Task) -> dict[str, Any]:
     """Return whether the learner deployed, and what it went by."""
-    log = SETTINGS[task.design].draw(
-        task.n, [task.seed, task.n, task.replication, zlib.crc32(task.design.encode())]
-    )
+    log = log_of(task)
     began = time.process_time()
     learner = tt.PolicyLearner(safe=True, seed=task.replication)
     try:
-        learner.estimate_ = honest = learner._honest_value(TrainingLog.of(log))  # noqa: SLF001
+        learner.estimate_ = honest = learner._honest_value(learner._begin(log))  # noqa: SLF001
     except UntrustedEstimate:
         return {"deployed": False, "verdict": "refuse", "cpu": seconds(began)}
     diagnostics = honest.comparison[LEARNED].diagnostics

@@ -174,16 +174,8 @@ class PolicyLearner(BaseEstimator):
         procedure learns from a sample of the rows, whose size its report states, and so does `CPO`
         where rows have weights. The honest value is over all rows.
         """
-        check_log(log)
-        log, self.against_ = bound_to(log, self.against or {})
-        self._check(log)
-        whole = TrainingLog.of(
-            log,
-            propensity=self.propensity,
-            maximize=log.about.direction(self.maximize, "PolicyLearner"),
-            executor=self.executor,
-            checkpoint=self.checkpoint,
-        )
+        whole = self._begin(log)
+        log = whole.log
         self.learned_ = self._learn(whole, whole, EVERY)
         self.estimate_ = self._honest_value(whole) if self.honest else None
         self.deployed_ = not self.safe or self._is_safe()
@@ -297,6 +289,19 @@ class PolicyLearner(BaseEstimator):
     def _repr_mimebundle_(self, include: object, exclude: object) -> dict[str, str]:  # noqa: ARG002
         """Return what a notebook shows, which asks for this before `_repr_html_`."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _begin(self, log: Source) -> TrainingLog:
+        """Return the log as parts of learning see it, checked, with ``against`` bound to it."""
+        check_log(log)
+        log, self.against_ = bound_to(log, self.against or {})
+        self._check(log)
+        return TrainingLog.of(
+            log,
+            propensity=self.propensity,
+            maximize=log.about.direction(self.maximize, "PolicyLearner"),
+            executor=self.executor,
+            checkpoint=self.checkpoint,
+        )
 
     def _check(self, log: Source) -> None:
         """Refuse what cannot work, or not in minutes, before any work is done."""

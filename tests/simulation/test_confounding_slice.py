@@ -65,6 +65,17 @@ def test_the_study_makes_the_very_default_call():
             assert found["low"][i] == pytest.approx(expected[name].interval()[0], rel=1e-4)
 
 
+@pytest.mark.slow
+def test_the_study_of_safe_deployments_asks_what_the_learner_decides():
+    # By the halves alone, on which deploying rests; a log that is refused raises in `fit`.
+    task = Task("randomized", 200, 0, SEED)
+    log = safe.log_of(task)
+    found = safe.run(task)
+    learner = tt.PolicyLearner(safe=True, seed=0).fit(log)
+    assert found["deployed"] == learner.deployed_
+    assert found["bound"] == pytest.approx(learner.estimate_.gain()[1], rel=1e-4)
+
+
 def test_names_tell_designs_apart():
     assert sum(map(len, GROUPS.values())) == len(DESIGNS)
     assert not {*GROUPS["held out"], *GROUPS["fresh"]} & {*TUNING}
