@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from benchmarks.constants import page as measured
+from benchmarks.constants.limits import SET_ON
 from benchmarks.constants.study import MODELS, SMOOTHING, place_of, with_constant
 from pages.blocks import ROOT
 
@@ -213,9 +214,24 @@ def test_the_table_of_effects_is_that_of_the_records():
     assert measured.page() in PAGE
 
 
+def test_the_table_of_limits_is_that_of_the_records():
+    assert measured.limits() in PAGE
+
+
+def test_checks_of_the_table_are_those_that_the_code_makes():
+    rules = ROOT / "src/titrant/inference"
+    made = "".join(path.read_text("utf-8") for path in sorted(rules.rglob("*.py")))
+    table = WRITTEN.partition("| in the report |")[2].partition("\n\n")[0]
+    names = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert len(names) == 20
+    assert [name for name in names if f'"{name}"' not in made] == []
+    assert list(SET_ON) == names
+
+
 def test_words_about_effects_are_those_of_the_table():
     known = measured.page().partition("**Tuning designs")[0]
-    lines = re.findall(r"^\| `[\w.]+\.(\w+)` \| \S+ \| (\S+) \| (\S+) .*?\| (\S+) ", known, re.M)
+    line = re.compile(r"^\| `[\w.]+\.(\w+)` \| \S+ \| (\S+) \| (\S+) .*?\| (\S+) ", re.MULTILINE)
+    lines = line.findall(known)
     effects = {(name, tried): (float(r), float(c)) for name, tried, r, c in lines}
     default = float(re.search(r"the default covers (\S+)", known)[1])
     half, twice = (round(100 * effects["range_penalty", k][0] - 100) for k in ("1.5", "6"))
