@@ -102,7 +102,7 @@ CLOSING = """\
   as its size. What its values do is shrunk, and a part of it stays in the estimate.
 - **Seen late**: where the outcome is a rare event, few rows decide. With less than 10 % of events
   in 1,000 rows, do not go on over a warning."""
-ALL_TOGETHER = "All designs and sizes together; refused estimates are those that were asked for."
+ALL_TOGETHER = "All designs and sizes together; refused estimates are those given on request alone."
 FIRES = """\
 The share of estimates, all sizes together, for which a check warns or refuses: where nothing is
 wrong this is a false alarm, where the interval misses the truth it is a detection. *Nonlinear*
@@ -124,7 +124,7 @@ What if the propensities are wrong? The doses of a log follow one law, and `eval
 are told another: a model that cannot follow it, a function, or a column of densities. The shares of
 {laws.LOGS} logs that are warned of, with 300 / 1,000 / 2,500 rows; ± 0.06 at most, and a share of
 0 may be 0.05. Slow models, and the default, have {laws.FEW} logs (± 0.11), of 1,000 rows so far;
-the default is asked by `check` alone. A dash is what was not asked; a column has no ranks. All
+the default is judged by `check` alone. A dash is what was not measured; a column has no ranks. All
 cases were written for this table, with the rules in view, and no limit was changed. The last column
 counts every check of `SelfNormalized()` at a high dose, also those of overlap and smoothing, so
 that it warns of right laws too. Measured by `python -m benchmarks.confounding.laws`."""
