@@ -364,7 +364,7 @@ def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
         raise DataError(
             f"The column `{name}` holds numbers with separators or signs, such as "
             f"{str(values[row])!r} in row {row}, counting from 0. Write them with digits and a "
-            "decimal point alone; of a file, name the decimal mark (`--decimal`), and in Python let "
+            "decimal point alone; of a file, name the decimal mark (`--decimal`), in Python let "
             "`titrant.data.files.read_log` read it; or leave the column out of the context."
         )
 
