@@ -34,7 +34,8 @@ SET_ON = {
     "binned_balance": VARIANTS,
     "never_given": "designs of [doses that nobody alike was given]"
     "(confounding.md#doses-that-nobody-alike-was-given)",
-    "leftover_bias": "chance, on 900 logs without a bias, not kept; half an SE is convention",
+    "leftover_bias": "chance, on 900 logs without a bias, not kept (half an SE is convention); "
+    "three of the designs *newest* were seen",
     "dose_jump": "chance (3 SE), and logs with and without a jump, not kept",
     "cut_predictions": "convention (1 SE)",
     "propensity_pit": "reasoning: 5 points move weights by a tenth",
