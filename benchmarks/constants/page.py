@@ -1,4 +1,4 @@
-"""Write the table of `docs/explanation/default.md` from the records."""
+"""Write the tables of `docs/explanation/default.md` from the records."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.confounding.designs import KNOWN, TUNING
 from benchmarks.confounding.records import records_in
+from benchmarks.constants.limits import limits
 from benchmarks.constants.study import MODELS, RECORDS, SMOOTHING, place_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "default.md"
 BEGIN = "<!-- constants: written by python -m benchmarks.constants.page -->\n"
 END = "<!-- end of constants -->"
+LIMITS_BEGIN = "<!-- limits: written by python -m benchmarks.constants.page -->\n"
+LIMITS_END = "<!-- end of limits -->"
 HEAD = ("constant", "value", "tried", "RMSE", "coverage", "width")
 
 
@@ -33,7 +36,7 @@ def page() -> str:
             "Each constant is changed alone and the call is made again on the same logs of 1,000",
             "rows (`python -m benchmarks.constants`). RMSE and width are ratios to those of the",
             "default, coverage is that of 95 % intervals; ± is a Monte-Carlo standard error,",
-            "paired for the ratios. Trust checks are not asked: every estimate counts. Where all",
+            "paired for the ratios. Trust checks play no part: every estimate counts. Where all",
             "intervals of few logs cover, that error is 0 and says nothing.",
             "",
             f"**Calibration designs, known propensities** ({told(known)}):",
@@ -121,9 +124,12 @@ def clustered(covered: Sequence[Array]) -> float:
 
 
 def main() -> None:
-    """Write the table into the page."""
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}{page()}{END}{rest.partition(END)[2]}", "utf-8")
+    """Write the tables into the page."""
+    text = PAGE.read_text("utf-8")
+    for begin, new, end in ((BEGIN, page(), END), (LIMITS_BEGIN, limits(), LIMITS_END)):
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}{new}{end}{rest.partition(end)[2]}"
+    PAGE.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ PAIRS = listed(PAIR)
 NUMBERS = {"anyOf": [NUMBER, listed(NUMBER), listed(listed(NUMBER))]}
 VERDICT = one_of(*(v.value for v in Verdict))
 DATA = nullable(ref("data"))
-PROTOCOL = closed(hash=TEXT, checklist=listed(closed(topic=TEXT, told=TEXT, by=TEXT)))
+PROTOCOL = closed(hash=TEXT, checklist=listed(closed(items=TEXT, topic=TEXT, told=TEXT, by=TEXT)))
 """Of a run with `--protocol`."""
 ESTIMATE: dict[str, Schema] = {
     "policy": TEXT,

@@ -90,10 +90,17 @@ def test_the_run_that_was_announced_has_a_checklist(call, csv_log, plain):
     assert by["Participants"]["told"] == "600 rows, all used"
     unknown = [topic for topic, one in by.items() if one["by"] == "the authors"]
     assert unknown == [
+        "Abstract, background, rationale",
         "Start and end of follow-up",
-        "Interpretation, limitations, generalizability",
-        "Ethics, funding, interests, registration, sharing of data",
+        "Distribution of the outcome",
+        "Interpretation and limitations",
+        "Ethics, registration, sharing, funding, interests",
     ]
+    # Each of the 21 items of the statement is on the list; 6 and 7 have a letter for each element.
+    items = ", ".join(one["items"] for one in told["checklist"]).split(", ")
+    pairs = [f"{number}{letter}" for letter in "abcdefgh" for number in (6, 7)]
+    others = [str(number) for number in range(1, 22) if number not in {6, 7}]
+    assert sorted(items) == sorted([*others, *pairs])
     page = Path("page.html").read_text(encoding="utf-8")
     assert told["hash"] in page
     assert "The study as it was announced" in page

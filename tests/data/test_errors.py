@@ -150,6 +150,15 @@ ARRAYS = {
             "counting from 0. Convert it to numbers, as yes and no to 1 and 0."
         ),
     ),
+    "text with signs": (
+        lambda: LoggedData(X, ["19.2 %", "7 %", "€ 3", "1,5", "2", "3"], Y),
+        (
+            "The treatment must be numeric; got values of type text, first '19.2 %' in row 0, "
+            "counting from 0. Write it with digits and a decimal point alone; a file in which all "
+            "values have the same sign is read as it is, on the command line and by "
+            "`titrant.data.files.read_log`."
+        ),
+    ),
     "text among contexts": (
         lambda: LoggedData(changed(X, (2, 0), "high"), T, Y),
         (

@@ -37,6 +37,38 @@ def test_files_that_a_page_names_exist(page):
         assert (ROOT / name).is_file() or Path(name).stem in EXAMPLES, name
 
 
+def test_the_readme_is_one_page_with_one_answer_from_real_data():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 66
+    assert len(text.split()) <= 650
+    assert "interval you can rely on" not in text  # it comes with a verdict
+    (block,) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert "from causaldata import nhefs" in block[0]
+    assert re.search(r"95% CI .* (ok|warn)$", block[1].strip())
+
+
+def test_a_version_begins_with_what_is_new_in_short_and_what_changes():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    newest = next(part for part in text.split("\n## ")[1:] if re.match(r"\[\d", part))
+    parts = [part.partition("\n\n") for part in newest.split("\n### ")[1:]]
+    assert [head for head, _, _ in parts[:2]] == ["In short", "What changes for you"]
+    for _, _, bullets in parts[:2]:
+        assert bullets.count("\n- ") < 9
+        assert len(bullets.split()) < 220
+    # A blank line within a list makes two of it.
+    assert [head for head, _, bullets in parts if "\n\n- " in bullets] == []
+
+
+def test_the_index_leads_to_every_page():
+    docs = ROOT / "docs"
+    linked = set(LINK.findall((docs / "index.md").read_text("utf-8")))
+    by_hand = {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"index.md"}
+    # Pages of single measurements are reached from what they measure.
+    names = ("structure", "moves", "hidden", "questions", "learning", "performance")
+    measured = {f"explanation/{name}.md" for name in (*names, "planning-1e10-rows")}
+    assert by_hand - measured <= linked
+
+
 def test_the_map_of_the_house_has_every_room():
     # A room that nobody finds on the map will be built twice.
     drawn = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")

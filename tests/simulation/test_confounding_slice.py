@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from benchmarks.confounding import safe, study
 from benchmarks.confounding.designs import DESIGNS, GROUPS, TUNING
-from benchmarks.confounding.page import PAGE, Estimates, page, share_se
+from benchmarks.confounding.page import PAGE, Estimates, page, share_se, speaking
 from benchmarks.confounding.records import Task, records_in, run_missing
 from benchmarks.coverage.designs import Case
 
@@ -200,6 +200,28 @@ def test_committed_records_are_whole(path):
     text = gzip.decompress(path.read_bytes()).decode()
     assert text.endswith("\n")
     assert all(json.loads(line) for line in text.splitlines())
+
+
+def test_coverage_where_a_check_warns_is_counted_as_loops_count_it():
+    # Twelve logs of two estimates: the first is warned of by two checks and misses in every third
+    # log, the second by one of them and covers; the last log has no value of its first.
+    def record(i):
+        missed = {"value": [0.0, 0.0], "low": [0.5 if i % 3 == 0 else -1.0, -1.0], "high": [1, 1]}
+        if i == 11:
+            missed["value"] = [None, 0.0]
+        checks = [["leftover_bias", "support"], ["support"]]
+        return {"design": "linear", "truth": [0.0, 0.0], "default": {**missed, "checks": checks}}
+
+    lines = [
+        line.strip("| ").split(" | ")
+        for line in speaking(list(map(record, range(12)))).splitlines()
+    ]
+    counted = {
+        line[0]: [cell.split(" ± ")[0] for cell in line[1:]] for line in lines if len(line) > 1
+    }
+    assert counted["`support`"] == ["23", "0.826", "23", "0.826", "12", "1.000"]
+    assert counted["`leftover_bias`"] == ["11", "0.636", "11", "0.636", "0", "–"]
+    assert counted["*no check*"] == ["0", "–", "0", "–", "0", "–"]
 
 
 def test_the_page_is_written_from_the_records():

@@ -50,7 +50,7 @@ from titrant.data.features import (
 )
 from titrant.data.gaps import DROP, differences
 from titrant.data.keys import ROWS_OF_ID, are_decimals, group_keys, repeating
-from titrant.data.validate import Intake, first_rows, listed, of_rows
+from titrant.data.validate import WITH_SIGNS, Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ FEWEST_TEXTS = 8
 MOSTLY = 0.9
 """Share of numbers from which on a column of texts is one of numbers with some not written so."""
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
-_WITH_SIGNS = r"^\s*[-+$€£]?\s*(\d{1,3}([ ,.'’]\d{3})+|\d+)([.,]\d+)?\s*[%€£]?\s*$"
-"""A number with separators of thousands, a decimal comma, or a sign of percent or currency."""
 FEWEST_NUMBERED = 20
 """Rows from which on whole numbers one after another are no accident."""
 ROWS_OF_CATEGORY, MOST_CATEGORIES = 15.0, 500
@@ -358,14 +356,14 @@ def _check_no_numbers(column: pa.ChunkedArray, name: str) -> None:
             f"{first_rows(other)}). Correct or empty these, drop the rows, or leave the column out "
             "of the context."
         )
-    like = _matches(values, _WITH_SIGNS)
+    like = _matches(values, WITH_SIGNS)
     if like[present].mean() >= MOSTLY:
         row = int(np.argmax(like))
         raise DataError(
             f"The column `{name}` holds numbers with separators or signs, such as "
             f"{str(values[row])!r} in row {row}, counting from 0. Write them with digits and a "
-            "decimal point alone, name the decimal mark of a file (`--decimal`), or leave the "
-            "column out of the context."
+            "decimal point alone; of a file, name the decimal mark (`--decimal`), in Python let "
+            "`titrant.data.files.read_log` read it; or leave the column out of the context."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import re
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -458,6 +459,12 @@ TEXT = "Convert it to numbers, or one-hot encode it if its values are categories
 NUMBERS_AS_TEXT = "Its values look like numbers: convert the column to a numeric type."
 CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
 AMOUNTS = "Convert it to numbers, as yes and no to 1 and 0."
+SIGNED = (
+    "Write it with digits and a decimal point alone; a file in which all values have the same sign "
+    "is read as it is, on the command line and by `titrant.data.files.read_log`."
+)
+WITH_SIGNS = r"^\s*[-+$€£]?\s*(\d{1,3}([ ,.'’]\d{3})+|\d+)([.,]\d+)?\s*[%€£]?\s*$"
+"""A number with separators of thousands, a decimal comma, or a sign of percent or currency."""
 MOMENTS = "Replace it by a number, such as days since a fixed date."
 OTHER = "Replace it by a column of plain numbers."
 
@@ -534,7 +541,9 @@ def looks_numeric(text: str) -> bool:
 def not_numeric(label: str, dtype: object, value: object, row: int, remedy: str) -> DataError:
     """Refuse a column that does not hold numbers."""
     if remedy in {TEXT, CATEGORIES} and not label.startswith("context"):
-        remedy = AMOUNTS  # one column plays the role, so its categories cannot have one each
+        # One column plays the role, so its categories cannot have one each.
+        signed = isinstance(value, str) and re.match(WITH_SIGNS, value)
+        remedy = SIGNED if signed else AMOUNTS
     return DataError(
         f"The {label} must be numeric; got values of type {dtype}, first {shortened(value)} "
         f"in row {row}, counting from 0. {remedy}"

@@ -119,8 +119,8 @@ def gather(
         ``to_dict()`` says or None
     trade_offs : of several outcomes, of which this comparison is about the first:
         ``Outcomes.trade_offs()``
-    protocol : of a study that was announced: ``hash``, and ``checklist`` with ``topic``, ``told``
-        and ``by`` (whom) for each of its entries
+    protocol : of a study that was announced: ``hash``, and ``checklist`` with ``items``,
+        ``topic``, ``told`` and ``by`` (whom) for each of its entries
     seed : draws the folds of the calibration, and rows for it where there are many
     progress : called with what is at work, the share of the time that is over, and 100
     """

@@ -573,8 +573,9 @@ def method(report: Report) -> Table:
 
 def checklist(protocol: Mapping[str, Any]) -> Table:
     """Return what a report has to tell, what this page tells of it, and what is left to authors."""
-    rows = tuple((one["topic"], one["told"], one["by"]) for one in protocol["checklist"])
-    return Table("By the topics of the TARGET statement", ("topic", "told", "by"), rows, (0, 1, 2))
+    headings = ("items", "topic", "told", "by")
+    rows = tuple(tuple(one[heading] for heading in headings) for one in protocol["checklist"])
+    return Table("By the items of the TARGET statement", headings, rows, (0, 1, 2, 3))
 
 
 def mapping(caption: str, values: Mapping[str, object]) -> Table:

@@ -273,7 +273,32 @@ def _shown(value: object) -> str:
     return "left out" if value is None else toml(value)
 
 
-# What a report of such a study has to tell, by the topics of the TARGET statement (2025).
+# What a report of such a study has to tell: the items of the TARGET statement (Cashin and others
+# 2025) by number, in our words. 6 is about the trial that one would run, 7 about how the data stand
+# for it.
+
+ITEMS = {
+    "Abstract, background, rationale": "1, 2, 4",
+    "Question": "3",
+    "Data source and setting": "5",
+    "Eligibility": "6a, 7a",
+    "Treatment strategies": "6b, 7b",
+    "Assignment": "6c, 7c",
+    "Start and end of follow-up": "6d, 7d, 10",
+    "Outcome": "6e, 7e",
+    "Causal contrast": "6f, 7f",
+    "Identifying assumptions": "6g, 7g",
+    "Analysis plan": "6h, 7h",
+    "Participants": "8",
+    "Baseline characteristics": "9",
+    "Missing data": "11",
+    "Distribution of the outcome": "12",
+    "Estimates and their precision": "13",
+    "Further analyses": "14",
+    "Interpretation and limitations": "15, 16",
+    "Ethics, registration, sharing, funding, interests": "17, 18, 19, 20, 21",
+}
+"""The numbers of the items on each topic."""
 
 YOURS = "for you to tell"
 RUN, ANNOUNCED, AUTHORS = "this run", "the protocol", "the authors"
@@ -296,7 +321,7 @@ def filled(
 def checklist(
     held: Mapping[str, Any], flow: Flow | None, tried: Mapping[str, bool]
 ) -> list[dict[str, str]]:
-    """Return each topic with what this run knows of it; the others are for the authors to tell."""
+    """Return each topic with what this run knows of it; what it does not is for the authors."""
     words, log, how = held["words"], held["population"], held["estimator"]
     aim, outcome = held["estimand"], held["outcome"]
     rows = f"{log['rows']:,} rows, all used" if "rows" in log else None
@@ -311,7 +336,6 @@ def checklist(
             f"not randomized; adjusted for {_listed(held['contexts'].get('context', []))}",
             BOTH,
         ),
-        "Start and end of follow-up": (None, AUTHORS),
         "Outcome": (
             f"{outcome['outcome']}, {'higher' if outcome['maximize'] else 'lower'} is better",
             BOTH,
@@ -336,21 +360,26 @@ def checklist(
             RUN,
         ),
         "Participants": (rows if flow is None else flow.rows.rstrip("."), RUN),
+        "Baseline characteristics": ("of rows near each policy, against those of all rows", BOTH),
         "Missing data": (
             (
                 f"treatment: {log['missing_treatment']}, outcome: {outcome['missing_outcome']}; "
                 "contexts filled and marked"
             ),
-            RUN,
+            BOTH,
         ),
         "Estimates and their precision": ("values, differences and intervals of this run", RUN),
         "Further analyses": (made or "none of `--sensitivity` and `--stress`", RUN),
-        "Interpretation, limitations, generalizability": (None, AUTHORS),
-        "Ethics, funding, interests, registration, sharing of data": (None, AUTHORS),
     }
+    lines = [(topic, *told.get(topic, (None, AUTHORS))) for topic in ITEMS]
     return [
-        {"topic": topic, "told": text or YOURS, "by": by if text else AUTHORS}
-        for topic, (text, by) in told.items()
+        {
+            "items": ITEMS[topic],
+            "topic": topic,
+            "told": text or YOURS,
+            "by": by if text else AUTHORS,
+        }
+        for topic, text, by in lines
     ]
 
 

@@ -507,8 +507,8 @@ def move_findings(
         yield f"{told} A row at one of these keeps it or gets another: no bandwidth is needed."
         return
     yield (
-        f"{told} The policy makes other doses of some of these, or many doses one; what is given "
-        "exactly there is valued by rows close by, at the bandwidth."
+        f"{told} The policy changes some of these doses, or moves many doses to the same one; a "
+        "dose given exactly there is valued by the rows close by, within the bandwidth."
     )
     if masses.levels:
         elsewhere = smoothed if asked is None else asked.elsewhere - off_levels
