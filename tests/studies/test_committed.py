@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from titrant.paper import STUDIES
-from titrant.paper.result import StatementVerdict, command
+from titrant.paper.result import Row, StatementVerdict, command
 from titrant.paper.study import Settings
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -41,6 +41,13 @@ def test_no_statement_fails_unexplained(name):
         return
     failing = {(name, row["label"], row["quantity"]) for row in rows if "fails" in row["verdict"]}
     assert failing == {key for key in EXPLAINED if key[0] == name}
+
+
+@kept
+def test_verdicts_are_those_of_the_rows(name):
+    for entry in read(name)["rows"]:
+        fields = {key: value for key, value in entry.items() if key != "verdict"}
+        assert Row(**fields).verdict.value == entry["verdict"], entry
 
 
 @kept

@@ -288,11 +288,11 @@ class Quadratic(Design):
 class TenContexts(Design):
     """The paper's quadratic design: y = −5t + b_x'x + (b_xt'x)t + (t − b_q'x)² + ε, x ~ N(0, S).
 
-    `variances` is the diagonal of S; T ~ N(logging'x, 4²); `effect` is −5. `TenContexts.sample(seed)`
+    `variances` is the diagonal of S; T ~ N(logging'x, 4²); `effect` is −5. `TenContexts.sample`
     draws the coefficients. Outcome and doses are those of the authors' code, but b_x has three
-    non-zero entries, as printed, where the code has six; `printed=True` takes outcome and doses as
-    printed, too (see the page errata). With `overlap=True` the same draws keep the logging mean near
-    zero (sd 0.7), so that every dose of interest was tried.
+    non-zero entries, as printed, where the code has six. With `printed=True` outcome and doses are
+    as printed, too (see the page errata). With `overlap=True` the same draws keep the logging mean
+    near zero (sd 0.7), so that every dose of interest was tried.
     """
 
     variances: Array

@@ -33,7 +33,7 @@ FIXED, REACHED = 0.5, 20.0
 RATE = -0.4
 """The power of n in the RMSE as n goes to infinity."""
 ON_THE_WAY = (
-    "IPW's −V²/n still counts at these n: theory gives {power:.2f} here, and −0.4 only as n → ∞."
+    "IPW's −V²/n still counts at these n: theory gives −{power:.2f} here, and −0.4 only as n → ∞."
 )
 
 
@@ -106,7 +106,7 @@ def _rows(name: str, pieces: Sequence[Piece]) -> list[Row]:
     rate = _rate(f"{label}, best h", "best h", name, pieces, power, paper=RATE)
     return [
         *rows,
-        replace(rate, note=ON_THE_WAY.format(power=power)) if name == "IPW" else rate,
+        replace(rate, note=ON_THE_WAY.format(power=abs(power))) if name == "IPW" else rate,
         replace(stuck, note=note),
         _rate(f"{label}, nh = {REACHED:g} for all n", "fixed nh", name, pieces, 0.0),
     ]
