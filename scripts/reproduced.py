@@ -23,12 +23,12 @@ table and the theorems, run again with titrant's public functions. This page is 
 and compare, so that a change of the code that moves a number is noticed.
 
 Numbers stand beside the paper's, where the paper prints one. A *statement* is what a theorem
-predicts about a number, or what the paper claims, written so that it can fail. It *holds*, is
-*open* where our number is on the wrong side by no more than two Monte-Carlo standard errors, or
-*fails* with the reason below the table. Numbers without a statement are *reported*. Settings that
-the paper does not give are listed as ours: another choice gives other numbers. Corrections to the
-paper are on the page [errata](errata.md), its theorems in plain words on
-[theorems](theorems.md)."""
+predicts about a number, or what the paper claims, written so that it can fail. It *holds* where our
+number is on the right side, however near; it is *open* where our number is on the wrong side by no
+more than two Monte-Carlo standard errors; or it *fails* with the reason below the table. Numbers
+without a statement are *reported*. Settings that the paper does not give are listed as ours:
+another choice gives other numbers. Corrections to the paper are on the page [errata](errata.md),
+its theorems in plain words on [theorems](theorems.md)."""
 
 PLACES = {
     "figure-1": "Figure 1",
