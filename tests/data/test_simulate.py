@@ -242,6 +242,27 @@ def test_coefficients_are_drawn_as_in_the_paper():
     np.testing.assert_allclose(theta.std(axis=0), 1.0, atol=0.25)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_as_printed_the_outcome_has_a_product_and_the_doses_minus_three(seed):
+    code, printed = TenContexts.sample(seed), TenContexts.sample(seed, printed=True)
+    # The same draws, but for −3x₃ in place of −2x₃.
+    np.testing.assert_array_equal(printed.variances, code.variances)
+    np.testing.assert_array_equal(printed.b_q, code.b_q)
+    np.testing.assert_allclose(code.logging - printed.logging, np.eye(10)[3])
+    # y = (β_T·T)(β_x'x) + (β_xT'x)T + (T − β_q'x)², β_T = −5
+    x, t = np.random.default_rng(seed).normal(size=(2, 50, 10))
+    t = t[:, 0]
+    expected = (-5.0 * t) * (x @ code.b_x) + (x @ code.b_xt) * t + (t - x @ code.b_q) ** 2
+    np.testing.assert_allclose(printed.mean_outcome(x, t), expected)
+    # Its best rule has no intercept: the paper's class holds it.
+    assert printed.best_intercept == 0.0
+    assert excess(printed, printed.best_coef, 1.5) == pytest.approx(1.5**2)
+    grid = np.linspace(-40.0, 40.0, 80_001)
+    for row in x[:3]:
+        everywhere = printed.mean_outcome(np.tile(row, (len(grid), 1)), grid)
+        assert grid[everywhere.argmin()] == pytest.approx(row @ printed.best_coef, abs=1e-3)
+
+
 def test_scenario_b_keeps_the_draws_and_has_overlap():
     shares = []
     for seed in range(30):

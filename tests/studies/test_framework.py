@@ -167,7 +167,7 @@ def test_wrong_settings_are_refused(tmp_path, wrong):
         (2.0, None, "", StatementVerdict.HOLDS),
         (2.1, None, "", StatementVerdict.FAILS),
         (0.9, None, "", StatementVerdict.FAILS),
-        (2.1, 0.05, "", StatementVerdict.NEARLY),
+        (2.1, 0.05, "", StatementVerdict.OPEN),
         (0.9, 0.049, "", StatementVerdict.FAILS),
         (2.1, 0.01, "because", StatementVerdict.EXPLAINED),
         (1.5, 0.01, "because", StatementVerdict.HOLDS),
@@ -301,6 +301,20 @@ def test_statements_may_have_one_end(limits, ours, told, holds):
     row = Row(label="a", quantity="b", ours=ours, limits=limits)
     assert row.cells()[4] == told
     assert (row.verdict is StatementVerdict.HOLDS) == holds
+
+
+@pytest.mark.parametrize(
+    ("limits", "ours", "told"),
+    [
+        ((0.966661, 0.966723), 0.966692, ("0.96669", "0.96666 … 0.96672")),  # 0.9667 twice
+        ((0.991, 0.9918), 0.99142, ("0.991", "0.991 … 0.992")),
+        ((0.1, 0.1), 0.1, ("0.1", "0.1 … 0.1")),
+        ((None, 0.966723), 0.966692, ("0.967", "≤ 0.967")),
+    ],
+)
+def test_limits_are_told_to_the_digit_that_parts_them(limits, ours, told):
+    cells = Row(label="a", quantity="b", ours=ours, limits=limits).cells()
+    assert (cells[3], cells[4]) == told
 
 
 def test_a_quick_run_has_numbers_and_no_verdicts(tmp_path):

@@ -70,7 +70,7 @@ def test_every_result_has_a_section_with_table_figure_and_command():
 def test_the_summary_counts_verdicts():
     page = reproduced.page({"figure-9": RESULT})
     line = next(line for line in page.splitlines() if line.startswith("| [figure-9]"))
-    # holds, holds ± 2 SE, FAILS, explained, reported
+    # holds, open, FAILS, explained, reported
     assert line.endswith("| 1 |  |  | 1 | 1 |")
 
 

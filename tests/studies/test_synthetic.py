@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.stats import norm
 from sklearn.ensemble import RandomForestRegressor
 
@@ -18,6 +19,7 @@ from titrant.paper.study import Piece
 from titrant.paper.synthetic import METHODS, drawn, estimates, least_error, line
 
 CLOSE = 1e-9  # the same sums in another order
+DIGITS = 1e-4  # files keep six digits, and an sd is the root of a difference of squares
 
 TASK = {"logging": "normal", "n": 120, "replication": 3, "seed": 5}
 UNIFORM = TASK | {"logging": "uniform"}
@@ -150,6 +152,23 @@ def test_figure_1_curves_leave_out_logs_without_an_answer():
         "rmse": [pytest.approx(0.05**0.5)],
         "answered": [0.5],
     }
+
+
+@pytest.mark.parametrize("name", ["figure-1", "figure-1-uniform"])
+def test_figure_1_draws_the_spread_that_its_table_judges(results, name):
+    kept = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+    figure = Figure()
+    STUDIES[name].draw(figure, kept["series"])
+    drawn_at_300 = {
+        line.get_label(): line.get_ydata()[-1]
+        for line in figure.axes[2].get_lines()
+        if not line.get_label().startswith("_")
+    }
+    assert set(drawn_at_300) == {figure_1.BINNED, *figure_1.COMPARED}
+    ratios = {row["label"]: row["ours"] for row in kept["rows"]}
+    for kernel in figure_1.COMPARED:
+        ratio = drawn_at_300[figure_1.BINNED] / drawn_at_300[kernel]
+        assert ratios[f"discretized ÷ {kernel}"] == pytest.approx(ratio, rel=DIGITS)
 
 
 def test_figure_2_knows_the_truth_of_every_slope():

@@ -337,5 +337,5 @@ def test_a_short_run_agrees_with_the_committed_result(tmp_path, committed):
 def test_every_committed_statement_holds(results):
     kept = json.loads((results / "theory.json").read_text(encoding="utf-8"))
     verdicts = {row["verdict"] for row in kept["rows"]}
-    assert verdicts <= {"holds", "holds ± 2 SE", "reported"}
+    assert verdicts <= {"holds", "open: within 2 SE", "reported"}
     assert kept["settings"]["replications"] >= 2_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -288,10 +288,11 @@ class Quadratic(Design):
 class TenContexts(Design):
     """The paper's quadratic design: y = −5t + b_x'x + (b_xt'x)t + (t − b_q'x)² + ε, x ~ N(0, S).
 
-    `variances` is the diagonal of S; T ~ N(logging'x, 4²). `TenContexts.sample(seed)` draws the
-    coefficients as the authors' code does, which differs from print in two places (see the page
-    errata); with `overlap=True` the same draws keep the logging mean near
-    zero (sd 0.7), so that every dose of interest was tried.
+    `variances` is the diagonal of S; T ~ N(logging'x, 4²); `effect` is −5. `TenContexts.sample`
+    draws the coefficients. Outcome and doses are those of the authors' code, but b_x has three
+    non-zero entries, as printed, where the code has six. With `printed=True` outcome and doses are
+    as printed, too (see the page errata). With `overlap=True` the same draws keep the logging mean
+    near zero (sd 0.7), so that every dose of interest was tried.
     """
 
     variances: Array
@@ -299,21 +300,29 @@ class TenContexts(Design):
     b_xt: Array
     b_q: Array
     logging: Array
+    effect: float = -5.0
     law: DoseLaw = field(default_factory=lambda: NormalDose(sd=4.0))
     noise: float = float(np.sqrt(5.0))
 
     @classmethod
-    def sample(cls, seed: Seed, *, overlap: bool = False) -> TenContexts:
-        """Return the design with coefficients drawn at random, three of ten non-zero in each b."""
+    def sample(cls, seed: Seed, *, overlap: bool = False, printed: bool = False) -> TenContexts:
+        """Return the design with coefficients drawn at random, three of ten non-zero in each b.
+
+        The printed outcome has the product (−5t)(b_x'x): b_xt − 5b_x in place of b_xt, and no more.
+        """
         rng = np.random.default_rng(seed)
         z = rng.standard_normal(10)
         variances = (z + abs(z.min()) + 0.5) / 2.0
         b_x, b_xt, b_q = (_three_of_ten(rng, sd) for sd in (1.0, 1.5, 1.0))
         logging = b_q + rng.normal(2.0, 1.0, 10)
-        logging[[1, 2, 3]] += [2.0, 4.0, -2.0]
+        logging[[1, 2, 3]] += [2.0, 4.0, -3.0 if printed else -2.0]
         if overlap:
             logging *= 0.7 / np.sqrt(variances @ logging**2)
-        return cls(variances=variances, b_x=b_x, b_xt=b_xt, b_q=b_q, logging=logging)
+        drawn = cls(variances=variances, b_x=b_x, b_xt=b_xt, b_q=b_q, logging=logging)
+        if not printed:
+            return drawn
+        product = drawn.b_xt + drawn.effect * drawn.b_x
+        return replace(drawn, b_x=np.zeros(10), b_xt=product, effect=0.0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -329,27 +338,32 @@ class TenContexts(Design):
         return X @ self.logging
 
     def mean_outcome(self, X: Array, t: Array) -> Array:
-        """Return −5t + b_x'x + (b_xt'x)t + (t − b_q'x)²."""
-        return -5.0 * t + X @ self.b_x + (X @ self.b_xt) * t + (t - X @ self.b_q) ** 2
+        """Return effect·t + b_x'x + (b_xt'x)t + (t − b_q'x)², the effect being −5 or 0."""
+        return self.effect * t + X @ self.b_x + (X @ self.b_xt) * t + (t - X @ self.b_q) ** 2
 
     def best(self, X: Array) -> Array:
-        """Return τ*(x) = b*'x + 2.5, b* = b_q − b_xt/2."""
-        return X @ self.best_coef + 2.5
+        """Return τ*(x) = b*'x + c*, b* = b_q − b_xt/2 and c* = −effect/2."""
+        return X @ self.best_coef + self.best_intercept
 
     @property
     def best_coef(self) -> Array:
-        """The coefficients b* of the best policy; its intercept is 2.5."""
+        """The coefficients b* of the best policy."""
         return self.b_q - 0.5 * self.b_xt
+
+    @property
+    def best_intercept(self) -> float:
+        """The intercept c* of the best policy: 2.5, or 0 as printed."""
+        return -0.5 * self.effect
 
     def value_of_affine(self, coef: Array, intercept: float = 0.0) -> float:
         """Return the value of τ(x) = b'x + c in closed form.
 
         As m = (t − τ*)² − τ*² + (b_q'x)² + b_x'x with E[x] = 0,
-        V = (b − b*)'S(b − b*) + (c − 2.5)² − b*'S b* − 6.25 + b_q'S b_q.
+        V = (b − b*)'S(b − b*) + (c − c*)² − b*'S b* − c*² + b_q'S b_q.
         """
-        s, best = self.variances, self.best_coef
-        excess = s @ (np.asarray(coef) - best) ** 2 + (intercept - 2.5) ** 2
-        return float(excess - s @ best**2 - 6.25 + s @ self.b_q**2)
+        s, best, at_zero = self.variances, self.best_coef, self.best_intercept
+        excess = s @ (np.asarray(coef) - best) ** 2 + (intercept - at_zero) ** 2
+        return float(excess - s @ best**2 - at_zero**2 + s @ self.b_q**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,12 @@ PRINTED = "kernel, plug-in as printed"
 COMPARED = (PRINTED, f"{PRINTED}, half pilot", "kernel, h = 0.1")
 """Kernel estimates whose spread the discretized one's is held against: the paper's bandwidth first,
 about which it says that discretizing has the larger variance."""
+SPREAD = {
+    BINNED: COLORS[SHOWN.index(BINNED)],
+    PRINTED: COLORS[SHOWN.index(PRINTED)],
+    **dict(zip(COMPARED[1:], COLORS[len(SHOWN) :], strict=True)),
+}
+"""Estimates whose spread is drawn, and their colors."""
 
 
 def tasks(logging: str, settings: Settings) -> list[Task]:
@@ -174,20 +181,35 @@ def _curve(pieces: Sequence[Piece], method: str) -> dict[str, list[float]]:
     }
 
 
+TICKS, SD_TICKS = (10, 30, 100, 300), (0.02, 0.05, 0.1, 0.2)
+
+
 def draw(figure: Figure, series: dict[str, Any]) -> None:
-    """Draw the estimates with 95 % intervals of their means, and their errors."""
-    left, right = figure.subplots(1, 2)
+    """Draw the estimates with 95 % intervals of their means, their errors and their spread."""
+    figure.set_size_inches(12.0, 4.0)
+    left, middle, right = figure.subplots(1, 3)
     for method, color in zip(SHOWN, COLORS, strict=False):
         one = series[method]
         ribbon(left, one["n"], one["mean"], one["half"], label=method, color=color)
-        right.plot(one["n"], one["rmse"], color=color, marker=".")
+        middle.plot(one["n"], one["rmse"], color=color, marker=".")
     left.axhline(0.0, color="black", lw=0.8)
     left.set(xlabel="n", ylabel="estimate (truth 0)", ylim=(-0.1, 0.6))
     left.legend(fontsize=7)
-    right.set(xlabel="n", ylabel="RMSE", xscale="log", yscale="log", ylim=(0.02, 1.0))
-    ticks = (10, 30, 100, 300)
-    right.set_xticks(ticks, [str(n) for n in ticks])
-    right.minorticks_off()
+    middle.set(xlabel="n", ylabel="RMSE", xscale="log", yscale="log", ylim=(0.02, 1.0))
+    for method, color in SPREAD.items():
+        one = series[method]
+        right.plot(one["n"], _sd(one), color=color, marker=".", label=method)
+    right.set(xlabel="n", ylabel="standard deviation", xscale="log", yscale="log")
+    right.legend(fontsize=7)
+    for axes in (middle, right):
+        axes.set_xticks(TICKS, [str(n) for n in TICKS])
+        axes.minorticks_off()
+    right.set_yticks(SD_TICKS, [str(sd) for sd in SD_TICKS])
+
+
+def _sd(one: dict[str, list[float]]) -> list[float]:
+    """Return the standard deviation over n: RMSE² = mean² + sd², since the true value is 0."""
+    return [math.sqrt(r**2 - m**2) for r, m in zip(one["rmse"], one["mean"], strict=True)]
 
 
 def _study(name: str, logging: str, words: str) -> Study:

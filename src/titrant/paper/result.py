@@ -98,6 +98,8 @@ def standard_error(values: Array) -> float:
 
 _DIGITS = 6
 """Significant digits of numbers in files: what machines agree on."""
+_FEW_DIGITS = 3
+"""Significant digits of numbers in tables."""
 _DASH = "–"
 
 
@@ -105,7 +107,8 @@ class StatementVerdict(Enum):
     """Whether a statement about a number holds."""
 
     HOLDS = "holds"
-    NEARLY = "holds ± 2 SE"
+    OPEN = "open: within 2 SE"
+    """On the wrong side, by no more than two standard errors of the number."""
     FAILS = "FAILS"
     EXPLAINED = "fails, explained"
     REPORTED = "reported"
@@ -138,14 +141,14 @@ class Row:
             return StatementVerdict.HOLDS
         noise = 2.0 * (self.se or 0.0)
         if low - noise <= self.ours <= high + noise:
-            return StatementVerdict.NEARLY
+            return StatementVerdict.OPEN
         return StatementVerdict.EXPLAINED if self.note else StatementVerdict.FAILS
 
     def cells(self) -> tuple[str, ...]:
         """Return the row as texts: label, quantity, paper, ours, statement, verdict."""
         spread = "" if self.se is None else f" ± {_short(self.se, 2)}"
         paper = _DASH if self.paper is None else _short(self.paper)
-        ours = f"{_short(self.ours)}{spread}"
+        ours = f"{_short(self.ours, _digits(self.limits))}{spread}"
         return self.label, self.quantity, paper, ours, _statement(self.limits), self.verdict.value
 
 
@@ -155,7 +158,16 @@ def _statement(limits: Limits | None) -> str:
     least, most = limits
     if least is None or most is None:
         return f"≤ {_short(most)}" if most is not None else f"≥ {_short(least or 0.0)}"
-    return f"{_short(least)} … {_short(most)}"
+    return " … ".join(_short(limit, _digits(limits)) for limit in (least, most))
+
+
+def _digits(limits: Limits | None) -> int:
+    """Return how many digits tell two limits apart: three, unless the limits are nearly equal."""
+    least, most = limits or (None, None)
+    if least is None or most is None:
+        return _FEW_DIGITS
+    enough = (d for d in range(_FEW_DIGITS, _DIGITS) if _short(least, d) != _short(most, d))
+    return next(enough, _DIGITS)
 
 
 HEADINGS = ("", "quantity", "paper", "titrant", "statement", "verdict")
@@ -250,7 +262,7 @@ def _aligned(table: list[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def _short(number: float, digits: int = 3) -> str:
+def _short(number: float, digits: int = _FEW_DIGITS) -> str:
     return f"{number:.{digits}g}"
 
 

@@ -182,7 +182,7 @@ SHOWN = (
 """Methods that figures 1 to 3 draw."""
 OURS = (
     "The pilot of the plug-in, by which its unknowns are smoothed: the normal reference rule.",
-    "Ten trees in the forest, and a random state of 0.",
+    "Ten trees in the forest, as in the authors' code, and a random state of 0.",
     "Its trees break ties by the last bits of outcomes; the forest differs between processors.",
     "The sd of the logged dose, 0.5, and the constant h = 0.1 are those of the authors' code.",
 )
