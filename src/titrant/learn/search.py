@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant.compiled import Loop, pays
 from titrant.data import LoggedData
 from titrant.estimators import Rows
 from titrant.estimators.form import has_kernel_weight, has_search_loop
@@ -107,7 +108,8 @@ class PolicySearch:
         """Return the sums of a block as a function of parameters (m, K)."""
         q = np.ones(len(log)) if self.nuisances is None else self.nuisances.prepare(log).q
         losses = log.with_outcome(self.sign * log.outcome - self.center)
-        if log.dimension == 1 and self.fitted.affine and has_search_loop(self.estimator):
+        affine = log.dimension == 1 and self.fitted.affine
+        if affine and pays(Loop.SEARCH, len(log)) and has_search_loop(self.estimator):
             return self._compiled(losses, np.asarray(q))
         return self._by_terms(losses, np.asarray(q))
 
