@@ -97,8 +97,8 @@ class PolicySearch:
 
     def over(self, log: Source, engine: Engine) -> SearchSums:
         """Return the sums over a log as a function of parameters (m, K): one pass each."""
-        # A search asks thousands of times: rows in memory are laid out once for all of them, where a
-        # pass would predict and tabulate them anew each time.
+        # A search asks thousands of times: rows in memory are laid out once for all of them, where
+        # a pass would predict and tabulate them anew each time.
         return self.on(log) if isinstance(log, LoggedData) else Passes(self, log, engine)
 
     def __call__(self, params: Array, log: LoggedData) -> SearchStatistics:
