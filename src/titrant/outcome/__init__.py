@@ -1,7 +1,7 @@
 """Room 3, outcome models: r̂(t, x), what happens to context x under dose t."""
 
 from titrant.outcome.base import Bounded, OfRegressor, OutcomeModel, as_outcome_model
-from titrant.outcome.context import ContextsOnly, SmoothContext
+from titrant.outcome.context import ContextsOnly, SmoothContext, Varying
 from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
 from titrant.outcome.landmarks import Landmarks
@@ -9,7 +9,6 @@ from titrant.outcome.ridge import Jumps, RidgeModel, SecondOrder, Spline
 from titrant.outcome.stack import Stack, bent_ridges, library, ridge_pair, smooth_library
 from titrant.outcome.table import DoseTable
 from titrant.outcome.trees import Trees
-from titrant.outcome.varying import Varying
 from titrant.outcome.well import Well
 
 OUTCOMES: tuple[OutcomeModel, ...] = (

@@ -22,11 +22,10 @@ from titrant.outcome.base import (
     training,
     weighed,
 )
-from titrant.outcome.context import ContextsOnly, SmoothContext
+from titrant.outcome.context import ContextsOnly, SmoothContext, Varying
 from titrant.outcome.crossfit import inner_folds, need_rows
 from titrant.outcome.ridge import Jumps, RidgeModel, SecondOrder, Spline
 from titrant.outcome.trees import Trees
-from titrant.outcome.varying import Varying
 from titrant.outcome.well import Well
 
 if TYPE_CHECKING:
