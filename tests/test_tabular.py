@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import titrant as tt
-from plain import plainly
 from titrant._tables import Tabular, latex
 from titrant.data.simulate import DESIGNS
 from titrant.outcome import ridge_pair
@@ -28,8 +27,7 @@ def results() -> dict[str, Tabular]:
     compared = tt.compare(LOG, POLICIES, **QUICK)
     procedure = tt.StackedDR(models=ridge_pair())
     limits = tt.Limits(at_least=10.0, at_most=60.0)
-    with plainly():
-        learner = tt.PolicyLearner(policy=tt.Linear(), procedure=procedure, limits=limits).fit(LOG)
+    learner = tt.PolicyLearner(policy=tt.Linear(), procedure=procedure, limits=limits).fit(LOG)
     two = {"loss": LOG, "dose": LOG.with_outcome(LOG.treatment)}
     known = tt.Constant(35.0)
     return {
