@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import titrant as tt
+from titrant import compiled
 from titrant.bandwidth import binned
 from titrant.estimators import weight
 
@@ -44,12 +45,26 @@ CONTEXTS = ("age", "weight", "dose_before")
 @contextmanager
 def loops_from(rows: int) -> Iterator[None]:
     """Use compiled loops from so many rows on: logs long enough by themselves take minutes."""
-    kept = weight.ROWS_FOR_LOOPS
-    weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = rows
+    kept = [(names, name, names[name]) for names, name in _thresholds()]
     try:
+        for names, name, _ in kept:
+            names[name] = rows
         yield
     finally:
-        weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = kept
+        for names, name, value in kept:
+            names[name] = value
+
+
+def _thresholds() -> list[tuple[dict[Any, Any], Any]]:
+    """Return where it is said from how many rows on loops are used.
+
+    Sources of other days, which `golden.py --since` asks, say it in two modules; still older ones
+    under other names, and all of these rows were many to them.
+    """
+    if hasattr(compiled, "FEWEST"):
+        return [(compiled.FEWEST, compiled.Loop.WEIGHTS), (compiled.FEWEST, compiled.Loop.PATH)]
+    places = (vars(module) for module in (weight, binned))
+    return [(names, "ROWS_FOR_LOOPS") for names in places if "ROWS_FOR_LOOPS" in names]
 
 
 @cache

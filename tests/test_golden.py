@@ -40,6 +40,29 @@ def test_only_the_farthest_numbers_of_a_case_are_listed():
     assert lines.splitlines()[-1] == "    and 11 more"
 
 
+def test_a_case_without_numbers_counts_as_one_that_moved(monkeypatch, capsys):
+    def missing():
+        raise AttributeError("no such name")
+
+    monkeypatch.setattr(golden, "computed_since", lambda *_: {"default_few": {}})
+    since = ["--since", "HEAD", "--only", "default_few"]
+    monkeypatch.setitem(CASES, "default_few", lambda: {"value": 0.1})
+    assert golden.main(since) == 1
+    assert "default_few: nothing to compare it with" in capsys.readouterr().out
+    monkeypatch.setitem(CASES, "default_few", missing)
+    assert golden.main(since) == 1
+    told = capsys.readouterr().out
+    assert "cannot be computed: default_few: AttributeError('no such name')" in told
+    assert "default_few: nothing is computed" in told
+
+
+@pytest.mark.long
+def test_the_sources_of_a_commit_give_todays_cases(capfd):
+    found = golden.computed_since("HEAD", ["boundaries_few"])
+    assert found["boundaries_few"].keys() == CASES["boundaries_few"]().keys()
+    assert "cannot be computed" not in capfd.readouterr().out
+
+
 def test_what_is_written_compares_as_equal_and_a_change_gives_exit_code_1(
     tmp_path, monkeypatch, capsys
 ):

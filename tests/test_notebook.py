@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from plain import plainly
 from titrant.data.simulate import DESIGNS
 from titrant.evaluation.curves import bandwidth_path, curve
 from titrant.outcome import ridge_pair
@@ -43,7 +44,8 @@ def results() -> dict[str, object]:
 @cache
 def learned() -> tt.PolicyLearner:
     procedure = tt.StackedDR(models=ridge_pair())
-    return tt.PolicyLearner(procedure=procedure, against={"$5 <b>": tt.Constant(35.0)}).fit(LOG)
+    with plainly():
+        return tt.PolicyLearner(procedure=procedure, against={"$5 <b>": tt.Constant(35.0)}).fit(LOG)
 
 
 KINDS = ("estimate", "contrast", "comparison", "curve", "path", "diagnostics", "honest value")

@@ -11,7 +11,7 @@ from benchmarks.confounding.records import digits
 from benchmarks.confounding.study import timed
 from benchmarks.questions.designs import DESIGNS, FUNCTIONALS, POLICY, Elsewhere, Parts, Risk
 from titrant.inference import Normal
-from titrant.outcome import Quadratic, RidgeModel
+from titrant.outcome import RidgeModel, SecondOrder
 
 if TYPE_CHECKING:
     from benchmarks.confounding.records import Task
@@ -26,7 +26,7 @@ MODELED = "quadratic model, propensities known"
 SETTINGS: dict[str, Any] = {
     DEFAULT: {},
     KNOWN: {"estimator": tt.SelfNormalized()},
-    MODELED: {"estimator": tt.DoublyRobust(outcome=RidgeModel(Quadratic()))},
+    MODELED: {"estimator": tt.DoublyRobust(outcome=RidgeModel(SecondOrder()))},
 }
 
 

@@ -158,12 +158,19 @@ def measure(task: Task) -> dict[str, Any]:
     excess |= {name: draw.plugged_in(rule) for name, rule in PLUG_INS.items()}
     return {
         "chosen": choice.chosen,
-        "announced": choice.line_falls_short,
+        "announced": line_falls_short(choice),
         "excess": {name: digits(float(value)) for name, value in excess.items()},
         "truth": {name: digits(float(value)) for name, value in draw.truth().items()},
         "finding": choice.finding,
         "cpu": competition.cpu,
     }
+
+
+def line_falls_short(choice: ClassChoice) -> bool:
+    """Whether a line is clearly behind the chosen rule, or it is chosen and not enough."""
+    if choice.line is not None:
+        return choice.line.loses
+    return choice.chosen == LINEAR and choice.richer is not None
 
 
 def econml(task: Task) -> dict[str, Any]:

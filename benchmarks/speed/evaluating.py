@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import titrant as tt
 from benchmarks.speed.contestants import boosted_value, numpy_value
 from benchmarks.speed.draws import people, rule
 from benchmarks.speed.measuring import Line, at_most, in_turn, told
-from titrant.bandwidth import binned
-from titrant.estimators import weight
+from titrant.compiled import FEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,9 +85,5 @@ def beside_numpy(n: int, repeats: int) -> list[Line]:
 
 def without_loops(call: Callable[[], Any]) -> Any:
     """Return what a call returns when every row goes through numpy."""
-    kept = weight.ROWS_FOR_LOOPS
-    weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = sys.maxsize
-    try:
+    with patch.dict(FEWEST, dict.fromkeys(FEWEST, sys.maxsize)):
         return call()
-    finally:
-        weight.ROWS_FOR_LOOPS = binned.ROWS_FOR_LOOPS = kept

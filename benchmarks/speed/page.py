@@ -17,7 +17,7 @@ default. Measured by `{command}` (`make bench`), which writes this page from its
 is a ratio of the least CPU times of contestants that took turns on one thread, because an absolute
 time says more about the machine than about the code.
 
-{machine}{busy}"""
+{machine}{busy}{sources}"""
 HOLDS = """\
 ## What holds
 
@@ -81,6 +81,11 @@ WHY = {
 **The default call of many rows.** The self-normalized one beside it has become several times
   faster. Half of the CPU time goes into asking models about all rows, most of that forests and
   landmarks that have not seen them; a quarter is fitting models, on 10,000 rows.""",
+    "2-3": """\
+**The default call beside boosted trees.** The two take about as long, and which is ahead changes
+  from run to run. Two thirds of ours are fitting models on about 10,000 rows, and more than half of
+  that is growing forests and finding landmarks; the law of the doses is a quarter of it. A fifth of
+  the call is asking models about all rows.""",
     "3": """\
 **A self-normalized call.** Of its CPU time two fifths are evidence for the trust rules: a path of
   bandwidths, sides, balance and support, block by block in numpy. The interval is an eighth, and so
@@ -89,6 +94,10 @@ WHY = {
     "4-evaluate-5000": """\
 **First use of few rows.** Nothing is compiled; what the first call takes beyond the second is
   mostly importing scikit-learn and scipy, which the default models need: two thirds of it.""",
+    "4-evaluate-40000": """\
+**First use of 40,000 rows.** Nothing is compiled either. Nine tenths of what the first call takes
+  beyond the second are imports, three quarters of them scikit-learn's with what it loads of scipy
+  and pandas, which alone take about as long as the target allows.""",
     "6": """\
 **The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
   two fifths scikit-learn's, which the default models grow their trees with and which loads
@@ -109,6 +118,7 @@ our own evaluations looks shorter than it is, and there is no verdict: in the lo
 be above 14.""",
 }
 """What is to be known about numbers for information, by step."""
+UNNAMED = "a version before those, whose commit was not kept"
 EVERY = {
     "1": "`evaluate()` of 10⁶ rows beside a self-normalized one",
     "2-3": "`evaluate()` of 10⁵ rows with 3 contexts beside boosted trees",
@@ -155,7 +165,12 @@ def text(table: dict[str, Any]) -> str:
     told = [line for line in lines if not line["goal"]]
     later = [f"- {what}" for name, what in EVERY.items() if name not in steps]
     parts = [
-        INTRODUCTION.format(command=table["command"], machine=_machine(table), busy=_busy(steps))
+        INTRODUCTION.format(
+            command=table["command"],
+            machine=_machine(table),
+            busy=_busy(steps),
+            sources=_sources(steps),
+        )
     ]
     if held:
         parts.append(HOLDS.format(lines=_lines(held, "at least or at most")))
@@ -193,11 +208,20 @@ def _busy(steps: dict[str, Any]) -> str:
     )
 
 
-def _older(table: dict[str, Any]) -> str:
-    """Return which steps were measured before the source changed."""
-    old = [s for s, step in table["steps"].items() if step["source"] != table["source"]]
-    named = (EVERY.get(step, step) for step in old)
-    return f"\nMeasured on an earlier version of the source: {'; '.join(named)}." if old else ""
+def _sources(steps: dict[str, Any]) -> str:
+    """Return which steps were measured on which version of the source, where there are several."""
+    measured: dict[str, list[str]] = {}
+    for name, step in steps.items():
+        what = "calls from Python" if name.startswith("calls") else "commands"
+        measured.setdefault(step["source"], []).append(EVERY.get(name, what))
+    if len(measured) < 2:
+        return ""
+    lines = [
+        f"- {UNNAMED if version == 'before' else f'`{version}`'}: {'; '.join(dict.fromkeys(named))}"
+        for version, named in measured.items()
+    ]
+    told = "The steps were measured on several versions of the source, each by its git tree:"
+    return "\n\n".join(["", told, "\n".join(lines)])
 
 
 def _lines(lines: list[Line], asked: str) -> str:

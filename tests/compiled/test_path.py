@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from compiled.rows import BOUNDS, FUSED_ESTIMATORS, FUSED_KERNELS, rows
-from titrant.bandwidth import binned as binned_module
 from titrant.bandwidth import path_of
-from titrant.bandwidth.binned import Grid, binned
-from titrant.compiled import path
+from titrant.bandwidth.binned import Grid, binned, has_bins
+from titrant.compiled import FEWEST, Loop, path
 from titrant.compiled import path as loops
 from titrant.estimators import DoublyRobust, Problem, SelfNormalized
 from titrant.kernels import Biweight, Boundary, Epanechnikov, Gaussian, Triangular, Uniform
@@ -41,7 +40,7 @@ def from_bins(monkeypatch):
 
     def path(task, factors=FACTORS, *, joint=True):
         with monkeypatch.context() as patched:
-            patched.setattr(binned_module, "ROWS_FOR_LOOPS", 1)
+            patched.setitem(FEWEST, Loop.PATH, 1)
             return path_of(task, factors, joint=joint)
 
     return path
@@ -293,12 +292,12 @@ def test_more_bandwidths_are_no_more_passes_and_enter_no_row_twice(monkeypatch, 
 
 
 def test_kernels_without_bins_and_unordered_grids_go_term_by_term(monkeypatch):
-    monkeypatch.setattr(binned_module, "ROWS_FOR_LOOPS", 1)
+    monkeypatch.setitem(FEWEST, Loop.PATH, 1)
     some = rows(300)
     ordered = np.array([0.3, 0.7])
     for estimator in (SelfNormalized(kernel=Gaussian()), SelfNormalized(boundary=Boundary(2))):
-        assert not binned_module.has_bins(problem(estimator, some), ordered)
-    assert binned_module.has_bins(problem(SelfNormalized(), some), ordered)
+        assert not has_bins(problem(estimator, some), ordered)
+    assert has_bins(problem(SelfNormalized(), some), ordered)
     back, forth = (path_of(problem(SelfNormalized(), some), ordered[::k]) for k in (-1, 1))
     np.testing.assert_allclose(back.values[::-1], forth.values, rtol=SAME)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from compiled.rows import rows
+from titrant.compiled import FEWEST, Loop
 from titrant.compiled import poisson as loops
 from titrant.estimators import DoublyRobust, Question, SelfNormalized
-from titrant.inference import bootstrap
 from titrant.inference.bootstrap import (
     EDGES,
     REST,
@@ -82,12 +82,12 @@ def test_every_edge_counts():
 def test_resampled_sums_of_questions(estimator, monkeypatch):
     asked = [Question(estimator, 0, Scale.of(h, 1)) for h in (0.2, 0.4)]
     plain = resampled_sums(asked, 20, 1, [rows(60)])
-    monkeypatch.setattr(bootstrap, "_MANY", 1)
+    monkeypatch.setitem(FEWEST, Loop.DRAWS, 1)
     np.testing.assert_allclose(resampled_sums(asked, 20, 1, [rows(60)]), plain, rtol=SAME)
 
 
 def test_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr(bootstrap, "_MANY", 1)
+    monkeypatch.setitem(FEWEST, Loop.DRAWS, 1)
     asked = [Question(DoublyRobust(), 0, Scale.of(0.3, 1))]
     parts = [[rows(200, seed=seed)] for seed in range(6)]
 
@@ -101,7 +101,7 @@ def test_threads_change_no_bit(monkeypatch):
 
 
 def test_rows_without_weight_are_never_counted(monkeypatch):
-    monkeypatch.setattr(bootstrap, "_MANY", 1)
+    monkeypatch.setitem(FEWEST, Loop.DRAWS, 1)
     counted, loop = [], loops.poisson_sums
     monkeypatch.setattr(loops, "poisson_sums", lambda *a: (counted.append(len(a[0])), loop(*a))[1])
     some, scale = rows(200), Scale.of(0.1, 1)

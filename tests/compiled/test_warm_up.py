@@ -16,14 +16,14 @@ MOST = 100
 """Specializations that default calls have compiled, 93 as counted: a new one shows here."""
 CALLS = """
 import numpy as np, titrant as tt
-from titrant.estimators.weight import ROWS_FOR_LOOPS
+from titrant.compiled import FEWEST, Loop
 rng = np.random.default_rng(0)
 def log(n, **more):
     x, e = rng.standard_normal((n, 2)), rng.standard_normal(n)
     q = np.exp(-0.5 * e**2) / np.sqrt(2 * np.pi)
     return tt.LoggedData(x, e, (e - 0.3 * x[:, 0]) ** 2, q, **more)
 for bounds in (None, (-9.0, 9.0)):
-    many = log(ROWS_FOR_LOOPS + 7, bounds=bounds)
+    many = log(FEWEST[Loop.PATH] + 7, bounds=bounds)
     tt.compare(many, {"a": tt.Constant(0.1), "b": tt.Constant(0.2)})
 tt.PolicyLearner().fit(log(400))
 """

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from compiled.rows import BOUNDS, rows
+from titrant.compiled import FEWEST, Loop
 from titrant.compiled.weights import CHUNK
 from titrant.estimators import ESTIMATORS, DoublyRobust, Question, SelfNormalized, SmoothedEstimator
-from titrant.estimators import weight as weight_module
 from titrant.estimators.joint import joint_estimates, statistics_of
 from titrant.estimators.weight import compiled_weight, has_loop, weight
 from titrant.kernels import KERNELS, Biweight, Boundary, Epanechnikov, Gaussian, Scale, Triangular
@@ -114,7 +114,7 @@ class Own(CompactKernel):
 
 
 def test_kernels_without_a_loop_go_through_numpy(monkeypatch):
-    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", 1)
+    monkeypatch.setitem(FEWEST, Loop.WEIGHTS, 1)
     assert all(has_loop(kernel, rows()) for kernel in LOOPED)
     assert not any(has_loop(kernel, rows()) for kernel in (Gaussian(), Cubic(), Own()))
 
@@ -124,7 +124,7 @@ def test_kernels_without_a_loop_go_through_numpy(monkeypatch):
 def test_many_rows_give_what_few_do(kernel, estimator, monkeypatch):
     asked = [question(estimator(kernel=kernel)), question(estimator(kernel=kernel), h=0.7)]
     few = joint_estimates(asked, statistics_of(asked, [rows(600)]))
-    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", 1)
+    monkeypatch.setitem(FEWEST, Loop.WEIGHTS, 1)
     many = joint_estimates(asked, statistics_of(asked, [rows(600)]))
     np.testing.assert_allclose(many.values, few.values, rtol=SAME)
     np.testing.assert_allclose(many.covariance, few.covariance, rtol=SAME, atol=0)
@@ -188,7 +188,7 @@ def test_rows_that_are_changed_or_taken_know_no_weights():
 @each_boundary
 @each_bounds
 def test_no_rows_have_no_weights(boundary, bounds, many, monkeypatch):
-    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
+    monkeypatch.setitem(FEWEST, Loop.WEIGHTS, many)
     # A side of the policy's dose in a late block of a long log may be empty.
     none = replace(rows(bounds=bounds).take(np.arange(0)), first_row=100_000)
     for kernel in KERNELS:
@@ -198,7 +198,7 @@ def test_no_rows_have_no_weights(boundary, bounds, many, monkeypatch):
 @each_way
 @pytest.mark.parametrize("estimator", SMOOTHED, ids=repr)
 def test_no_rows_add_nothing(estimator, many, monkeypatch):
-    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
+    monkeypatch.setitem(FEWEST, Loop.WEIGHTS, many)
     asked, some = [question(estimator)] * 2, rows(bounds="shared")
     none = replace(some.take(np.arange(0)), first_row=100_000)
     whole, empty = statistics_of(asked, [some]), statistics_of(asked, [none])

@@ -22,6 +22,10 @@ LOG = Quadratic().draw(400, 0)
 RULE = tt.Linear([1.0, -0.5], 0.2)
 
 
+# What default models add to a result is in the default estimate; elsewhere they may be quick.
+plainly = pytest.mark.usefixtures("plain_models")
+
+
 def holds(name, result):
     """The result, as JSON has it, is what the schema says."""
     plain = json.loads(json.dumps(result, allow_nan=False))
@@ -59,6 +63,7 @@ def test_bandwidths_of_one_and_of_two_doses(bandwidth):
     holds("estimate", estimate.to_dict())
 
 
+@plainly
 def test_comparisons_contrasts_and_reports():
     comparison = tt.compare(LOG, {"rule": RULE, "status quo": tt.StatusQuo()})
     holds("comparison", comparison.to_dict())
@@ -81,6 +86,7 @@ def test_subgroups():
     holds("subgroups", tt.subgroups(LOG, RULE, by=few, **settings).to_dict())
 
 
+@plainly
 def test_outcomes_functionals_and_populations():
     quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5, "allow_untrusted": True}
     rules = {"rule": RULE, "status quo": tt.StatusQuo()}
@@ -92,16 +98,19 @@ def test_outcomes_functionals_and_populations():
     assert holds("estimate", there.to_dict())["method"]["population"]["rows"] == 200
 
 
+@plainly
 def test_curves():
     holds("curve", tt.curve(LOG, tt.Constant, [0.2, 0.5, 9.0]).to_dict())
 
 
+@plainly
 def test_doubts():
     quick = {"estimator": tt.SelfNormalized(), "bandwidth": 0.5}
     holds("sensitivity", tt.sensitivity(LOG, RULE, **quick, benchmarks=["x0"]).to_dict())
     holds("stress", tt.stress(LOG, RULE, tt.Constant(0.5), **quick, draws=1).to_dict())
 
 
+@plainly
 def test_learning(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     learner = tt.PolicyLearner(procedure=tt.StackedDR(models=ridge_pair())).fit(LOG)
@@ -142,6 +151,7 @@ def test_every_policy_has_a_schema():
     assert named == {cls.__name__ for cls in (*POLICIES, *MOVES)} | {"StatusQuo"}
 
 
+@plainly
 def test_results_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["simulate", "dosing", "-n", "400", "-o", "log.csv"]) == 0

@@ -21,6 +21,8 @@ QUICK = {
 }
 POLICY = tt.Constant(0.5)
 AS_IT_IS = 1e-12  # the same sums of the same numbers
+# Where a trial takes the default models they may be quick; the usual trials take them as they are.
+plainly = pytest.mark.usefixtures("plain_models")
 
 
 def drawn(n=300, seed=0, **more):
@@ -108,6 +110,7 @@ def test_no_propensity_is_carried_over_to_other_doses():
     assert list(asked) == [log.treatment.tobytes()]  # permuted doses get the default model
 
 
+@plainly
 def test_a_context_that_is_hidden_is_as_good_as_gone():
     log, models = drawn(), (QUICK["estimator"], QUICK["propensity"])
     hidden = Evaluation.of(log, {"p": POLICY}, *models, hidden=("x0",)).compare(0.6)["p"]
@@ -120,6 +123,7 @@ def test_a_context_that_is_hidden_is_as_good_as_gone():
     assert found["without x0"].found is not None
 
 
+@plainly
 def test_a_placebo_outcome_with_a_hidden_cause_fails():
     rng = np.random.default_rng(1)
     log = drawn(500)
@@ -142,6 +146,7 @@ def test_a_placebo_outcome_with_a_hidden_cause_fails():
     assert named["x2 as the outcome"].verdict == "passes"
 
 
+@plainly
 def test_placebo_treatments():
     rng = np.random.default_rng(2)
     log = drawn(400)
@@ -169,6 +174,7 @@ def test_groups_are_left_out_the_largest_first():
     assert found[names[0]].found.value == pytest.approx(kept.value, rel=AS_IT_IS)
 
 
+@plainly
 def test_rows_are_drawn_and_columns_with_them():
     log = drawn(600)
     asked = {"draws": 0, "contexts": (), "rows": 250, "placebo_outcomes": {"y": log.outcome}}
@@ -248,6 +254,7 @@ def test_chances():
     assert at_most(3, 3, 0.95) == 1.0
 
 
+@plainly
 def test_estimators_without_outcome_models():
     found = by_change(
         tt.stress(

@@ -17,8 +17,7 @@ from titrant.evaluation.survey import quantiles, survey_of
 from titrant.execute import Engine
 from titrant.learn import TrainingLog
 from titrant.learn.halves import half_of, halves_of
-from titrant.outcome import Quadratic as Shape
-from titrant.outcome import RidgeModel, fold_of
+from titrant.outcome import RidgeModel, SecondOrder, fold_of
 
 REACHED = 1e-8  # a search stops when its steps are this small; rounding moves it no further
 CLOSE = 1e-10  # sums added in another order
@@ -36,7 +35,7 @@ SEARCHES = {
     ),
     "from a policy": tt.CPO(bandwidth=0.8, restarts=2, start=tt.Constant(0.3)),
 }
-DIRECT = RidgeModel(Shape())
+DIRECT = RidgeModel(SecondOrder())
 
 
 def learned(log, procedure=SEARCH, **settings):
@@ -261,7 +260,7 @@ def test_models_of_a_search_have_not_seen_the_group_of_a_row():
     # A fold's model is the one that is fitted to the rows of all other groups.
     shown = GROUPED.outcome - training.survey.center
     others = fold != 0
-    alone = RidgeModel(Shape()).fit(
+    alone = RidgeModel(SecondOrder()).fit(
         GROUPED.context[others], GROUPED.treatment[others], shown[others]
     )
     mine = fold == 0

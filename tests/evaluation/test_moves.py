@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression
 import naive
 import titrant as tt
 from evaluation.logs import DESIGN, KNOWN, smooth_log
+from titrant.compiled import FEWEST, Loop
 from titrant.estimators import PartlyObserved, Rows
 from titrant.evaluation.evaluation import Evaluation
 from titrant.kernels import Scale
@@ -438,7 +439,7 @@ def test_compiled_loops_see_the_same_weights(monkeypatch):
         (masses, tt.Multiply(0.75), MIXED),
     ):
         plain = weights_of(log, policy, h=0.5, propensity=law)
-        monkeypatch.setattr("titrant.estimators.weight.ROWS_FOR_LOOPS", 1)
+        monkeypatch.setitem(FEWEST, Loop.WEIGHTS, 1)
         compiled = weights_of(log, policy, h=0.5, propensity=law)
         monkeypatch.undo()
         np.testing.assert_allclose(compiled, plain, rtol=SAME, atol=SAME)

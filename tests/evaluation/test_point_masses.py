@@ -15,10 +15,11 @@ import naive
 import titrant as tt
 from sweeps import long
 from titrant.bandwidth import SELECTORS
+from titrant.compiled import FEWEST, Loop
 from titrant.data.masses import PointMasses
 from titrant.errors import DataError, InvalidArgument
 from titrant.estimators import ESTIMATORS, IPW, Rows, SelfNormalized
-from titrant.estimators import weight as weight_module
+from titrant.estimators.weight import weight
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.models.masses import with_masses
 from titrant.inference import INTERVALS, Verdict
@@ -121,7 +122,7 @@ def test_levels_match_exactly_or_stand_for_the_doses_around_them() -> None:
 
 @pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
 def test_weights_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
-    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
+    monkeypatch.setitem(FEWEST, Loop.WEIGHTS, many)
     rng = np.random.default_rng(0)
     n, h, s = 300, 0.4, 0.9
     t = np.where(rng.uniform(size=n) < 0.4, 0.0, rng.uniform(0.0, 2.0, n))
@@ -136,7 +137,7 @@ def test_weights_are_those_of_a_loop(monkeypatch: pytest.MonkeyPatch, many: int)
             ends = -tau[i] / h, np.inf
             kernel = naive.local_kernel("Epanechnikov", 1, (t[i] - tau[i]) / h, *ends)
             expected[i] = kernel / (h * q[i])
-    w = weight_module.weight(rows, Epanechnikov(), Boundary.LINEAR, Scale.of(h, 1))
+    w = weight(rows, Epanechnikov(), Boundary.LINEAR, Scale.of(h, 1))
     np.testing.assert_allclose(w, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -287,7 +288,7 @@ def test_compiled_loops_and_numpy_agree(monkeypatch: pytest.MonkeyPatch) -> None
     policies = {**NAMED, "either": by_sign}
     values = []
     for many in (1, 10**9):
-        monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
+        monkeypatch.setitem(FEWEST, Loop.WEIGHTS, many)
         found = tt.compare(log, policies, estimator=SelfNormalized(), bandwidth=0.3)
         values.append([(e.value, *e.interval()) for e in found.estimates.values()])
     np.testing.assert_allclose(values[0], values[1], rtol=1e-10)

@@ -11,14 +11,13 @@ import pyarrow as pa
 import titrant as tt
 from titrant.data.simulate import Quadratic
 from titrant.execute import spark
-from titrant.outcome import Quadratic as Shape
-from titrant.outcome import RidgeModel
+from titrant.outcome import RidgeModel, SecondOrder
 
 LOG = Quadratic().draw(500, 2)
 TABLE = pa.table(LOG.to_columns(treatment="dose", outcome="loss"))
 CUTS = (0, 151, 152, 400, 500)  # of partitions, one of them of a single row
 KNOWN = tt.Columns(treatment="dose", outcome="loss", context=LOG.names, propensity="propensity")
-QUICK = tt.StackedDR(models={"quadratic": RidgeModel(Shape())}, folds=3)
+QUICK = tt.StackedDR(models={"quadratic": RidgeModel(SecondOrder())}, folds=3)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from laws.own import (
 )
 from optimize.functions import Numerical
 from sweeps import long
-from titrant.bandwidth import PlugIn, binned
+from titrant.bandwidth import PlugIn
+from titrant.compiled import FEWEST, Loop
 from titrant.data.simulate import Quadratic
-from titrant.estimators import weight
 from titrant.inference import INTERVALS
 from titrant.kernels import Epanechnikov
 from titrant.optimize import LBFGS, Constraint, Status
@@ -125,8 +125,8 @@ def test_an_interval(name, interval):
 
 @pytest.mark.parametrize("name", ["a weight", "a baseline", "terms", "a kernel's value"])
 def test_one_row_more_than_loops_take_changes_little(name, monkeypatch):
-    for module in (weight, binned):
-        monkeypatch.setattr(module, "ROWS_FOR_LOOPS", len(MANY) - 1)
+    for loop in (Loop.WEIGHTS, Loop.PATH):
+        monkeypatch.setitem(FEWEST, loop, len(MANY) - 1)
     # The rows from which on loops would be used: nothing but rounding tells the two apart.
     pair = ESTIMATORS[name]
     asked = {"allow_untrusted": True, "interval": tt.Normal()}

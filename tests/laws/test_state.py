@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from titrant.compiled import FEWEST, Loop
 from titrant.estimators import SelfNormalized
 from titrant.estimators import rows as rows_module
-from titrant.estimators import weight as weight_module
 from titrant.kernels import Boundary, Epanechnikov, Scale
-from titrant.outcome import OutcomeModel, Quadratic, RidgeModel
+from titrant.outcome import OutcomeModel, RidgeModel, SecondOrder
 from titrant.propensity import LinearGaussian
 
 SAME = 1e-12  # the same numbers in another order
@@ -76,7 +76,7 @@ def test_a_prediction_that_is_set_late_is_asked(log):
     class Late(RidgeModel):
         pass
 
-    estimator = tt.DirectMethod(outcome=Late(Quadratic()))
+    estimator = tt.DirectMethod(outcome=Late(SecondOrder()))
     before = asked(log, {"a": tt.Constant(0.5)}, estimator=estimator)
     Late.predict = lambda self, X, t: RidgeModel.predict(self, X, t) + 7.0
     after = asked(log, {"a": tt.Constant(0.5)}, estimator=estimator)
@@ -175,7 +175,7 @@ class CappedInPlace(SelfNormalized):
 @pytest.mark.long
 @pytest.mark.parametrize("many", [1, 10**9], ids=["loops", "numpy"])
 def test_weights_may_be_changed_in_place_and_settings_reach_the_interval(log, many, monkeypatch):
-    monkeypatch.setattr(weight_module, "ROWS_FOR_LOOPS", many)
+    monkeypatch.setitem(FEWEST, Loop.WEIGHTS, many)
     policies = {"a": tt.Constant(0.5)}
     plain = asked(log, policies, estimator=SelfNormalized(), bandwidth=0.6)
     record = asked(log, policies, estimator=Capped(cap=1.5), bandwidth=0.6)

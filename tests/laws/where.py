@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from equivalence.test_sources import Chunks, in_files
-from titrant.bandwidth import binned
-from titrant.estimators import weight
-from titrant.inference import bootstrap
-from titrant.learn import search
+from titrant.compiled import FEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +23,8 @@ def loops(*, on: bool) -> Iterator[None]:
     """Compiled loops wherever there are any, or nowhere, whatever the number of rows."""
     many = 1 if on else sys.maxsize
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight, "ROWS_FOR_LOOPS", many)
-        patch.setattr(binned, "ROWS_FOR_LOOPS", many)
-        patch.setattr(bootstrap, "_MANY", many)
-        if not on:
-            patch.setattr(search, "has_search_loop", lambda estimator: False)  # noqa: ARG005
+        for loop in FEWEST:
+            patch.setitem(FEWEST, loop, many)
         yield
 
 

@@ -10,14 +10,14 @@ from evaluation.logs import with_model
 from laws.designs import name
 from titrant.data.simulate import DESIGNS
 from titrant.estimators import ESTIMATORS, DirectMethod, SmoothedEstimator
-from titrant.outcome import OutcomeModel, Quadratic, RidgeModel
+from titrant.outcome import OutcomeModel, RidgeModel, SecondOrder
 
 QUADRATIC = DESIGNS["quadratic"]
 """m = 1 + x0 + (t − b(x))², b = x0 − x1/2: its best policy is linear and worth 1.5."""
-FAST = tt.StackedDR(models={"quadratic": RidgeModel(Quadratic())}, folds=3)
-GRADE = tt.DoublyRobust(outcome=RidgeModel(Quadratic()), folds=3)
+FAST = tt.StackedDR(models={"quadratic": RidgeModel(SecondOrder())}, folds=3)
+GRADE = tt.DoublyRobust(outcome=RidgeModel(SecondOrder()), folds=3)
 SEARCHED = {
-    name(estimator): with_model(estimator, RidgeModel(Quadratic()))
+    name(estimator): with_model(estimator, RidgeModel(SecondOrder()))
     for estimator in ESTIMATORS
     if isinstance(estimator, (SmoothedEstimator, DirectMethod))
 }

@@ -15,13 +15,13 @@ from sweeps import long
 from titrant.data.simulate import DESIGNS
 from titrant.learn.baselines import least_absolute
 from titrant.learn.bins import BinObjective, bin_doses, softmax
-from titrant.outcome import Quadratic, RidgeModel
+from titrant.outcome import RidgeModel, SecondOrder
 
 ROUNDING = 1e-9
 DIFFERENCES = 1e-6  # central differences with step 1e-6
 
 LOG = quadratic_log(300)
-MODEL = RidgeModel(Quadratic())
+MODEL = RidgeModel(SecondOrder())
 SIMPLE = tt.LinearGaussian()
 
 
@@ -140,7 +140,7 @@ def test_the_best_constant_by_a_model():
 # ── the direct method ────────────────────────────────────────────────────────────────────────────
 def test_each_context_gets_the_dose_with_the_least_prediction():
     policy = tt.direct_argmin(LOG, MODEL, doses=31)
-    fitted = RidgeModel(Quadratic()).fit(LOG.context, LOG.treatment, LOG.outcome)
+    fitted = RidgeModel(SecondOrder()).fit(LOG.context, LOG.treatment, LOG.outcome)
     grid = np.linspace(*np.quantile(LOG.treatment, [0.005, 0.995]), 31)
     for x in LOG.context[:5]:
         curve = fitted.predict(np.tile(x, (31, 1)), grid)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from learn.examples import SEEN, Memorizing, numbered, quadratic_log
 from titrant.learn.setting import silent
 from titrant.learn.tables import Predictions, fit_and_predict, unseen
-from titrant.outcome import Quadratic, RidgeModel, Spline, fold_of
+from titrant.outcome import RidgeModel, SecondOrder, Spline, fold_of
 
 ROUNDING = 1e-12
 SEARCH = 1e-5  # of a generic minimizer on the simplex
@@ -42,7 +42,7 @@ def test_no_row_is_predicted_by_a_model_that_has_seen_it_or_the_fold_scored():
 def test_each_row_is_predicted_without_its_fold_and_without_the_fold_scored():
     # A naive loop: for scoring fold k, row i is predicted by a fit without fold(i) and without k.
     log = quadratic_log(60)
-    models = {"quadratic": RidgeModel(Quadratic()), "spline": RidgeModel(Spline())}
+    models = {"quadratic": RidgeModel(SecondOrder()), "spline": RidgeModel(Spline())}
     fold, (without_own, *without_both) = tables(models, log)
     for k in range(FOLDS):
         for own in range(FOLDS):
@@ -61,7 +61,7 @@ def test_progress_counts_the_fits():
     said = []
     log = quadratic_log(40)
     fold = fold_of(0, 40, 3, 0)
-    models = {"quadratic": RidgeModel(Quadratic())}
+    models = {"quadratic": RidgeModel(SecondOrder())}
     list(unseen(models, log, fold, GRID, lambda *step: said.append(step)))
     assert said == [("outcome models", k, 6) for k in range(1, 7)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -11,24 +13,24 @@ from sklearn.preprocessing import PolynomialFeatures
 import titrant as tt
 from learn.examples import SEARCHED, changed, quadratic_log
 from learn.kinds import AFFINE
+from titrant.compiled import FEWEST, Loop
 from titrant.data.simulate import DESIGNS
 from titrant.estimators.form import has_search_loop
 from titrant.evaluation.models.fitting import fitted_outcome
 from titrant.evaluation.models.nuisance import Nuisances
 from titrant.learn import LinearClass
-from titrant.learn import search as search_module
 from titrant.learn.search import PolicySearch
 from titrant.learn.setting import dose_range, dose_sd
 from titrant.optimize import AffineSearch, Ball, Box, PolicyObjective, Second, TermSearch
 from titrant.optimize.sums import FeaturePolicy
-from titrant.outcome import Quadratic, RidgeModel
+from titrant.outcome import RidgeModel, SecondOrder
 
 ROUNDING = 1e-9
 DIFFERENCES = 1e-5  # central differences with step 1e-5 of smooth functions
 UNITS = 1e-4  # a search that stops at 2e-9 of the objective is this near in its parameters
 
 PLANE = DESIGNS["quadratic-2d"]
-MODEL = RidgeModel(Quadratic())
+MODEL = RidgeModel(SecondOrder())
 LINEAR, RAW = LinearClass(), LinearClass(intercept=False, standardize=False)
 # Weights of one's own are summed up in numpy, dose by dose.
 LOOPS = [kind for kind, estimator in SEARCHED.items() if has_search_loop(estimator)]
@@ -60,7 +62,7 @@ def test_one_dose_has_the_sums_of_the_compiled_loop(name, bounds, monkeypatch):
     search = search_on(log, name)
     compiled = search.on(log)
     assert isinstance(compiled, AffineSearch)
-    monkeypatch.setattr(search_module, "has_search_loop", lambda _: False)
+    monkeypatch.setitem(FEWEST, Loop.SEARCH, sys.maxsize)
     plain = search.on(log)
     assert isinstance(plain, TermSearch)
     points = np.random.default_rng(2).normal(size=(4, 3)) * 0.3

@@ -16,7 +16,7 @@ from policies.examples import TABLES
 from titrant.data.simulate import DESIGNS
 from titrant.learn.classes import LinearClass
 from titrant.learn.classes.base import places_of
-from titrant.outcome import Quadratic, RidgeModel
+from titrant.outcome import RidgeModel, SecondOrder
 
 # A search over standardized contexts in another order stops elsewhere by its own tolerance.
 SEARCHED = 1e-5
@@ -194,7 +194,7 @@ def test_the_drawing_goes_by_name():
     assert any(np.array_equal(drawn, expected) for drawn in points)
 
 
-MODEL = RidgeModel(Quadratic())
+MODEL = RidgeModel(SecondOrder())
 BASELINES = {
     "direct linear": lambda log: tt.direct_linear(log, MODEL),
     "direct argmin": lambda log: tt.direct_argmin(log, MODEL, doses=5),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from titrant.outcome import Jumps, Quadratic, RidgeModel, SmoothContext, Spline, Varying
+from titrant.outcome import Jumps, RidgeModel, SecondOrder, SmoothContext, Spline, Varying
 
 if TYPE_CHECKING:
     from titrant.outcome.ridge import Basis
@@ -24,7 +24,7 @@ def rows(n: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, t[:, None], y
 
 
-@pytest.mark.parametrize("basis", [Quadratic(), Spline(), SmoothContext(), Varying()])
+@pytest.mark.parametrize("basis", [SecondOrder(), Spline(), SmoothContext(), Varying()])
 def test_features_are_the_sum_of_their_parts(basis: Basis) -> None:
     x, t, _ = rows()
     features = Jumps(basis, (0.0, 5.0)).on(x, t)
@@ -36,7 +36,7 @@ def test_features_are_the_sum_of_their_parts(basis: Basis) -> None:
     )
 
 
-@pytest.mark.parametrize("basis", [Quadratic(), Spline(), SmoothContext(), Varying()])
+@pytest.mark.parametrize("basis", [SecondOrder(), Spline(), SmoothContext(), Varying()])
 def test_the_outcome_may_jump(basis: Basis) -> None:
     x, t, y = rows()
     model = RidgeModel(Jumps(basis, (0.0,))).fit(x, t, y)
@@ -96,7 +96,7 @@ def test_jumps_have_products_with_the_contexts_that_tell_most() -> None:
     assert set(order[moved.beside]) == set(features.beside)
     # Few products are all made, and where nothing says which contexts tell, none of too many.
     assert len(Jumps(SmoothContext(extra=2), MANY[:8]).on(x, t[:, None]).beside) == 112
-    for basis in (Quadratic(), Spline(), SmoothContext()):
+    for basis in (SecondOrder(), Spline(), SmoothContext()):
         plain = Jumps(basis, MANY).on(x, t[:, None])
         assert not len(plain.beside)
         f = plain(x, t[:, None])

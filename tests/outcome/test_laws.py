@@ -12,8 +12,8 @@ from outcome.models import DETERMINISTIC, MODELS, VECTOR, log
 from titrant.errors import DataError
 from titrant.outcome import (
     Bounded,
-    Quadratic,
     RidgeModel,
+    SecondOrder,
     Stack,
     Trees,
     Well,
@@ -231,7 +231,7 @@ def test_seeds_of_the_library_are_the_stacks():
 
 
 def test_bounded_predictions_stay_within_the_quantiles():
-    model = fitted(Bounded(RidgeModel(Quadratic()), share=0.05))
+    model = fitted(Bounded(RidgeModel(SecondOrder()), share=0.05))
     low, high = np.quantile(Y, [0.05, 0.95])
     far = model.predict(X_NEW, T_NEW * 100)
     assert far.min() >= low
@@ -239,12 +239,12 @@ def test_bounded_predictions_stay_within_the_quantiles():
     inside = model.model_.predict(X_NEW, T_NEW)
     np.testing.assert_array_equal(model.predict(X_NEW, T_NEW), np.clip(inside, low, high))
     with pytest.raises(ValueError, match="The `share` of `Bounded`"):
-        fitted(Bounded(RidgeModel(Quadratic()), share=0.0))
+        fitted(Bounded(RidgeModel(SecondOrder()), share=0.0))
     with pytest.raises(ValueError, match="`margin` of `Bounded`"):
-        fitted(Bounded(RidgeModel(Quadratic()), margin=-1.0))
+        fitted(Bounded(RidgeModel(SecondOrder()), margin=-1.0))
 
 
 def test_a_margin_widens_the_limits_by_their_distance():
-    tight, wide = (Bounded(RidgeModel(Quadratic()), margin=m) for m in (0.0, 0.5))
+    tight, wide = (Bounded(RidgeModel(SecondOrder()), margin=m) for m in (0.0, 0.5))
     (a, b), (c, d) = fitted(tight).limits_, fitted(wide).limits_
     assert (c, d) == pytest.approx((a - 0.5 * (b - a), b + 0.5 * (b - a)))

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from outcome.models import log
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome import Quadratic, RidgeModel, SmoothContext, Spline, Varying, fold_of, ridge
+from titrant.outcome import RidgeModel, SecondOrder, SmoothContext, Spline, Varying, fold_of, ridge
 from titrant.outcome.ridge import (
     PENALTIES,
     SATURATED,
@@ -82,14 +82,14 @@ def test_a_constant_feature_gets_no_coefficient():
 def test_folds_are_left_out_as_if_their_rows_were_deleted():
     X, t, y = log(90)
     fold = fold_of(0, 90, 3, 1)
-    features = Quadratic().on(X, t[:, None])
+    features = SecondOrder().on(X, t[:, None])
     F = features(X, t[:, None])
     expected = np.empty(90)
     for k in range(3):
         kept = fold != k
         fit = ridge_gcv(Moments.of(np.column_stack([F, y])[kept]))
         expected[~kept] = fit.predict(F[~kept])
-    got = RidgeModel(Quadratic()).out_of_fold(X, t, y, fold)
+    got = RidgeModel(SecondOrder()).out_of_fold(X, t, y, fold)
     np.testing.assert_allclose(got, expected, rtol=SOLVERS)
 
 
@@ -119,7 +119,7 @@ def test_folds_of_a_wide_fit_share_its_penalty(monkeypatch):
     monkeypatch.setattr(ridge, "WIDE", 3)
     X, t, y = log(90)
     fold = fold_of(0, 90, 3, 1)
-    features = Quadratic().on(X, t[:, None])
+    features = SecondOrder().on(X, t[:, None])
     F = features(X, t[:, None])
     columns = np.column_stack([F, y])
     penalty, expected = ridge_gcv(Moments.of(columns)).penalty, np.empty(90)
@@ -128,13 +128,13 @@ def test_folds_of_a_wide_fit_share_its_penalty(monkeypatch):
         # λ is relative to the number of rows, so n·λ stays.
         fit = ridge_at(Moments.of(columns[kept]), penalty * 90 / kept.sum())
         expected[~kept] = fit.predict(F[~kept])
-    got = RidgeModel(Quadratic()).out_of_fold(X, t, y, fold)
+    got = RidgeModel(SecondOrder()).out_of_fold(X, t, y, fold)
     np.testing.assert_allclose(got, expected, rtol=SOLVERS)
 
 
 BASES = (
-    Quadratic(),
-    Quadratic(products_up_to=0),
+    SecondOrder(),
+    SecondOrder(products_up_to=0),
     Spline(),
     SmoothContext(),
     Varying(),
@@ -161,7 +161,7 @@ def test_the_best_dose_may_be_a_product_of_contexts():
     y = t**2 - 2 * t * X[:, 0] * X[:, 1]
     off = {
         type(basis).__name__: np.abs(RidgeModel(basis).fit(X, t, y).predict(X, t) - y).max()
-        for basis in (Quadratic(), Spline(), SmoothContext(), Varying())
+        for basis in (SecondOrder(), Spline(), SmoothContext(), Varying())
     }
     assert off.pop("Varying") < 1e-4  # the least penalty leaves that much
     assert min(off.values()) > 0.3
@@ -181,7 +181,7 @@ def test_quadratic_finds_a_quadratic_truth():
     def truth(x, t):
         return (t - 2 - x[:, 1]) ** 2 + x[:, 0] * x[:, 2] - 3 * t
 
-    model = RidgeModel(Quadratic()).fit(X, t, truth(X, t))
+    model = RidgeModel(SecondOrder()).fit(X, t, truth(X, t))
     far, new = t + 20, X[::-1] + np.array([0, 5, 5])  # x₀ is yes/no: its square is itself
     expected = truth(new, far)
     np.testing.assert_allclose(model.predict(new, far), expected, rtol=LEAST_PENALTY)
@@ -191,7 +191,7 @@ def test_quadratic_of_two_doses_finds_their_product():
     X, t, _ = log(200)
     doses = np.column_stack([t, np.random.default_rng(5).normal(size=200)])
     y = doses[:, 0] * doses[:, 1] + doses[:, 1] ** 2 + X[:, 1] * doses[:, 1]
-    model = RidgeModel(Quadratic()).fit(X, doses, y)
+    model = RidgeModel(SecondOrder()).fit(X, doses, y)
     np.testing.assert_allclose(model.predict(X, doses), y, atol=LEAST_PENALTY * y.std())
 
 
@@ -199,8 +199,8 @@ def test_products_of_contexts_only_where_they_are_few():
     X, t, _ = log(50, p=3)
     doses = t[:, None]
     # s, s², 3 z, 3 sz and 6 products of z.
-    assert Quadratic().on(X, doses)(X, doses).shape == (50, 14)
-    assert Quadratic(products_up_to=2).on(X, doses)(X, doses).shape == (50, 8)
+    assert SecondOrder().on(X, doses)(X, doses).shape == (50, 14)
+    assert SecondOrder(products_up_to=2).on(X, doses)(X, doses).shape == (50, 8)
     # z, 5 b, 15 bz.
     assert Spline().on(X, doses)(X, doses).shape == (50, 23)
     assert Spline(knots=3).on(X, doses)(X, doses).shape == (50, 15)
@@ -232,9 +232,9 @@ def test_spline_follows_what_a_quadratic_cannot():
     y = truth + 0.1 * rng.normal(size=500)
     error = {
         type(basis): np.mean((RidgeModel(basis).fit(X, t, y).predict(X, t) - truth) ** 2)
-        for basis in (Quadratic(), Spline())
+        for basis in (SecondOrder(), Spline())
     }
-    assert error[Spline] < 0.2 * error[Quadratic]
+    assert error[Spline] < 0.2 * error[SecondOrder]
 
 
 def test_a_dose_with_few_values_has_few_knots():
@@ -249,5 +249,5 @@ def test_a_dose_with_few_values_has_few_knots():
 def test_bad_parameters_are_refused():
     with pytest.raises(InvalidArgument, match="The `knots` of `Spline` must be a whole number ≥ 3"):
         Spline(knots=2)
-    with pytest.raises(InvalidArgument, match="`products_up_to` of `Quadratic`"):
-        Quadratic(products_up_to=-1)
+    with pytest.raises(InvalidArgument, match="`products_up_to` of `SecondOrder`"):
+        SecondOrder(products_up_to=-1)

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from outcome.models import log
 from titrant.errors import InvalidArgument
-from titrant.outcome import CrossFit, DoseTable, Quadratic, RidgeModel
+from titrant.outcome import CrossFit, DoseTable, RidgeModel, SecondOrder
 
 ROUNDING = 1e-12
 
@@ -53,7 +53,7 @@ def test_several_doses_of_each_row_at_once():
 
 def test_of_a_cross_fitted_model_each_row_is_tabulated_by_its_own_fold():
     X, t, y = log(60)
-    fitted = CrossFit(RidgeModel(Quadratic()), folds=3).fit(X, t, y)
+    fitted = CrossFit(RidgeModel(SecondOrder()), folds=3).fit(X, t, y)
     fold = fitted.fold(0, 60)
     table = DoseTable.of(fitted, fold, X, bounds=(0.0, 10.0), size=5)
     dose = RNG.uniform(0, 10, 60)

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="Spark is tested by `make test-spark`")
 import grouped
 import titrant as tt
 from titrant.execute.spark import OnSpark, scan_spark
-from titrant.outcome import Quadratic, RidgeModel
+from titrant.outcome import RidgeModel, SecondOrder
 
 MERGED = 1e-10  # sums over other partitions, added in another order
 
@@ -109,7 +109,7 @@ def test_the_honest_value_is_that_of_the_same_halves_in_files(frame, files):
     # Halves are drawn by row numbers, which Spark's partitions give as files do. Few passes, since
     # each takes Spark seconds: the policy is learned from the sample.
     def learned(log):
-        procedure = tt.StackedDR(models={"quadratic": RidgeModel(Quadratic())}, folds=3)
+        procedure = tt.StackedDR(models={"quadratic": RidgeModel(SecondOrder())}, folds=3)
         grade = tt.SelfNormalized()
         return tt.PolicyLearner(policy=tt.Constant(0.0), procedure=procedure, grade=grade).fit(log)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.compiled import Loop, pays
 from titrant.estimators.form import has_common_terms
-from titrant.estimators.weight import ROWS_FOR_LOOPS, column, columns_of, frozen
+from titrant.estimators.weight import column, columns_of, frozen
 from titrant.kernels import Boundary
 from titrant.kernels.polynomial import power_form
 from titrant.moments import Moments
@@ -172,7 +173,7 @@ def has_bins(problem: Problem, factors: Array) -> bool:
     """Whether the path of a problem over these bandwidths can come from bins, and should."""
     estimator = problem.estimator
     return (
-        problem.n >= ROWS_FOR_LOOPS
+        pays(Loop.PATH, problem.n)
         and not problem.masses
         and has_common_terms(estimator)
         and bool((np.diff(factors) > 0.0).all())

@@ -9,7 +9,7 @@ from titrant.errors import InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import asked
 from titrant.evaluation.evaluation import name_of
 from titrant.evaluation.models.jackknife import filled
-from titrant.evaluation.schedule import served
+from titrant.evaluation.passes import served
 from titrant.inference import IntervalMethod, RobustBiasCorrected
 from titrant.inference.base import paired
 from titrant.policies import Policy, StatusQuo

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.compiled import Loop, pays
 from titrant.errors import InvalidArgument
 from titrant.kernels import Boundary
 from titrant.kernels.boundary import local_factor, local_kernel_slope
@@ -88,12 +89,7 @@ def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[A
 #
 # There are for one dose and a kernel that is a polynomial in the distance to its edge
 # (`titrant.kernels.polynomial`): all built-in kernels but the Gaussian. Everything else, and few
-# rows, go through numpy. Whether the loops have been compiled before does not matter: an answer
-# has the same bits at the first call and at the second, on this worker and on another.
-
-ROWS_FOR_LOOPS = 131_072
-"""Rows from which on compiled loops are used. With fewer, an evaluation by numpy takes a tenth of a
-second more at most, and compiling takes as long as 150 such calls."""
+# rows (`titrant.compiled.pays`), go through numpy.
 
 
 def columns_of(rows: Rows) -> Columns:
@@ -111,7 +107,7 @@ def has_loop(kernel: Kernel, rows: Rows) -> bool:
 
     Few rows at the end of a long log are done like those before them.
     """
-    long = len(rows.y) > 0 and rows.first_row + len(rows.y) >= ROWS_FOR_LOOPS
+    long = len(rows.y) > 0 and pays(Loop.WEIGHTS, rows.first_row + len(rows.y))
     return long and rows.t.shape[1] == 1 and power_form(kernel) is not None
 
 

@@ -48,10 +48,10 @@ from titrant.evaluation.passes import (
     nearest_dose,
     over_rows_of,
     point_statistics,
+    served,
     smoothed_rows,
 )
 from titrant.evaluation.repeated import level_findings, repeated_findings
-from titrant.evaluation.schedule import served
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected

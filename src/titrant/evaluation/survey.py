@@ -336,6 +336,7 @@ def check_log(log: object) -> None:
 def survey_of(log: Source, engine: Engine) -> Survey:
     """Return the survey of a log, in one pass over its rows."""
     check_log(log)
+    # A log in memory is its own sample, was checked when it was made, and has a digest when asked.
     if isinstance(log, LoggedData):
         sums = add_up(in_memory, log.batches(BATCH))
         sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))

@@ -328,7 +328,8 @@ def as_engine(executor: Executor | Engine | None, log: Source) -> Engine:
     if executor is not None:
         return Engine(executor=executor)
     if isinstance(log, LoggedData):
-        # Many small logs are evaluated in memory: finding BLAS to pin it would take longer.
+        # One partition: there is nothing to hand to threads. And many small logs are evaluated in
+        # memory: finding BLAS to pin it would take longer.
         return Engine(pin=False)
     return Engine(executor=_threads(*this_process()))
 

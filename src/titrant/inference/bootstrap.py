@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from titrant import _check
+from titrant.compiled import Loop, pays
 from titrant.data.keys import GOLDEN, splitmix64
 from titrant.estimators.form import is_ratio_around_a_constant
 from titrant.estimators.joint import Ask
@@ -87,8 +88,6 @@ def _counts_from_more(key: Bits, draw: NDArray[np.int64]) -> NDArray[np.int64]:
 
 _BLOCK = 2_000_000
 """Counts drawn at a time (rows × draws), so that memory stays flat."""
-_MANY = 1_000_000
-"""Counts from which on a compiled loop is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +187,7 @@ def resampled_sums(
 ) -> Array:
     """Return ΣN and ΣN·terms of each draw (draws, 1 + Σk) over some rows, N ~ Poisson(1)."""
     one = rows[questions[0].policy]
-    many = len(one.y) * draws >= _MANY and sys.byteorder == "little"
+    many = pays(Loop.DRAWS, len(one.y) * draws) and sys.byteorder == "little"
     terms = np.concatenate([q.terms(rows[q.policy]).T for q in questions])
     # The rows of a group are drawn together, as often.
     number = one.first_row + np.arange(terms.shape[1]) if one.group is None else one.group

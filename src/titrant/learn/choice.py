@@ -102,13 +102,6 @@ class ClassChoice(Tabular):
         return next((one for one in self.classes[: self.place] if one.name == LINEAR), None)
 
     @property
-    def line_falls_short(self) -> bool:
-        """Whether a line is clearly behind the chosen rule, or it is chosen and not enough."""
-        if self.line is not None:
-            return self.line.loses
-        return self.chosen == LINEAR and self.richer is not None
-
-    @property
     def finding(self) -> str:
         """What simpler rules would lose and what a richer one would gain, in a line."""
         said = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from titrant.compiled import Loop, pays
 from titrant.data import LoggedData
 from titrant.estimators import Rows
 from titrant.estimators.form import has_kernel_weight, has_search_loop
@@ -96,6 +97,8 @@ class PolicySearch:
 
     def over(self, log: Source, engine: Engine) -> SearchSums:
         """Return the sums over a log as a function of parameters (m, K): one pass each."""
+        # A search asks thousands of times: rows in memory are laid out once for all of them, where
+        # a pass would predict and tabulate them anew each time.
         return self.on(log) if isinstance(log, LoggedData) else Passes(self, log, engine)
 
     def __call__(self, params: Array, log: LoggedData) -> SearchStatistics:
@@ -107,7 +110,8 @@ class PolicySearch:
         """Return the sums of a block as a function of parameters (m, K)."""
         q = np.ones(len(log)) if self.nuisances is None else self.nuisances.prepare(log).q
         losses = log.with_outcome(self.sign * log.outcome - self.center)
-        if log.dimension == 1 and self.fitted.affine and has_search_loop(self.estimator):
+        affine = log.dimension == 1 and self.fitted.affine
+        if affine and pays(Loop.SEARCH, len(log)) and has_search_loop(self.estimator):
             return self._compiled(losses, np.asarray(q))
         return self._by_terms(losses, np.asarray(q))
 
@@ -217,6 +221,8 @@ def nearest(
     Without a policy nearest to the mean dose (d,).
     """
     columns = partial(_columns, fitted, policy, mean)
+    # Least squares of the columns themselves where they are at hand, which rounds less than what is
+    # left of them after a pass; the search starts here, so its digits would follow.
     if isinstance(log, LoggedData):
         found = columns(log)
     else:

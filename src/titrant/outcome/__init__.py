@@ -1,25 +1,24 @@
 """Room 3, outcome models: r̂(t, x), what happens to context x under dose t."""
 
 from titrant.outcome.base import Bounded, OfRegressor, OutcomeModel, as_outcome_model
-from titrant.outcome.context import ContextFeatures, ContextsOnly, SmoothContext
+from titrant.outcome.context import ContextsOnly, SmoothContext, Varying
 from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
 from titrant.outcome.landmarks import Landmarks
-from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
+from titrant.outcome.ridge import Jumps, RidgeModel, SecondOrder, Spline
 from titrant.outcome.stack import Stack, bent_ridges, library, ridge_pair, smooth_library
 from titrant.outcome.table import DoseTable
 from titrant.outcome.trees import Trees
-from titrant.outcome.varying import Varying
 from titrant.outcome.well import Well
 
 OUTCOMES: tuple[OutcomeModel, ...] = (
-    RidgeModel(Quadratic()),
-    RidgeModel(Quadratic(products_up_to=1)),
+    RidgeModel(SecondOrder()),
+    RidgeModel(SecondOrder(products_up_to=1)),
     RidgeModel(Spline()),
     RidgeModel(SmoothContext()),
     Well(),
     Trees(),
-    Bounded(RidgeModel(Quadratic())),
+    Bounded(RidgeModel(SecondOrder())),
     Bounded(RidgeModel(Varying())),  # two contexts far out and a dose: never without bounds
     ContextsOnly(RidgeModel(SmoothContext()), extra=0),
     Stack(ridge_pair()),
@@ -29,7 +28,6 @@ OUTCOMES: tuple[OutcomeModel, ...] = (
 __all__ = [
     "OUTCOMES",
     "Bounded",
-    "ContextFeatures",
     "ContextsOnly",
     "CrossFit",
     "DoseTable",
@@ -39,8 +37,8 @@ __all__ = [
     "Landmarks",
     "OfRegressor",
     "OutcomeModel",
-    "Quadratic",
     "RidgeModel",
+    "SecondOrder",
     "SmoothContext",
     "Spline",
     "Stack",

@@ -211,7 +211,7 @@ class RidgeModel(OutcomeModel):
 
     Parameters
     ----------
-    basis : the features f, `Quadratic()` or `Spline()`.
+    basis : the features f, `SecondOrder()` or `Spline()`.
     """
 
     def __init__(self, basis: Basis) -> None:
@@ -357,7 +357,7 @@ def _total(parts: list[Moments]) -> Moments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quadratic(Basis):
+class SecondOrder(Basis):
     """s, all sⱼsₖ, z, all sⱼzₖ, and all zⱼzₖ if there are at most `products_up_to` contexts.
 
     z and s are context and dose in their own standard deviations. A loss (t − g(x))² with linear
@@ -367,16 +367,16 @@ class Quadratic(Basis):
     products_up_to: int = 15
 
     def __post_init__(self) -> None:
-        _check.count(self.products_up_to, "products_up_to", "Quadratic", at_least=0)
+        _check.count(self.products_up_to, "products_up_to", "SecondOrder", at_least=0)
 
-    def on(self, x: Array, t: Array) -> QuadraticFeatures:
+    def on(self, x: Array, t: Array) -> SecondOrderFeatures:
         """Return the features in units of contexts x (n, p) and doses t (n, d)."""
         products = x.shape[1] <= self.products_up_to
-        return QuadraticFeatures(Standard.of_contexts(x), Standard.of_doses(t), products)
+        return SecondOrderFeatures(Standard.of_contexts(x), Standard.of_doses(t), products)
 
 
 @dataclass(frozen=True, slots=True)
-class QuadraticFeatures(Features):
+class SecondOrderFeatures(Features):
     """The features in fixed units."""
 
     context: Standard

@@ -22,11 +22,10 @@ from titrant.outcome.base import (
     training,
     weighed,
 )
-from titrant.outcome.context import ContextsOnly, SmoothContext
+from titrant.outcome.context import ContextsOnly, SmoothContext, Varying
 from titrant.outcome.crossfit import inner_folds, need_rows
-from titrant.outcome.ridge import Jumps, Quadratic, RidgeModel, Spline
+from titrant.outcome.ridge import Jumps, RidgeModel, SecondOrder, Spline
 from titrant.outcome.trees import Trees
-from titrant.outcome.varying import Varying
 from titrant.outcome.well import Well
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ tails that contexts foresee: by 4 SE at 100,000 rows of a product of two normal 
 def ridge_pair(*, margin: float = 0.0, jumps: tuple[float, ...] = ()) -> dict[str, OutcomeModel]:
     """Return the two ridge models: the fast variant of the library."""
     return {
-        "quadratic": _ridge(Quadratic(), margin, jumps),
+        "quadratic": _ridge(SecondOrder(), margin, jumps),
         "spline": _ridge(Spline(), margin, jumps),
     }
 

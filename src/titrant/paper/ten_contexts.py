@@ -13,7 +13,7 @@ import numpy as np
 
 import titrant as tt
 from titrant.data.simulate import TenContexts
-from titrant.outcome import Bounded, Quadratic, RidgeModel, Trees
+from titrant.outcome import Bounded, RidgeModel, SecondOrder, Trees
 from titrant.paper.result import Row, boxes, dots, mean_of, standard_error, where
 from titrant.paper.study import Findings, Study, crossed
 
@@ -48,7 +48,7 @@ QUARTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def _quadratic() -> RidgeModel:
     """Return the correct outcome model."""
-    return RidgeModel(Quadratic())
+    return RidgeModel(SecondOrder())
 
 
 def _forest() -> RandomForestRegressor:

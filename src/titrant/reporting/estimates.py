@@ -12,7 +12,7 @@ from titrant.errors import TitrantError, UntrustedEstimate
 from titrant.estimators import SmoothedEstimator, ask
 from titrant.evaluation.curves import curve_on, path_search_on
 from titrant.evaluation.models.moves import doses_under
-from titrant.evaluation.schedule import served
+from titrant.evaluation.passes import served
 from titrant.evaluation.trust import CALIBRATION_ROWS, calibrated, shape_checks
 from titrant.inference import Diagnostics
 from titrant.inference.trust.balance import balance_sums, imbalance

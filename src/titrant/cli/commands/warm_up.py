@@ -7,6 +7,7 @@ import click
 import titrant as tt
 from titrant.cli.options import RunOptions, save_config, takes
 from titrant.cli.terminal import note, working
+from titrant.compiled import FEWEST, Loop
 
 _FEW = 200
 """Rows to learn from: the loops of a search are compiled for any number of them."""
@@ -34,8 +35,7 @@ def warm_up(run: RunOptions) -> None:
 def compile_defaults() -> None:
     """Run what default calls run compiled: an evaluation of many rows, a search over few."""
     from titrant.data.simulate import Quadratic  # noqa: PLC0415  (loads scipy)
-    from titrant.estimators.weight import ROWS_FOR_LOOPS  # noqa: PLC0415
 
-    many, few = Quadratic().draw(ROWS_FOR_LOOPS, seed=0), Quadratic().draw(_FEW, seed=0)
+    many, few = Quadratic().draw(FEWEST[Loop.PATH], seed=0), Quadratic().draw(_FEW, seed=0)
     tt.evaluate(many, tt.Constant(0.0), estimator=tt.SelfNormalized(), allow_untrusted=True)
     tt.PolicyLearner(honest=False).fit(few)

@@ -24,8 +24,8 @@ from titrant.estimators.form import is_robust_ratio
 from titrant.estimators.joint import asked
 from titrant.evaluation.evaluation import Evaluation, name_of
 from titrant.evaluation.models.jackknife import filled, models_share
+from titrant.evaluation.passes import served
 from titrant.evaluation.questions.cells import Inside, cells_of
-from titrant.evaluation.schedule import served
 from titrant.inference import Diagnostics, Normal, RobustBiasCorrected, Verdict
 from titrant.inference.base import (
     ROUNDING,

@@ -17,8 +17,7 @@ from titrant.errors import DataError, InvalidArgument, UntrustedEstimate
 from titrant.estimators.joint import ask
 from titrant.evaluation.models.fitting import MOST_TO_FIT
 from titrant.evaluation.models.jackknife import filled, models_share
-from titrant.evaluation.passes import HeldBlocks
-from titrant.evaluation.schedule import served
+from titrant.evaluation.passes import HeldBlocks, served
 from titrant.execute import add_up
 from titrant.inference import RobustBiasCorrected
 from titrant.inference.base import StudentInference

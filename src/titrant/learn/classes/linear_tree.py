@@ -97,7 +97,7 @@ class LinearTreeClass(CurveClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LeafLine:
     """The line of a leaf."""
 
     intercept: float
@@ -130,7 +130,7 @@ class LineProblem:
 
     # The line of a leaf.
 
-    def line(self, rows: NDArray[np.bool_]) -> Line:
+    def line(self, rows: NDArray[np.bool_]) -> LeafLine:
         """Return the line of some rows: contexts one by one, while each gains what can be seen."""
         x, D = self.x[rows], self.robust[rows]
         given = np.clip(self.t[rows], self.grid[0], self.grid[-1])
@@ -157,7 +157,7 @@ class LineProblem:
         slopes[free] = beta[1:][free] / size[free]
         intercept = float(beta[0] - slopes @ center)
         dose = np.clip(intercept + x @ slopes, *ends)
-        return Line(intercept, slopes, *ends, dose, float(self.at(D, dose).sum()))
+        return LeafLine(intercept, slopes, *ends, dose, float(self.at(D, dose).sum()))
 
     def descended(
         self, D: Array, z: Array, beta: Array, used: list[int], ends: tuple[float, float]
