@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from titrant.errors import InvalidArgument
 from titrant.moments import Moments
-from titrant.outcome import SmoothContext
+from titrant.outcome import ContextFeatures
 from titrant.outcome.context import Bends, ContextMap, telling
 from titrant.outcome.ridge import leverages, ridge_gcv
 from titrant.scaling import Standard
@@ -17,12 +18,9 @@ ROUNDING = 1e-12
 AFTER_OFFSET = 1e-3
 
 
-def width(x, extra=0):
-    """How many features contexts x have, counted in what is computed."""
-    fitted = ContextMap.of(x, extra)
-    phi = fitted(x)
-    assert phi.shape == (len(x), fitted.width)
-    return fitted.width
+@parametrize_with_checks([ContextFeatures()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 def contexts(n=200, seed=0):
@@ -36,11 +34,11 @@ def contexts(n=200, seed=0):
 def test_each_column_gets_the_features_it_can_carry():
     x = contexts()
     # 4 z, 5 levels, two columns of 7 splines (5 knots), 10 products, 5 levels times 3 others.
-    assert width(x) == 4 + 5 + 14 + 10 + 15
+    assert ContextFeatures().fit_transform(x).shape == (200, 4 + 5 + 14 + 10 + 15)
     wide = np.random.default_rng(1).normal(size=(200, 16))
-    assert width(wide) == 16 + 16 * 7
+    assert ContextFeatures().fit_transform(wide).shape == (200, 16 + 16 * 7)
     wider = np.random.default_rng(1).normal(size=(200, 31))
-    assert width(wider) == 31
+    assert ContextFeatures().fit_transform(wider).shape == (200, 31)
 
 
 def test_of_many_contexts_the_telling_ones_have_products():
@@ -49,14 +47,14 @@ def test_of_many_contexts_the_telling_ones_have_products():
     seen = np.column_stack([x, x[:, 3] * x[:, 17]])
     assert set(telling(x, seen[:, 31:])[:2]) == {3, 17}
     np.testing.assert_array_equal(telling(x, seen[:, 31:31]), np.arange(31))
-    features = ContextMap.of(seen, extra=1)
+    features = ContextFeatures(extra=1).fit(seen)
     # 31 z, splines and products of 15 of them, and what was predicted.
-    assert width(seen, extra=1) == 31 + 15 * 7 + 120 + 1
-    assert {3, 17} <= set(features.crossed)
-    assert len(features.crossed) == 15
+    assert features.transform(seen).shape == (400, 31 + 15 * 7 + 120 + 1)
+    assert {3, 17} <= set(features.map_.crossed)
+    assert len(features.map_.crossed) == 15
     # Up to 30 contexts all have splines.
     some = np.delete(seen, 30, axis=1)
-    assert width(some, extra=1) == 30 * 8 + 120 + 1
+    assert ContextFeatures(extra=1).fit_transform(some).shape == (400, 30 * 8 + 120 + 1)
 
 
 def test_levels_act_differently_beside_other_contexts():
@@ -64,8 +62,7 @@ def test_levels_act_differently_beside_other_contexts():
     rng = np.random.default_rng(3)
     code, z = rng.integers(0, 4, 200), rng.normal(size=200)
     slopes = np.array([1.0, -2.0, 0.5, 3.0])
-    x = np.column_stack([code, z])
-    phi = ContextMap.of(x)(x)
+    phi = ContextFeatures().fit_transform(np.column_stack([code, z]))
     y = slopes[code] * z
     left = y - phi @ np.linalg.lstsq(phi, y, rcond=None)[0]
     assert np.abs(left).max() < 1e-9
@@ -75,7 +72,8 @@ def test_products_of_levels_are_no_more_than_a_regression_can_carry():
     rng = np.random.default_rng(4)
     codes = rng.integers(0, 12, size=(600, 10)).astype(float)
     # 120 levels leave one context beside each, which has none beside itself.
-    assert width(codes) == 10 + 120 + 55 + 108
+    number = ContextFeatures().fit_transform(codes).shape[1]
+    assert number == 10 + 120 + 55 + 108
 
 
 def test_rare_levels_have_no_indicator_and_new_ones_are_no_error():
@@ -148,8 +146,8 @@ def test_constant_columns_and_no_columns():
 
 def test_new_rows_do_not_move_the_features_of_others():
     x = contexts()
-    fitted = ContextMap.of(x)
-    np.testing.assert_array_equal(fitted(x)[3:9], fitted(x[3:9]))
+    fitted = ContextFeatures().fit(x)
+    np.testing.assert_array_equal(fitted.transform(x)[3:9], fitted.transform(x[3:9]))
 
 
 def test_extra_columns_enter_as_they_are_if_they_tell_something():
@@ -159,8 +157,10 @@ def test_extra_columns_enter_as_they_are_if_they_tell_something():
     np.testing.assert_array_equal(fitted.told, [1.0, 0.0])
     lines = fitted.lines(fitted(np.column_stack([x, news, repeat])))
     np.testing.assert_array_equal(lines[:, -2:], np.column_stack([news, 0 * repeat]))
-    with pytest.raises(InvalidArgument, match=r"`extra` of `SmoothContext` must be at most the 4"):
-        SmoothContext(extra=5).on(x, news[:, None])
+    with pytest.raises(
+        InvalidArgument, match=r"`extra` of `ContextFeatures` must be at most the 4"
+    ):
+        ContextFeatures(extra=5).fit(x)
 
 
 @pytest.mark.parametrize("p", [3, 20, 33])
@@ -204,3 +204,25 @@ def test_leverages_are_the_diagonal_of_the_hat_matrix():
     z = (F - F.mean(axis=0)) / F.std(axis=0)
     hat = 1 / 50 + z @ np.linalg.solve(z.T @ z + 50 * fit.penalty * np.eye(6), z.T)
     np.testing.assert_allclose(leverages(moments, fit, F), np.diag(hat), rtol=1e-10)
+
+
+@pytest.mark.parametrize("p", [2, 6, 20])
+@pytest.mark.parametrize("extra", [0, 2])
+def test_every_feature_has_a_name(p, extra):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, p + extra))
+    x[:, 0] = rng.integers(0, 4, 200)
+    x[:20, 1] = 1e6  # several far values are a code, in a column of its own
+    fitted = ContextFeatures(extra=extra).fit(x)
+    names = fitted.get_feature_names_out()
+    # One a column, none twice, and products are named after what they are products of.
+    assert len(names) == len(set(names)) == fitted.transform(x).shape[1]
+    assert names[0] == "x0"
+    values = dict(zip(names, fitted.transform(x).T, strict=True))
+    for name, column in values.items():
+        factors = name.split(" × ")
+        if len(factors) == 2:
+            expected = values[factors[0]] * values[factors[1]]
+            np.testing.assert_allclose(column, expected, atol=1e-12)
+    own = fitted.get_feature_names_out([f"c{j}" for j in range(p + extra)])
+    assert own[0] == "c0"

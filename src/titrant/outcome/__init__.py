@@ -1,7 +1,7 @@
 """Room 3, outcome models: r̂(t, x), what happens to context x under dose t."""
 
 from titrant.outcome.base import Bounded, OfRegressor, OutcomeModel, as_outcome_model
-from titrant.outcome.context import ContextsOnly, SmoothContext, Varying
+from titrant.outcome.context import ContextFeatures, ContextsOnly, SmoothContext, Varying
 from titrant.outcome.crossfit import CrossFit, fold_of
 from titrant.outcome.forest import FoldForests, Forest
 from titrant.outcome.landmarks import Landmarks
@@ -28,6 +28,7 @@ OUTCOMES: tuple[OutcomeModel, ...] = (
 __all__ = [
     "OUTCOMES",
     "Bounded",
+    "ContextFeatures",
     "ContextsOnly",
     "CrossFit",
     "DoseTable",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.interpolate import BSpline
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from titrant import _check
+from titrant.errors import InvalidArgument
 from titrant.moments import Moments
 from titrant.outcome.base import (
     OutcomeModel,
@@ -32,9 +34,9 @@ from titrant.outcome.ridge import (
 from titrant.scaling import Standard
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from titrant._types import Array
     from titrant.outcome.base import Curves
@@ -108,18 +110,10 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class ContextMap:
-    """φ(x): what a regression needs to follow contexts that act nonlinearly.
-
-    Each column in its sds, z, far values held: one absurd cell does not flatten it. A column with
-    3 to 12 values adds indicators of the levels held by at least 5 rows and 1 %, and their products
-    with other contexts; one with more adds cubic B-splines with knots at its minimum, quartiles and
-    maximum, linear beyond. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added. Of more, the
-    products of the 15 along which the extra columns differ most; beyond 30, splines of these alone.
-    """
+    """φ(x) in fixed units, with fixed knots and levels; see `ContextFeatures`."""
 
     extra: int
-    """Columns at the end of x that enter as they are: predictions of another model, in sds of their
-    target. One that differs from a function of φ by less than .05 is left out: all 0."""
+    """Columns at the end of x that enter as they are."""
     told: Array
     """1 for an extra column that tells something of its own, 0 for one that does not (extra,)."""
     units: Standard
@@ -224,6 +218,24 @@ class ContextMap:
         ]
         return np.hstack([z, *levels.values(), *bends, z[:, j] * z[:, k], *by_level, extra])
 
+    def names(self, columns: Sequence[str]) -> list[str]:
+        """Return the names of the features, made of those of the columns (p + extra)."""
+        p = len(columns) - self.extra
+        codes = len(self.units.center) - p
+        z = [*columns[:p], *(f"code {k}" for k in range(codes))]
+        levels = {
+            j: [f"{z[j]} = {value:g}" for value in own.values] for j, own in self.levels.items()
+        }
+        sides = (self.crossed[side] for side in np.triu_indices(len(self.crossed)))
+        return [
+            *z,
+            *(name for own in levels.values() for name in own),
+            *(f"{z[j]} spline {k}" for j, b in self.bends.items() for k in range(len(b.knots) + 2)),
+            *(f"{z[j]} × {z[k]}" for j, k in zip(*sides, strict=True)),
+            *(f"{n} × {z[k]}" for j, own in levels.items() for n in own for k in self._beside(j)),
+            *columns[p:],
+        ]
+
     def told_by(self, context: Array, extra: Array) -> Array:
         """Return 1 for each extra column (n, e) that is no function of φ(context), else 0 (e,).
 
@@ -267,6 +279,63 @@ def telling(z: Array, predictions: Array) -> Columns:
         sums = sums_by(group, u, len(rows))
         shares[j] = np.sum(np.sum(sums**2 / rows[:, None], axis=0) / total)
     return np.argsort(-shares, kind="stable")
+
+
+class ContextFeatures(TransformerMixin, BaseEstimator):
+    """φ(x): what a regression needs to follow contexts that act nonlinearly.
+
+    Each column in its sds, z, far values held: one absurd cell does not flatten it. A column with
+    3 to 12 values adds indicators of the levels held by at least 5 rows and 1 %, and their products
+    with other contexts; one with more adds cubic B-splines with knots at its minimum, quartiles and
+    maximum, linear beyond. Up to 15 contexts, all products zⱼzₖ (j ≤ k) are added. Of more, the
+    products of the 15 along which the extra columns differ most; beyond 30, splines of these alone.
+
+    Parameters
+    ----------
+    extra : columns at the end of X that enter as they are: predictions of another model for the
+        training rows, in sds of their target. One that differs from a function of φ by less than
+        .05 is left out (its values are 0).
+
+    Fitted: `map_`.
+    """
+
+    def __init__(self, *, extra: int = 0) -> None:
+        self.extra = extra
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 (the interface)
+        """Lay units, levels and knots out over contexts X (n, p)."""
+        x = np.asarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+        self.map_ = ContextMap.of(x, extra_columns(self.extra, x, "ContextFeatures"))
+        return self
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Return the names of the features (F,), made of those of the columns."""
+        check_is_fitted(self)
+        return np.asarray(self.map_.names(_feature_names(self, input_features)), dtype=object)
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Return φ(x) (n, F)."""
+        check_is_fitted(self)
+        return self.map_(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+
+
+def _feature_names(model: ContextFeatures, given: ArrayLike | None) -> list[str]:
+    """Return the names of the columns that a model was fitted to, checked against those given."""
+    p, known = model.n_features_in_, getattr(model, "feature_names_in_", None)
+    if given is None:
+        return [f"x{j}" for j in range(p)] if known is None else list(known)
+    names = [str(name) for name in np.asarray(given, dtype=object)]
+    if known is not None and names != list(known):
+        raise InvalidArgument(
+            f"input_features is not equal to feature_names_in_: got {names}, fitted to "
+            f"{list(known)}. Leave it out."
+        )
+    if len(names) != p:
+        raise InvalidArgument(
+            f"input_features should have length equal to number of features ({p}), got "
+            f"{len(names)}. Give one name a column."
+        )
+    return names
 
 
 def extra_columns(extra: object, x: Array, owner: str) -> int:
