@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from html import escape, unescape
 from html.parser import HTMLParser
 
@@ -17,6 +18,7 @@ import titrant as tt
 from reporting.examples import (
     BANDWIDTH,
     BEST,
+    CURVES,
     LEARNED,
     LOG,
     POLICIES,
@@ -31,7 +33,7 @@ from titrant.data.simulate import DESIGNS
 from titrant.evaluation import trust
 from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.reporting import estimates, gather, numbers, render, tables, words
+from titrant.reporting import Report, estimates, gather, numbers, render, tables, words
 from titrant.reporting.numbers import plain
 from titrant.reporting.page import prose
 
@@ -203,6 +205,64 @@ def test_a_learned_policy_has_its_section(text):
     assert json.loads(page.data)["learned"] == plain(LEARNED)
     assert "The learned rule" not in plain_text
     assert "optimistic here" not in plain_text
+
+
+@cache
+def curved() -> Report:
+    """The report of a rule with curves, as the log has it and as it was learned."""
+    return made(LOG, {"curved": CURVES}, units={"dose": "mg"}, labels={"weight": "Weight, kg"})
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_rule_with_curves_has_a_picture_and_points_for_each(learned):
+    found = replace(curved(), learned={**LEARNED, "name": "curved"} if learned else None)
+    text, points = render(found), found.rules[-1].points
+    page = Page(text)
+    # Once: in the section of the learned rule, or else in that of all rules.
+    assert text.count("What Weight, kg adds to dose</title>") == 1
+    assert text.count("What age adds to dose</title>") == 1
+    above = text.index("What age adds") < text.index('id="try"')
+    assert above is learned
+    # The table has the points, 0 at the middle; those that are folded away come after it.
+    cells = [cell for _, cell in page.cells]
+    starts = [k for k, cell in enumerate(cells) if cell == "added to dose"][:2]
+    weight = points["weight"]
+    shown = [cell for row in weight.texts(points.decimals) for cell in row]
+    at = shown.index("0", 1)
+    assert float(shown[at - 1]) == weight.middle
+    every = [cell for row in points.every()["weight"].texts(points.decimals) for cell in row]
+    assert len(every) > len(shown)
+    for start, rows in zip(starts, (shown, every), strict=True):
+        assert cells[start - 1] == "Weight, kg"
+        assert cells[start + 1 : start + 1 + len(rows)] == rows
+    # The sentence above them says what they start at, and that they are near.
+    said = words.points(found, points)
+    assert said.startswith(
+        f"Start at {points.start[0]:.2f}\N{NO-BREAK SPACE}mg, for Weight, kg 75 and"
+    )
+    assert said in unescape(text)
+    assert "dose = " in text
+    assert "+ curve(Weight, kg) + curve(age), kept within 5 … 75" in text
+    assert json.loads(page.data)["rules"][-1]["points"]["curves"][0]["context"] == "weight"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_of_very_many_curves_a_page_has_the_largest():
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(20)]
+    x = rng.normal(size=(200, 20))
+    log = tt.LoggedData(x, x[:, 0] + rng.normal(size=200), rng.normal(size=200), names=names)
+    policy = tt.Additive(
+        np.zeros(20),
+        knots=[[-1, 0, 1]] * 20,
+        bends=np.outer(np.linspace(0.05, 0.2, 20), [0, 1, 0]).ravel(),
+        reach=np.ones(20),
+    )
+    found = made(log, {"p": policy}, bandwidth=1.0)
+    text = render(found)
+    assert "Left out here: 8 smaller curves." in text
+    assert "+ curve(x19) + … (8 smaller curves)" in text
+    assert "+ curve(x7)" not in text
 
 
 @pytest.mark.usefixtures("undrawn")

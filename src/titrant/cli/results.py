@@ -425,7 +425,8 @@ def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
     survey = learner.survey_
     sd = survey.contexts.spread
     found = rule(LEARNED, learner.learned_.policy, treatments, survey.sample.log, sd=sd)
-    lines = [f"  {visible(line)}" for line in found.formulas]
+    points = [] if found.points is None else found.points.lines_of_text()
+    lines = [f"  {visible(line)}" for line in (*found.formulas, *points)]
     return "\n".join(["The learned rule:", *lines]) + "\n"
 
 

@@ -283,8 +283,8 @@ def _linear(policy: Linear, x: Array) -> Iterator[str]:
 
 def _additive(policy: Additive, x: Array) -> Iterator[str]:
     names = policy.features or tuple(f"context {j}" for j in range(x.shape[1]))
-    terms = np.column_stack([policy.curve(j, x[:, j]) for j in range(x.shape[1])])
-    yield from _of_terms(float(policy.intercept), names, terms, x)
+    terms = np.column_stack([policy.added(j, x[:, j]) for j in range(x.shape[1])])
+    yield from _of_terms(float(policy.start[0]), names, terms, x)
 
 
 def _products(policy: Products, x: Array) -> Iterator[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.evaluation.curves import Curve
+    from titrant.policies.points import CurvePoints
     from titrant.propensity import Calibration
     from titrant.reporting.content import Balance, DoseCounts, OverlapMap, Profile, Report
 
@@ -77,6 +78,26 @@ def profile(report: Report, found: Profile, name: str) -> str:
             f"its middle 80 %) and {', '.join(found.means)}; the table has the numbers."
         )
         return svg(figure, name, f"{found.treatment} against {context}", described)
+
+
+def rule_curve(report: Report, policy: str, found: CurvePoints, treatment: str, name: str) -> str:
+    """Return what a context adds to a dose by a rule, over the people of the log."""
+    place = report.log.treatments.index(treatment)
+    context, added = report.called(found.context), found.line[:, 1 + place]
+    with canvas(2.2) as (figure, axes):
+        found.plot(axes, dose=place, color=color_of(report, policy))
+        axes.set_xlabel(_drawing.shown(_unit_of(report, found.context)))
+        axes.set_ylabel(upright(f"added to {_with_unit(report, treatment)}"))
+        described = (
+            f"From {number(added.min())} to {number(added.max())}, 0 at {context} "
+            f"{number(found.middle)}; the table has the points."
+        )
+        return svg(figure, name, f"What {context} adds to {treatment}", described)
+
+
+def _unit_of(report: Report, context: str) -> str:
+    unit = report.units.get(context)
+    return f"{report.called(context)} ({unit})" if unit else report.called(context)
 
 
 def _shares(counts: DoseCounts, policy: str) -> Array:
