@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from learn.examples import FAST
 from reporting.examples import (
     BANDWIDTH,
     BEST,
@@ -36,6 +37,7 @@ from titrant.policies import StatusQuo
 from titrant.reporting import Report, estimates, gather, numbers, render, tables, words
 from titrant.reporting.numbers import plain
 from titrant.reporting.page import prose
+from titrant.reporting.written import described
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log. Each
 # policy brings the sentences of its checks, about 700 bytes for two.
@@ -244,6 +246,34 @@ def test_a_rule_with_curves_has_a_picture_and_points_for_each(learned):
     assert "dose = " in text
     assert "+ curve(Weight, kg) + curve(age), kept within 5 … 75" in text
     assert json.loads(page.data)["rules"][-1]["points"]["curves"][0]["context"] == "weight"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_each_price_of_a_capped_outcome_does_stands_on_the_page():
+    second = LOG.with_outcome(LOG.treatment / 10.0)  # its mean is that of the dose, .1 a mg
+    cap = tt.Cap(log=second, at_most=3.2, name="nausea")
+    how = {"procedure": FAST, "grade": tt.SelfNormalized(), "policy": tt.LinearClass()}
+    learner = tt.PolicyLearner(limits=tt.Limits(cap=cap), **how).fit(LOG)
+    learned = described(learner)
+    headings, *rows = learner.limits_.cap.table()
+    found = tables.traded(learned)
+    assert (found.headings, found.rows) == (headings, tuple(rows))
+    # The dearer the second outcome, the less of it and the smaller the mean dose, up to rounding.
+    prices, amounts, doses = (np.array([float(row[k]) for row in rows]) for k in (0, 1, 5))
+    assert prices[0] == 0.0
+    assert (np.diff(prices) >= 0).all()
+    assert (np.diff(amounts) <= 0.02).all()
+    np.testing.assert_allclose(amounts, doses / 10.0, atol=0.06)
+    page = Page(render(replace(usual(), learned={**LEARNED, "limits": learned["limits"]})))
+    cells = [cell for _, cell in page.cells]
+    start = cells.index(headings[0])
+    assert cells[start : start + len(headings)] == list(headings)
+    wanted = [cell for row in rows for cell in row]
+    assert cells[start + len(headings) :][: len(wanted)] == wanted
+    # Without a price there is no such table.
+    no_price = {**learned, "limits": {**learned["limits"], "traded": None}}
+    assert tables.traded(no_price) is None
+    assert tables.traded(LEARNED) is None
 
 
 @pytest.mark.usefixtures("undrawn")
