@@ -418,7 +418,8 @@ class PolicyLearner(BaseEstimator):
         )
         found = evaluation.compare(allow_untrusted=True)
         for name, reason in found.refused.items():
-            raise NoOverlap(f"Policy {name!r} cannot be graded. {reason}")
+            doubts = (one.message for one in judged_by.outcome_doubts if not isinstance(one, str))
+            raise NoOverlap(" ".join([f"Policy {name!r} cannot be graded. {reason}", *doubts]))
         return found
 
     def _choice(self) -> ClassChoice | None:

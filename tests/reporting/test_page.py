@@ -34,7 +34,17 @@ from titrant.data.simulate import DESIGNS
 from titrant.evaluation import trust
 from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.reporting import Report, estimates, gather, numbers, render, tables, words
+from titrant.reporting import (
+    Report,
+    estimates,
+    figures,
+    gather,
+    numbers,
+    render,
+    tables,
+    words,
+    written,
+)
 from titrant.reporting.numbers import plain
 from titrant.reporting.page import prose
 from titrant.reporting.written import described
@@ -274,6 +284,27 @@ def test_what_each_price_of_a_capped_outcome_does_stands_on_the_page():
     no_price = {**learned, "limits": {**learned["limits"], "traded": None}}
     assert tables.traded(no_price) is None
     assert tables.traded(LEARNED) is None
+
+
+def test_the_average_of_candidates_is_named_where_it_is_chosen():
+    score = {"behind_the_chosen": 0.5, "behind_the_chosen_se": 0.25, "weight": 0.5}
+    scores = {"direct": score, "mean dose": score}
+    average = {"chosen": "weighted average", "scores": scores}
+    table = tables.candidates({"candidates": written._candidates(average)})
+    assert [row[0] for row in table.rows] == ["direct", "mean dose", "weighted average, chosen"]
+    assert table.rows[-1][1:] == ("–", "–")
+    # One of them needs no row of its own, and where nothing was scored there is none.
+    direct = written._candidates({**average, "chosen": "direct"})
+    assert [one["chosen"] for one in direct] == [True, False]
+    assert written._candidates({}) == []
+
+
+def test_a_log_whose_outcome_never_varies_has_its_figures():
+    # Warnings are errors: no axis may end where it begins.
+    x, t = LOG.context[:300], LOG.treatment[:300]
+    log = tt.LoggedData(x, t, np.ones(300), names=LOG.names)
+    found = made(log, {"flat": tt.Constant(35.0)})
+    assert figures.curve(found, "dose", "curve").count("<svg") == 1
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -178,6 +180,11 @@ LONG = {
         lower=[20.123456, 20.0, 30.0],
         upper=[40.0, 40.123456, 35.0],
     ),
+    "within limits": tt.InLimits(
+        tt.Clipped(tt.Linear([0.123456789, 0.31234567], 2.3456789, features=NAMES), 9.75294),
+        steps=2.5,
+        at_most="weight",
+    ),
     "two doses": tt.Linear(RNG.normal(size=(2, 2)), RNG.normal(size=2), features=NAMES),
 }
 
@@ -194,6 +201,16 @@ def test_rounding_a_rule_moves_nobody_by_more_than_a_hundredth_of_an_sd(name):
 def test_a_long_rule_is_written_in_few_digits():
     (formula,) = rule("p", LONG["linear"], ["dose"], log_of(n=400), sd=SD).formulas
     assert formula == "dose = 12.35 + 0.1235 · weight − 0.0988 · age"
+
+
+def test_a_rule_within_limits_is_written_in_as_many_digits_as_leave_all_on_their_steps():
+    log = log_of(n=400)
+    found = rule("p", LONG["within limits"], ["dose"], log, sd=SD)
+    assert found.formulas[0].endswith(", at least 9.753, in steps of 2.5, at most weight")
+    numbers = re.findall(r"\d+\.\d+", found.formulas[0])
+    assert max(len(text.partition(".")[2]) for text in numbers) <= 6
+    shown = readable(LONG["within limits"], log)
+    np.testing.assert_array_equal(shown.of_rows(log), LONG["within limits"].of_rows(log))
 
 
 def test_numbers_that_are_short_are_written_as_they_are():

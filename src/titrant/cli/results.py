@@ -189,7 +189,8 @@ def candidates(found: Sequence[Mapping[str, Any]]) -> Table:
     for c in found:
         behind = f"{c['behind']:+.3g}".replace("-", "−"), f"{c['behind_se']:.2g}"
         name, cells = (f"{c['name']}, chosen", ("–", "–")) if c["chosen"] else (c["name"], behind)
-        _add(table, name, *cells, f"{c['weight']:.1%}")
+        weight = "–" if c["weight"] is None else f"{c['weight']:.1%}"
+        _add(table, name, *cells, weight)
     return table
 
 

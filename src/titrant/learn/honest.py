@@ -139,9 +139,9 @@ class HonestValue(Tabular):
 
         Where the improvement is clear, the sentence ends with the `objection` to it, if any.
         """
-        bound = self.gain(name, level)[1]
+        bound = self.gain(name, level)[1] + 0.0  # no sign of nothing
         difference = self.comparison.contrast(LEARNED, name).difference
-        gain = difference if self.maximize else -difference
+        gain = (difference if self.maximize else -difference) + 0.0
         side = f"the one-sided {100 * level:.6g}% bound is {bound:.4g}"
         said = f"The improvement over the {name} is {gain:.4g}; {side}"
         objection = self.objection(worst)

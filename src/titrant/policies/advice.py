@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant._tables import Tabular, rows_of
+from titrant.data.columns import IS_MISSING
 from titrant.errors import PolicyFileError
 from titrant.policies.base import is_exactly
 from titrant.policies.bent import Additive, Products
@@ -265,8 +266,7 @@ def _of_terms(level: float, names: Sequence[str], terms: Array, x: Array) -> Ite
         order = np.argsort(-np.abs(row), kind="stable")
         shown = sorted(order[:TERMS])
         parts = [
-            f" {'−' if row[j] < 0 else '+'} {_number(abs(row[j]))} for {names[j]} "
-            f"{_number(values[j])}"
+            f" {'−' if row[j] < 0 else '+'} {_number(abs(row[j]))} {_given(names[j], values[j])}"
             for j in shown
             if row[j]
         ]
@@ -274,6 +274,16 @@ def _of_terms(level: float, names: Sequence[str], terms: Array, x: Array) -> Ite
         if rest:
             parts.append(f" {'−' if rest < 0 else '+'} {_number(abs(rest))} for the others")
         yield _number(level) + "".join(parts)
+
+
+def _given(name: str, value: float) -> str:
+    """Return what a term is for: a context with its value, or what an indicator says."""
+    column, equals, text = name.partition("=")
+    if value == 1.0 and equals:
+        return f"as {column} is {text}"
+    if value == 1.0 and name.endswith(IS_MISSING):
+        return f"as {name}"
+    return f"for {name} {_number(value)}"
 
 
 def _linear(policy: Linear, x: Array) -> Iterator[str]:

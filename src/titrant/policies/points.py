@@ -230,9 +230,8 @@ def _curve(policy: Additive, j: int, x: Array, name: str, by: Array) -> CurvePoi
     knots, middle, reach = policy.knots[j], policy.middle(j), float(policy.reach[j])
     people = np.quantile(x, [0.0, 0.1, 0.9, 1.0])
     held = knots[0] - reach, knots[-1] + reach
-    low, high = min(people[0], knots[0]), max(people[-1], knots[-1])
-    low, high = max(low, held[0]), min(high, held[1])
-    seen = np.unique(x[(x >= low) & (x <= high)])
+    seen = np.unique(x[(x >= held[0]) & (x <= held[1])])
+    low, high = np.min([knots[0], *seen[:1]]), np.max([knots[-1], *seen[-1:]])
     whole = bool((seen == np.round(seen)).all())
     unit, fine = (round_below((high - low) / parts) for parts in (_PARTS, _ENDS))
     if whole:

@@ -469,7 +469,7 @@ def _in_sight(values: Array, band: Array) -> tuple[float, float]:
     low = max(float(band.min()), float(values.min()) - reach)
     high = min(float(band.max()), float(values.max()) + reach)
     ends = min(low, float(values.min())), max(high, float(values.max()))
-    margin = 0.05 * (ends[1] - ends[0])
+    margin = 0.05 * ((ends[1] - ends[0]) or reach)
     return ends[0] - margin, ends[1] + margin
 
 

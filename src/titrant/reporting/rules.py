@@ -298,6 +298,8 @@ def _shortened(policy: Policy, budget: float, log: LoggedData) -> Policy:
         return Clipped(_shortened(policy.policy, budget, log), *ends)
     if is_exactly(policy, Rounded):
         return Rounded(_shortened(policy.policy, budget, log), policy.step, policy.offset)
+    if is_exactly(policy, InLimits):
+        return replace(policy, policy=_shortened(policy.policy, budget, log))
     if not isinstance(policy, ParametricPolicy):
         return policy
     reach = _reach(policy, log)

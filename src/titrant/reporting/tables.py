@@ -526,7 +526,7 @@ def candidates(learned: Mapping[str, Any]) -> Table | None:
     columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "candidate": lambda c: f"{c['name']}, chosen" if c["chosen"] else str(c["name"]),
         "behind the chosen": _behind,
-        "weight": lambda c: share(c["weight"]),
+        "weight": lambda c: NONE if c["weight"] is None else share(c["weight"]),
     }
     found = learned.get("candidates")
     return Table.of("Candidates", found, columns) if found else None
