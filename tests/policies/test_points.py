@@ -80,6 +80,17 @@ def test_points_are_round_and_few_and_rounded():
     assert found["age"].values[-1] >= X[:, 0].max()
 
 
+def test_the_points_shown_are_the_roundest_and_those_that_tell_most():
+    # Twelve of some fifty: the tens all the way, then fives and ones where the curve bends.
+    policy = tt.Additive([0.0], knots=[[20, 50, 80]], bends=[-2.0, 0.0, -2.0], reach=[26.0])
+    found = policy.points(log_of(X[:, :1], names=("age",)))["age"]
+    assert len(found.values) > 20
+    shown = found.values[list(found.first)]
+    assert len(shown) == 12
+    assert {20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0} <= {*shown.tolist()}
+    assert (shown % 5.0 == 0.0).all()
+
+
 def test_more_points_stand_where_a_curve_bends_more():
     # A curve like the logarithm of a skewed context bends where most people are.
     policy = tt.Additive([0.0], knots=[KNOTS[1]], bends=np.log(KNOTS[1]), reach=[6.0])

@@ -34,7 +34,6 @@ _PARTS, _ENDS = 2, 5
 """A curve has at least so many parts between its points, and ends on so many times finer ones."""
 _SHOWN = 12
 """Points of a curve that are shown at once: more are left to who asks for every one."""
-_ROUGHER = 1.25
 _DEPTH = 8
 """How often the distance of points is made smaller where a curve bends."""
 _DRAWN = 81
@@ -244,16 +243,9 @@ def _curve(policy: Additive, j: int, x: Array, name: str, by: Array) -> CurvePoi
     inner = _multiples(np.ceil(outer[0] / unit), np.floor(outer[1] / unit), unit)
     coarse = np.unique([*outer, *inner, middle])
 
-    def needed(within: Array) -> Array:
-        grid = Grid(height, seen, within, 1.0 if whole else 0.0)
-        more = (grid.needed(a, b, unit) for a, b in pairwise(coarse.tolist()))
-        return np.unique([*coarse, *chain.from_iterable(more)])
-
-    values = needed(by)
-    shown, within = values, by
-    while len(shown) > max(_SHOWN, len(coarse)):
-        within = _ROUGHER * within
-        shown = needed(within)
+    grid = Grid(height, seen, by, 1.0 if whole else 0.0)
+    values = grid.all_needed(coarse, unit)
+    shown = grid.most_telling(coarse, values, unit)
     line = np.linspace(values[0], values[-1], _DRAWN)
     return CurvePoints(
         context=name,
@@ -278,6 +270,25 @@ class Grid:
     """How near (d,)."""
     finest: float
     """The least distance of points, 1 for whole numbers."""
+
+    def all_needed(self, coarse: Array, unit: float) -> Array:
+        """Return the points (m,) that are needed, the coarse ones among them."""
+        more = (self.needed(a, b, unit) for a, b in pairwise(coarse.tolist()))
+        return np.unique([*coarse, *chain.from_iterable(more)])
+
+    def most_telling(self, coarse: Array, values: Array, unit: float) -> Array:
+        """Return the coarse points and those of ``values`` that tell most, the roundest first."""
+        shown, heights = coarse, self.height(values)
+        for _ in range(_DEPTH):
+            unit = next_finer(unit)
+            round_ = np.isclose(values / unit, np.round(values / unit), rtol=0.0, atol=1e-6)
+            while len(shown) < _SHOWN:
+                off = np.abs(between(shown, self.height(shown), values) - heights) / self.within
+                gain = np.where(round_, off.max(axis=1), 0.0)
+                if gain.max() <= 1.0:
+                    break
+                shown = np.union1d(shown, values[np.argmax(gain)])
+        return shown
 
     def needed(self, low: float, high: float, unit: float, depth: int = 0) -> Iterator[float]:
         """Yield round values between two points that are ``unit`` apart, or less."""

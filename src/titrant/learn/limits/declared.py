@@ -168,7 +168,7 @@ class Limits:
             )
         if self.priced is not None:
             self.priced.check(log)
-        places((*self.columns, *self.signs), log.names, "limits")
+        places((*self.columns, *self.signs), log.names, "set of limits")
         if self.equal_across is not None:
             told = {log.names[j] for j in indicators(self.equal_across, log.names)}
             if both := told & {*self.signs, *self.columns}:
@@ -185,7 +185,7 @@ class Limits:
     def on(self, log: LoggedData, units: Units) -> RowLimits:
         """Return what the limits are in the rows of a log; refuse what no dose keeps to."""
         names = self.columns
-        found = places(names, log.names, "limits")
+        found = places(names, log.names, "set of limits")
         columns = {name: log.context[:, j] for name, j in zip(names, found, strict=True)}
         steps = Steps.checked(self.steps, "Limits")
         low, high = row_limits(self, steps, columns, len(log))
