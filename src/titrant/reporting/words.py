@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from titrant.data.validate import counted
 from titrant.evaluation.description import YES_NO
 from titrant.inference import Verdict
+from titrant.policies.points import value as told
 from titrant.reporting.content import called
 from titrant.reporting.numbers import apart_from_0, fixed, number, percent, span
 
@@ -515,9 +516,11 @@ def points(report: Report, found: Points) -> str:
     units = report.log.units or ("",) * len(found.start)
     starts = zip(found.start, found.decimals, units, strict=True)
     start = ", ".join(with_unit(fixed(v, n), unit) for v, n, unit in starts)
-    middles = " and ".join(f"{report.called(c.context)} {number(c.middle)}" for c in found.curves)
+    middles = ", ".join(f"{report.called(c.context)} {told(c.middle)}" for c in found.curves)
+    others = "the other terms and " if found.lines else ""
     said = (
-        f"Start at {start}, for {middles}, and add what each curve says. Read between two points "
+        f"Start at {start} (for {middles}) and add {others}what each curve says; limits and "
+        "steps, if any, come after. Read between two points "
         f"along a straight line: with every point, that moves nobody's {report.word} in the log by "
         "more than a hundredth of the standard deviation"
     )
