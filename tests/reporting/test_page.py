@@ -250,7 +250,7 @@ def test_a_rule_with_curves_has_a_picture_and_points_for_each(learned):
     # The sentence above them says what they start at, and that they are near.
     said = words.points(found, points)
     assert said.startswith(
-        f"Start at {points.start[0]:.2f}\N{NO-BREAK SPACE}mg (for Weight, kg 75, age 60) and add the"
+        f"Start at {points.start[0]:.2f}\N{NO-BREAK SPACE}mg (for Weight, kg 75, age 60) and add "
     )
     assert said in unescape(text)
     assert "dose = " in text

@@ -9,7 +9,7 @@ import numpy as np
 from titrant import _drawing
 from titrant.inference.base import quantile
 from titrant.inference.trust.rules import IMBALANCE_SD, balance_limit, is_unbalanced
-from titrant.policies.points import value as told
+from titrant.policies.points import value as of_context
 from titrant.reporting.content import LOGGED
 from titrant.reporting.numbers import number, percent, share, span
 from titrant.reporting.svg import ACROSS, BESIDE_A_LEGEND, GOOD, INK, SERIES, canvas, svg, upright
@@ -91,7 +91,7 @@ def rule_curve(report: Report, policy: str, found: CurvePoints, treatment: str, 
         axes.set_ylabel(upright(f"added to {_with_unit(report, treatment)}"))
         described = (
             f"From {number(added.min())} to {number(added.max())}, 0 at {context} "
-            f"{told(found.middle)}; the table has the points."
+            f"{of_context(found.middle)}; the table has the points."
         )
         return svg(figure, name, f"What {context} adds to {treatment}", described)
 

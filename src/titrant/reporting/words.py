@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from titrant.data.validate import counted
 from titrant.evaluation.description import YES_NO
 from titrant.inference import Verdict
-from titrant.policies.points import value as told
+from titrant.policies.points import value as of_context
 from titrant.reporting.content import called
 from titrant.reporting.numbers import apart_from_0, fixed, number, percent, span
 
@@ -516,7 +516,7 @@ def points(report: Report, found: Points) -> str:
     units = report.log.units or ("",) * len(found.start)
     starts = zip(found.start, found.decimals, units, strict=True)
     start = ", ".join(with_unit(fixed(v, n), unit) for v, n, unit in starts)
-    middles = ", ".join(f"{report.called(c.context)} {told(c.middle)}" for c in found.curves)
+    middles = ", ".join(f"{report.called(c.context)} {of_context(c.middle)}" for c in found.curves)
     others = "the other terms and " if found.lines else ""
     said = (
         f"Start at {start} (for {middles}) and add {others}what each curve says; limits and "
