@@ -74,8 +74,11 @@ def test_points_are_round_and_few_and_rounded():
         assert one.added[one.values.tolist().index(one.middle)] == 0.0
         (decimals,) = found.decimals
         np.testing.assert_allclose(one.added, np.round(one.added, decimals), atol=1e-12)
-    # A count has whole values only.
-    assert (found["visits"].values == np.round(found["visits"].values)).all()
+    # A count has whole values only, from the least to the largest that the curve bends for.
+    visits = found["visits"].values
+    assert (visits == np.round(visits)).all()
+    assert visits[0] == X[:, 3].min()
+    assert visits[-1] == min(X[:, 3].max(), KNOTS[2][-1] + 3.0)
     assert found["age"].values[0] <= X[:, 0].min()
     assert found["age"].values[-1] >= X[:, 0].max()
 

@@ -233,8 +233,8 @@ def _curve(policy: Additive, j: int, x: Array, name: str, by: Array) -> CurvePoi
     low, high = np.min([knots[0], *seen[:1]]), np.max([knots[-1], *seen[-1:]])
     whole = bool((seen == np.round(seen)).all())
     unit, fine = (round_below((high - low) / parts) for parts in (_PARTS, _ENDS))
-    if whole:
-        unit, fine = max(unit, 1.0), max(fine, 1.0)
+    if whole:  # there is no month 0
+        unit, fine = max(unit, 1.0), 1.0
     ends = np.floor(low / fine), np.ceil(high / fine)
     # Where a curve is held, its last points are on the line that ends there.
     first = ends[0] + (ends[0] * fine < held[0])
