@@ -185,6 +185,7 @@ def test_a_refused_grade_never_improves():
     assert not honest.trusted
     assert honest.verdict is Verdict.REFUSE
     assert "but the trust rules refuse" in honest.finding()
+    assert honest.finding().endswith("(ess).")
 
 
 def test_each_check_is_taken_from_the_half_where_it_is_worse():

@@ -125,10 +125,10 @@ class HonestValue(Tabular):
         found = self.objections(worst)
         if not found:
             return None
-        if not self.trusted:
-            return "the trust rules refuse the grade of the learned policy"
-        kind = " that bears on confounding" if bears_on_confounding(found[0]) else ""
         names = ", ".join(check.name for check in found)
+        if not self.trusted:
+            return f"the trust rules refuse the grade of the learned policy ({names})"
+        kind = " that bears on confounding" if bears_on_confounding(found[0]) else ""
         said = " ".join(dict.fromkeys(check.message for check in found)).rstrip(".")
         return f"the honest estimate carries a warning{kind} ({names}): {said}"
 
