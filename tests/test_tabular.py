@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import titrant as tt
+from reporting.examples import CURVES
 from titrant._tables import Tabular, latex
 from titrant.data.simulate import DESIGNS
 from titrant.outcome import ridge_pair
@@ -47,13 +48,14 @@ def results() -> dict[str, Tabular]:
         "ClassChoice": learner.choice_,
         "LimitsFound": learner.limits_,
         "Recommended": learner.recommend(LOG.context[:5]),
+        "Points": CURVES.policy.points(LOG),
     }
 
 
 KINDS = (
     *("Estimate", "Contrast", "Comparison", "Differences", "Curve", "BandwidthPath"),
     *("Diagnostics", "Description", "Subgroups", "Outcomes", "Sensitivity", "Stress"),
-    *("HonestValue", "ClassChoice", "LimitsFound", "Recommended"),
+    *("HonestValue", "ClassChoice", "LimitsFound", "Recommended", "Points"),
 )
 
 

@@ -178,10 +178,30 @@ def doses(
     return ax
 
 
-def rule_curve(ax: Axes, x: Array, dose: Array, points: tuple[Array, Array], context: str) -> Axes:
-    """Draw what a context x (n,) adds to a dose (n,), and the points that say it."""
-    ax.plot(x, dose, color="C0", lw=2.0)
-    ax.plot(*points, "o", color="C0", ms=5)
+def rule_curve(
+    ax: Axes,
+    line: tuple[Array, Array],
+    knots: tuple[Array, Array],
+    context: str,
+    people: Array | None = None,
+    *,
+    color: str = "C0",
+) -> Axes:
+    """Draw what a context adds to a dose: a line, and the knots between which it bends.
+
+    ``people`` are the least, first tenth, last tenth and largest value in a log (4,): the middle
+    is shaded, and beyond all of them the line is broken.
+    """
+    x, added = line
+    ax.axhline(0.0, color=ink(ax), lw=1, ls=(0, (2, 2)), alpha=0.7)
+    ends = (x[0], x[-1])
+    if people is not None:
+        ax.axvspan(people[1], people[2], color=ink(ax), alpha=0.1, lw=0)
+        ends = (people[0], people[-1])
+    ax.plot(x, added, color=color, lw=1.5, ls=(0, (1, 1.5)))
+    among = (x >= ends[0]) & (x <= ends[1])
+    ax.plot(x[among], added[among], color=color, lw=2.0)
+    ax.plot(*knots, "o", color=color, ms=5)
     ax.set_xlabel(shown(context))
     ax.set_ylabel("added to the dose")
     return ax

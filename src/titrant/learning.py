@@ -31,9 +31,11 @@ from titrant.learn.limits.levels import LevelSteps
 from titrant.learn.setting import Procedure, TrainingLog, one_or_more, silent
 from titrant.learn.stacked import StackedDR
 from titrant.learn.vector import VectorDR
-from titrant.policies import Constant, StatusQuo, TrainingRange, save_learned
+from titrant.policies import Additive, Constant, StatusQuo, TrainingRange, save_learned
 from titrant.policies.advice import advice
+from titrant.policies.base import is_exactly
 from titrant.policies.calling import called, check_features, contexts_for, recommended
+from titrant.policies.clipped import unwrapped
 from titrant.policies.given import bound_to
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from titrant.learn.setting import Learned, Progress
     from titrant.policies import Policy
     from titrant.policies.advice import Recommended
+    from titrant.policies.points import Points
     from titrant.propensity import PropensityModel
 
 IN_SAMPLE = "learned, in-sample"
@@ -270,6 +273,21 @@ class PolicyLearner(BaseEstimator):
         x = log.context[:, log.names.index(name)]
         return _drawing.doses(drawn, x, log.doses[:, dose], learned, name, label=label)
 
+    def points(self) -> Points:
+        """Return what contexts add to the dose by a learned rule with curves, at round values.
+
+        It prints and is shown as a table, `to_frame` has every point, and ``plot("age")`` draws a
+        curve. Limits and steps come after what the points say.
+        """
+        check_is_fitted(self, "policy_")
+        inside = unwrapped(self.learned_.policy)
+        if not is_exactly(inside, Additive):
+            raise InvalidArgument(
+                f"Points are those of curves, and the learned rule is of the class "
+                f"`{type(inside).__name__}`. Ask for curves by `policy=AdditiveClass()`."
+            )
+        return inside.points(self.survey_.sample.log)
+
     def in_sample_estimate(self) -> Estimate:
         """Return the value on the rows the policy was learned from: optimistic, for comparison."""
         check_is_fitted(self, "policy_")
@@ -400,7 +418,8 @@ class PolicyLearner(BaseEstimator):
         )
         found = evaluation.compare(allow_untrusted=True)
         for name, reason in found.refused.items():
-            raise NoOverlap(f"Policy {name!r} cannot be graded. {reason}")
+            doubts = (one.message for one in judged_by.outcome_doubts if not isinstance(one, str))
+            raise NoOverlap(" ".join([f"Policy {name!r} cannot be graded. {reason}", *doubts]))
         return found
 
     def _choice(self) -> ClassChoice | None:

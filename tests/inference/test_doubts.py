@@ -16,7 +16,15 @@ from titrant.data.gaps import Difference, differences
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
 from titrant.inference.trust import doubts
-from titrant.inference.trust.doubts import DOUBTS, EXACT, cross_fitted_r2, determined, is_key, parts
+from titrant.inference.trust.doubts import (
+    DOUBTS,
+    EXACT,
+    cross_fitted_r2,
+    determined,
+    held_values,
+    is_key,
+    parts,
+)
 from titrant.inference.trust.rules import CONFOUNDING
 from titrant.outcome import ridge_pair
 
@@ -154,6 +162,28 @@ def test_every_doubt_has_examples():
 @pytest.mark.parametrize(("name", "spoil"), RAISED)
 def test_the_doubt_is_raised_and_no_other(name, spoil):
     assert set(checks_of(with_column(spoil))) == {name}
+
+
+def test_a_note_says_what_models_make_of_far_values():
+    # As `Held` does: one is most likely a slip, several are held at the end of the others.
+    def told(far):
+        log = with_column(
+            lambda d: np.append(d.rng.normal(size=len(d.t) - far), 1e9 * np.arange(1, 1 + far))
+        )
+        columns = survey_of(log, as_engine(None, log)).columns
+        (note,) = held_values(columns)
+        odd = log.names.index("odd")
+        (held,) = np.unique(columns.held.columns(log.context)[-far:, odd])
+        return note, held, np.median(log.context[:, odd]), np.sort(log.context[:, odd])[-far - 1]
+
+    note, held, median, _ = told(1)
+    assert note.startswith("In 1 row the context 'odd' lies far beyond all other values (such as")
+    assert note.endswith(f"models count it as the median, {held:.6g}.")
+    assert held == pytest.approx(median, abs=0.05)
+    note, held, _, last = told(9)
+    assert note.startswith("In 9 rows")
+    assert note.endswith("models count it as the last value before that.")
+    assert held == last
 
 
 @pytest.mark.parametrize(("name", "spoil"), ABOUT_CONTEXTS)

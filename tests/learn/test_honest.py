@@ -173,12 +173,19 @@ def test_an_improvement_is_decided_by_one_side(difference, maximize, better):
     assert (" excludes zero" in honest.finding()) is better
 
 
+@pytest.mark.parametrize("maximize", [False, True])
+def test_nothing_has_no_sign(maximize):
+    said = decided(0.0, 0.0, maximize=maximize).finding()
+    assert "bound is 0, which does not exclude zero" in said
+
+
 def test_a_refused_grade_never_improves():
     honest = decided(-5.0, 0.1, refused=True)
     assert not honest.improves()
     assert not honest.trusted
     assert honest.verdict is Verdict.REFUSE
     assert "but the trust rules refuse" in honest.finding()
+    assert honest.finding().endswith("(ess).")
 
 
 def test_each_check_is_taken_from_the_half_where_it_is_worse():

@@ -1,5 +1,6 @@
 """Laws of limits: they hold in every row, and loose ones change nothing."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import titrant as tt
 from titrant.errors import DataError, InvalidArgument
+from titrant.learn import POLICY_CLASSES
 from titrant.learn.limits import PARTS, LimitedClass, Limits
 from titrant.learn.limits.prices import largest_difference
 from titrant.learn.setting import TrainingLog, silent
@@ -149,12 +151,34 @@ def test_every_limit_has_its_examples():
 def test_a_limit_holds_in_every_row(part, kind):
     log, limits = problem(), BINDING[part]
     if part in {"monotone", "equal"} and kind in CLASSES[2:]:
-        with pytest.raises(InvalidArgument, match="cannot be held monotone in a context, or equal"):
+        why = "be held monotone in `age`" if part == "monotone" else "be kept alike across `sex`"
+        said = f"A rule of the class `{kind.name}` cannot {why}: .* `AdditiveClass()`"
+        with pytest.raises(InvalidArgument, match=re.escape(said).replace(r"\.\*", ".*")):
             learned(log, limits, kind)
         return
     found = bound_by(part) if kind is CLASSES[0] else learned(log, limits, kind)
     assert breaches(part, limits, found, log) <= NEAR
     assert tt.policies.policy_from_dict(found.policy.to_dict()) == found.policy
+
+
+@pytest.mark.parametrize("part", ["monotone", "equal"])
+def test_the_classes_that_a_refusal_names_can_keep_the_limit(part):
+    # Of all classes of the room those named can, and no other.
+    log = problem()
+    able, refused = set(), set()
+    for kind in POLICY_CLASSES:
+        within = LimitedClass(kind, BINDING[part])
+        try:
+            able |= {type(one).__name__ for one in within.competing(log)}
+        except InvalidArgument as error:
+            refused.add(str(error).partition("cannot")[2])
+    (said,) = refused
+    assert set(re.findall(r"`(\w+)\(\)`", said)) == able
+    assert ("ProductsClass" in able) is (part == "equal")
+    # One dose for all is no help where rows have limits of their own.
+    both = replace(BINDING["equal"], at_most="most")
+    with pytest.raises(InvalidArgument, match=r"These can: `LinearClass\(\)`, `Add"):
+        LimitedClass(tt.TreeClass(), both).competing(log)
 
 
 # A known truth: losses are (dose − best)²/10, so the best doses within a budget are the best ones,

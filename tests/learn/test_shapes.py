@@ -71,6 +71,11 @@ def test_few_values_have_a_line():
     assert len(knots_of(np.append(np.zeros(200), np.arange(6.0)))) == 0
 
 
+def test_a_context_that_is_to_be_straight_must_be_there():
+    with pytest.raises(tt.DataError, match="uses the context `agee`"):
+        AdditiveClass(straight=("agee",)).on(LOG)
+
+
 def test_one_absurd_cell_does_not_flatten_a_curve():
     rule, other = (
         learned(AdditiveClass(), curved_log()),

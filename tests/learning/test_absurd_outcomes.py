@@ -101,3 +101,12 @@ def test_several_doses_are_learned_from_held_outcomes():
     assert found.choice_.chosen == clean.choice_.chosen
     assert np.abs(found.policy_(x) - clean.policy_(x)).max() < NEAR
     assert "1 of 400 rows" in found.notes_[0]
+
+
+def test_an_absurd_dose_is_named_where_nothing_can_be_graded():
+    x, t, y = drawn(straight)
+    z = t.copy()
+    z[7] = 1e5  # the mean dose is 250, where nobody is
+    learner = tt.PolicyLearner(procedure=FAST, grade=GRADE)
+    with pytest.raises(tt.NoOverlap, match=r"'mean dose' cannot be graded\. .* such as 100000:"):
+        learner.fit(tt.LoggedData(x, z, y))

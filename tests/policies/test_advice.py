@@ -8,7 +8,16 @@ import pytest
 import titrant as tt
 from policies.examples import FEATURES, NAMED, contexts
 from titrant.errors import PolicyFileError
-from titrant.policies import Clipped, Constant, InLimits, Linear, LinearTree, TrainingRange, Tree
+from titrant.policies import (
+    Additive,
+    Clipped,
+    Constant,
+    InLimits,
+    Linear,
+    LinearTree,
+    TrainingRange,
+    Tree,
+)
 from titrant.policies.advice import REASONS, People, advice, reasons
 from titrant.policies.calling import recommended
 from titrant.policies.formats.loading import load_training, save_learned
@@ -86,6 +95,18 @@ def test_reasons_are_in_the_rules_own_terms():
         "20 + 6.1 for age 61, at most 24",
         "20 + 3.1 for age 31 − 2 for female 1",
     ]
+    # What an indicator says reads as such; where it says no it adds nothing.
+    names = ["age", "age is missing", "site=North"]
+    told = Linear([0.1, -1.0, 0.25], 20.0, features=names)
+    assert reasons(told, np.array([[48.0, 1.0, 0.0], [30.0, 0.0, 1.0]])) == [
+        "20 + 4.8 for age 48 − 1 as age is missing",
+        "20 + 3 for age 30 + 0.25 as site is North",
+    ]
+    # A curve is told from its middle, 50: age 70 adds .1·(70 − 50) and what bends.
+    curve = Additive(
+        *([0.1], 20.0), knots=[[20, 50, 80]], bends=[0.0, 0.0, 0.0], reach=[9.0], features=["age"]
+    )
+    assert reasons(curve, np.array([[70.0], [50.0]])) == ["25 + 2 for age 70", "25"]
     tree = Tree([0], [50.0], [-1], [-2], [3.0, 5.2], features=["age"])
     assert reasons(InLimits(tree, steps=2.5), np.array([[40.0], [60.0]])) == [
         "age ≤ 50: 3, rounded to 2.5",

@@ -162,10 +162,41 @@ def test_a_wrong_file_is_refused_field_by_field(name, wrong):
             assert isinstance(policy_from_dict({**right, field: wrong}), Policy)
 
 
-def test_a_curve_is_drawn_with_its_points():
+def test_what_a_curve_adds_is_0_at_its_middle():
+    # The middle knot is 1.0; the next round number that stays between the outer ones is itself.
+    assert BENT.middle(0) == 1.0
+    assert BENT.middle(1) == 0.0
+    x = np.linspace(-3.0, 4.0, 15)
+    assert BENT.added(0, np.array([1.0])) == 0.0
+    # The start is the dose there, and the dose is the start with what is added.
+    np.testing.assert_allclose(BENT.start, BENT(np.array([[1.0, 0.0]])), atol=EXACT)
+    X = np.column_stack([x, x[::-1]])
+    added = BENT.added(0, X[:, 0]) + BENT.added(1, X[:, 1])
+    np.testing.assert_allclose(BENT.start + added, BENT(X), atol=EXACT)
+
+
+@pytest.mark.parametrize(
+    ("knots", "middle"),
+    [
+        ([20.3, 49.83, 79.6], 50.0),
+        ([54.9, 74.6, 95.1], 75.0),
+        ([-1.6, 0.04, 1.7], 0.0),
+        # The nearer outer knot is .2 away: .05 is fine enough.
+        ([0.3, 0.5217, 10.0], 0.5),
+        ([1990.2, 2003.7, 2021.0], 2004.0),
+    ],
+)
+def test_the_middle_of_a_curve_is_a_round_number_near_its_middle_knot(knots, middle):
+    rule = tt.Additive([0.0], knots=[knots], bends=[0.0, 1.0, 0.0], reach=[0.0])
+    assert rule.middle(0) == middle
+
+
+def test_a_curve_is_drawn_with_its_knots():
     ax = BENT.plot(0)
-    line, points = ax.get_lines()
-    np.testing.assert_array_equal(line.get_ydata(), BENT.curve(0, line.get_xdata()))
+    zero, beyond, line, points = ax.get_lines()
+    np.testing.assert_array_equal(zero.get_ydata(), 0.0)
+    for drawn in (beyond, line):
+        np.testing.assert_array_equal(drawn.get_ydata(), BENT.added(0, drawn.get_xdata()))
     np.testing.assert_array_equal(points.get_xdata(), KNOTS)
     assert ax.get_xlabel() == "0"
     assert BENT.plot(1, ax) is ax

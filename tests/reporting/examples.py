@@ -47,6 +47,21 @@ LEARNED = {
 }
 
 
+CURVES = tt.Clipped(
+    tt.Additive(
+        [0.1, 0.0, -4.0],
+        24.0,
+        knots=[[50, 65, 75, 85, 110], [25, 50, 60, 75], []],
+        bends=[0, 3, 1, 0, 2, 1.5, -1, 0, 1],
+        reach=[20, 15, 0],
+        features=LOG.names,
+    ),
+    5.0,
+    75.0,
+)
+"""A rule with curves of two contexts and a line in the third."""
+
+
 @cache
 def evaluation() -> Evaluation:
     return Evaluation.of(LOG, POLICIES, tt.SelfNormalized(), None)

@@ -9,7 +9,7 @@ import chromium
 import numpy as np
 import pytest
 
-from reporting.examples import LOG, made, usual, usual_learned
+from reporting.examples import CURVES, LOG, made, usual, usual_learned
 from reporting.test_page import hostile
 from reporting.test_whom import PEOPLE, RULES, row_of
 from titrant.propensity import LinearGaussian
@@ -157,6 +157,24 @@ def test_on_a_phone_every_number_has_its_heading_and_no_word_is_broken(tab, tmp_
       .map(box => box.getAttribute("aria-label"))
     """
     assert page.evaluate(wide) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_curves_and_their_points_fit(tab, tmp_path, width):
+    page = opened(tab, tmp_path, made(LOG, {"curved": CURVES}), width)
+    script = """
+    [...document.querySelectorAll("details")].forEach(d => { d.open = true; });
+    [...document.querySelectorAll(".scroll")].filter(box => box.scrollWidth > box.clientWidth)
+      .map(box => box.getAttribute("aria-label"))
+    """
+    assert page.evaluate(script) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    seen = [one for one in page.evaluate(FIGURES) if "adds to" in one["title"]]
+    assert len(seen) == 2
+    for figure in seen:
+        assert figure["visible"]
+        assert 0 <= figure["left"] < figure["right"] <= width
+        assert figure["smallest"] >= SMALLEST_TEXT
 
 
 @pytest.mark.parametrize("width", WIDTHS)

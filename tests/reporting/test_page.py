@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from html import escape, unescape
 from html.parser import HTMLParser
 
@@ -14,9 +15,11 @@ import numpy as np
 import pytest
 
 import titrant as tt
+from learn.examples import FAST
 from reporting.examples import (
     BANDWIDTH,
     BEST,
+    CURVES,
     LEARNED,
     LOG,
     POLICIES,
@@ -31,9 +34,20 @@ from titrant.data.simulate import DESIGNS
 from titrant.evaluation import trust
 from titrant.evaluation.evaluation import Evaluation
 from titrant.policies import StatusQuo
-from titrant.reporting import estimates, gather, numbers, render, tables, words
+from titrant.reporting import (
+    Report,
+    estimates,
+    figures,
+    gather,
+    numbers,
+    render,
+    tables,
+    words,
+    written,
+)
 from titrant.reporting.numbers import plain
 from titrant.reporting.page import prose
+from titrant.reporting.written import described
 
 # Rows are counted before they are drawn, so the size of the page does not grow with the log. Each
 # policy brings the sentences of its checks, about 700 bytes for two.
@@ -203,6 +217,113 @@ def test_a_learned_policy_has_its_section(text):
     assert json.loads(page.data)["learned"] == plain(LEARNED)
     assert "The learned rule" not in plain_text
     assert "optimistic here" not in plain_text
+
+
+@cache
+def curved() -> Report:
+    """The report of a rule with curves, as the log has it and as it was learned."""
+    return made(LOG, {"curved": CURVES}, units={"dose": "mg"}, labels={"weight": "Weight, kg"})
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_rule_with_curves_has_a_picture_and_points_for_each(learned):
+    found = replace(curved(), learned={**LEARNED, "name": "curved"} if learned else None)
+    text, points = render(found), found.rules[-1].points
+    page = Page(text)
+    # Once: in the section of the learned rule, or else in that of all rules.
+    assert text.count("What Weight, kg adds to dose</title>") == 1
+    assert text.count("What age adds to dose</title>") == 1
+    above = text.index("What age adds") < text.index('id="try"')
+    assert above is learned
+    # The table has the points, 0 at the middle; those that are folded away come after it.
+    cells = [cell for _, cell in page.cells]
+    starts = [k for k, cell in enumerate(cells) if cell == "added to dose"][:2]
+    weight = points["weight"]
+    shown = [cell for row in weight.texts(points.decimals) for cell in row]
+    at = shown.index("0", 1)
+    assert float(shown[at - 1]) == weight.middle
+    every = [cell for row in points.every()["weight"].texts(points.decimals) for cell in row]
+    assert len(every) > len(shown)
+    for start, rows in zip(starts, (shown, every), strict=True):
+        assert cells[start - 1] == "Weight, kg"
+        assert cells[start + 1 : start + 1 + len(rows)] == rows
+    # The sentence above them says what they start at, and that they are near.
+    said = words.points(found, points)
+    assert said.startswith(
+        f"Start at {points.start[0]:.2f}\N{NO-BREAK SPACE}mg (for Weight, kg 75, age 60) and add "
+    )
+    assert said in unescape(text)
+    assert "dose = " in text
+    assert "+ curve(Weight, kg) + curve(age), kept within 5 … 75" in text
+    assert json.loads(page.data)["rules"][-1]["points"]["curves"][0]["context"] == "weight"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_each_price_of_a_capped_outcome_does_stands_on_the_page():
+    second = LOG.with_outcome(LOG.treatment / 10.0)  # its mean is that of the dose, .1 a mg
+    cap = tt.Cap(log=second, at_most=3.2, name="nausea")
+    how = {"procedure": FAST, "grade": tt.SelfNormalized(), "policy": tt.LinearClass()}
+    learner = tt.PolicyLearner(limits=tt.Limits(cap=cap), **how).fit(LOG)
+    learned = described(learner)
+    headings, *rows = learner.limits_.cap.table()
+    found = tables.traded(learned)
+    assert (found.headings, found.rows) == (headings, tuple(rows))
+    # The dearer the second outcome, the less of it and the smaller the mean dose, up to rounding.
+    prices, amounts, doses = (np.array([float(row[k]) for row in rows]) for k in (0, 1, 5))
+    assert prices[0] == 0.0
+    assert (np.diff(prices) >= 0).all()
+    assert (np.diff(amounts) <= 0.02).all()
+    np.testing.assert_allclose(amounts, doses / 10.0, atol=0.06)
+    page = Page(render(replace(usual(), learned={**LEARNED, "limits": learned["limits"]})))
+    cells = [cell for _, cell in page.cells]
+    start = cells.index(headings[0])
+    assert cells[start : start + len(headings)] == list(headings)
+    wanted = [cell for row in rows for cell in row]
+    assert cells[start + len(headings) :][: len(wanted)] == wanted
+    # Without a price there is no such table.
+    no_price = {**learned, "limits": {**learned["limits"], "traded": None}}
+    assert tables.traded(no_price) is None
+    assert tables.traded(LEARNED) is None
+
+
+def test_the_average_of_candidates_is_named_where_it_is_chosen():
+    score = {"behind_the_chosen": 0.5, "behind_the_chosen_se": 0.25, "weight": 0.5}
+    scores = {"direct": score, "mean dose": score}
+    average = {"chosen": "weighted average", "scores": scores}
+    table = tables.candidates({"candidates": written._candidates(average)})
+    assert [row[0] for row in table.rows] == ["direct", "mean dose", "weighted average, chosen"]
+    assert table.rows[-1][1:] == ("–", "–")
+    # One of them needs no row of its own, and where nothing was scored there is none.
+    direct = written._candidates({**average, "chosen": "direct"})
+    assert [one["chosen"] for one in direct] == [True, False]
+    assert written._candidates({}) == []
+
+
+def test_a_log_whose_outcome_never_varies_has_its_figures():
+    # Warnings are errors: no axis may end where it begins.
+    x, t = LOG.context[:300], LOG.treatment[:300]
+    log = tt.LoggedData(x, t, np.ones(300), names=LOG.names)
+    found = made(log, {"flat": tt.Constant(35.0)})
+    assert figures.curve(found, "dose", "curve").count("<svg") == 1
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_of_very_many_curves_a_page_has_the_largest():
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(20)]
+    x = rng.normal(size=(200, 20))
+    log = tt.LoggedData(x, x[:, 0] + rng.normal(size=200), rng.normal(size=200), names=names)
+    policy = tt.Additive(
+        np.zeros(20),
+        knots=[[-1, 0, 1]] * 20,
+        bends=np.outer(np.linspace(0.05, 0.2, 20), [0, 1, 0]).ravel(),
+        reach=np.ones(20),
+    )
+    found = made(log, {"p": policy}, bandwidth=1.0)
+    text = render(found)
+    assert "Left out here: 8 smaller curves." in text
+    assert "+ curve(x19) + … (8 smaller curves)" in text
+    assert "+ curve(x7)" not in text
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,8 @@ def test_the_formula(policy, formula):
     [
         (
             tt.Additive([0.1, 2.0], 5.0, knots=[[0, 1, 2], []], bends=[0, 1, 0], reach=[1, 0]),
-            ("dose = 5 + 2 · age + curve(weight)", "curve(weight): 0 at 0, 1.1 at 1, 0.2 at 2"),
+            # At weight 1, its middle, the curve is 1 and the line .1.
+            ("dose = 6.1 + 2 · age + curve(weight)",),
         ),
         (
             tt.Products(
@@ -75,6 +78,21 @@ def test_the_formula(policy, formula):
                 "dose = 2 + 1 · weight + 0.5 · u(weight)·u(age) − 1 · u(age)²",
                 "u(weight) = (weight − 5)/2, held within ±3",
                 "u(age) = (age + 1)/1, held within ±3",
+            ),
+        ),
+        (
+            tt.Products(
+                *([0.0, 0.0], 2.0),
+                pairs=[(0, 1)],
+                bends=[0.5],
+                center=[0.5, 3],
+                size=[0.5, 2],
+                features=["site=B", "kg"],
+            ),
+            (
+                "dose = 2 + 0.5 · u(site=B)·u(kg)",
+                "u(site=B) = (site=B − 0.5)/0.5, held within ±3",
+                "u(kg) = (kg − 3)/2, held within ±3",
             ),
         ),
         (
@@ -106,7 +124,7 @@ def test_the_formula(policy, formula):
             ("dose = the dose with the least mean loss of the 1 of 1 people who are most alike",),
         ),
     ],
-    ids=["additive", "products", "tree", "linear tree", "personal"],
+    ids=["additive", "products", "products of a text", "tree", "linear tree", "personal"],
 )
 def test_rules_of_more_than_a_line(policy, lines):
     names = policy.features or NAMES
@@ -162,6 +180,11 @@ LONG = {
         lower=[20.123456, 20.0, 30.0],
         upper=[40.0, 40.123456, 35.0],
     ),
+    "within limits": tt.InLimits(
+        tt.Clipped(tt.Linear([0.123456789, 0.31234567], 2.3456789, features=NAMES), 9.75294),
+        steps=2.5,
+        at_most="weight",
+    ),
     "two doses": tt.Linear(RNG.normal(size=(2, 2)), RNG.normal(size=2), features=NAMES),
 }
 
@@ -178,6 +201,16 @@ def test_rounding_a_rule_moves_nobody_by_more_than_a_hundredth_of_an_sd(name):
 def test_a_long_rule_is_written_in_few_digits():
     (formula,) = rule("p", LONG["linear"], ["dose"], log_of(n=400), sd=SD).formulas
     assert formula == "dose = 12.35 + 0.1235 · weight − 0.0988 · age"
+
+
+def test_a_rule_within_limits_is_written_in_as_many_digits_as_leave_all_on_their_steps():
+    log = log_of(n=400)
+    found = rule("p", LONG["within limits"], ["dose"], log, sd=SD)
+    assert found.formulas[0].endswith(", at least 9.753, in steps of 2.5, at most weight")
+    numbers = re.findall(r"\d+\.\d+", found.formulas[0])
+    assert max(len(text.partition(".")[2]) for text in numbers) <= 6
+    shown = readable(LONG["within limits"], log)
+    np.testing.assert_array_equal(shown.of_rows(log), LONG["within limits"].of_rows(log))
 
 
 def test_numbers_that_are_short_are_written_as_they_are():
@@ -239,6 +272,36 @@ def test_many_contexts_are_cut_to_the_largest():
     assert found.coefficients[-1].context == "x799"
     assert found.formulas[0].endswith("+ … (788 more in the table)")
     assert found.formulas[0].startswith("dose = 0 + 0.789 · x788")
+
+
+def test_what_a_formula_has_no_room_for_is_in_the_table():
+    names = tuple(f"x{j}" for j in range(8))
+    pairs = [(j, k) for j in range(8) for k in range(j, 8)]
+    factors = np.linspace(0.1, 3.6, 36)
+    policy = tt.Products(
+        *(np.zeros(8), 1.0),
+        pairs=pairs,
+        bends=factors,
+        center=np.zeros(8),
+        size=np.ones(8),
+        features=names,
+    )
+    found = ruled(policy, names=names, sd=np.ones(8))
+    assert "(24 more in the table)" in found.formulas[0]
+    # Of 44 terms, 8 of them nothing, the table has 30.
+    assert len(found.coefficients) == LISTED
+    assert found.coefficients[-1].context == "u(x7)²"
+    assert found.coefficients[-1].values == (pytest.approx(3.6),)
+    curves = tt.Additive(
+        np.linspace(0.1, 2.0, 20),
+        knots=[[20, 40, 60], *[[]] * 19],
+        bends=[0.0, 1.0, 0.0],
+        reach=np.ones(20),
+    )
+    names = tuple(f"x{j}" for j in range(20))
+    found = ruled(curves, names=names, sd=np.ones(20))
+    assert "(7 more in the table)" in found.formulas[0]
+    assert [c.context for c in found.coefficients] == list(names[1:])
 
 
 def test_a_document_too_large_for_a_page_is_left_out():

@@ -189,7 +189,8 @@ def candidates(found: Sequence[Mapping[str, Any]]) -> Table:
     for c in found:
         behind = f"{c['behind']:+.3g}".replace("-", "−"), f"{c['behind_se']:.2g}"
         name, cells = (f"{c['name']}, chosen", ("–", "–")) if c["chosen"] else (c["name"], behind)
-        _add(table, name, *cells, f"{c['weight']:.1%}")
+        weight = "–" if c["weight"] is None else f"{c['weight']:.1%}"
+        _add(table, name, *cells, weight)
     return table
 
 
@@ -425,7 +426,8 @@ def formulas(learner: PolicyLearner, treatments: Sequence[str]) -> str:
     survey = learner.survey_
     sd = survey.contexts.spread
     found = rule(LEARNED, learner.learned_.policy, treatments, survey.sample.log, sd=sd)
-    lines = [f"  {visible(line)}" for line in found.formulas]
+    points = [] if found.points is None else found.points.lines_of_text()
+    lines = [f"  {visible(line)}" for line in (*found.formulas, *points)]
     return "\n".join(["The learned rule:", *lines]) + "\n"
 
 

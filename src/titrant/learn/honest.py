@@ -125,10 +125,10 @@ class HonestValue(Tabular):
         found = self.objections(worst)
         if not found:
             return None
-        if not self.trusted:
-            return "the trust rules refuse the grade of the learned policy"
-        kind = " that bears on confounding" if bears_on_confounding(found[0]) else ""
         names = ", ".join(check.name for check in found)
+        if not self.trusted:
+            return f"the trust rules refuse the grade of the learned policy ({names})"
+        kind = " that bears on confounding" if bears_on_confounding(found[0]) else ""
         said = " ".join(dict.fromkeys(check.message for check in found)).rstrip(".")
         return f"the honest estimate carries a warning{kind} ({names}): {said}"
 
@@ -139,9 +139,9 @@ class HonestValue(Tabular):
 
         Where the improvement is clear, the sentence ends with the `objection` to it, if any.
         """
-        bound = self.gain(name, level)[1]
+        bound = self.gain(name, level)[1] + 0.0  # no sign of nothing
         difference = self.comparison.contrast(LEARNED, name).difference
-        gain = difference if self.maximize else -difference
+        gain = (difference if self.maximize else -difference) + 0.0
         side = f"the one-sided {100 * level:.6g}% bound is {bound:.4g}"
         said = f"The improvement over the {name} is {gain:.4g}; {side}"
         objection = self.objection(worst)

@@ -228,7 +228,7 @@ class StackedDR(Procedure):
         if n < least:
             raise DataError(
                 f"`StackedDR` with {self.folds} folds needs at least {least} rows, in each half if "
-                f"the value is to be honest; got {n:,}. Use fewer folds, or collect more rows."
+                f"the value is to be honest; got {n:,}. Collect more rows, or use fewer folds."
             )
 
     def _fold(self, log: LoggedData) -> Folds:

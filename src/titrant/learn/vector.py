@@ -164,8 +164,8 @@ class VectorArena:
         if len(log) < FEWEST * folds:
             raise DataError(
                 f"`VectorDR` with {folds} folds needs at least {FEWEST * folds} rows, in each half "
-                f"if the value is to be honest; got {len(log):,}. Use fewer folds, or collect more "
-                "rows."
+                f"if the value is to be honest; got {len(log):,}. Collect more rows, or use "
+                "fewer folds."
             )
         center = float(log.outcome.mean())
         fold = (

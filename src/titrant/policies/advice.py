@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from titrant._tables import Tabular, rows_of
+from titrant.data.columns import IS_MISSING
 from titrant.errors import PolicyFileError
 from titrant.policies.base import is_exactly
 from titrant.policies.bent import Additive, Products
@@ -265,8 +266,7 @@ def _of_terms(level: float, names: Sequence[str], terms: Array, x: Array) -> Ite
         order = np.argsort(-np.abs(row), kind="stable")
         shown = sorted(order[:TERMS])
         parts = [
-            f" {'−' if row[j] < 0 else '+'} {_number(abs(row[j]))} for {names[j]} "
-            f"{_number(values[j])}"
+            f" {'−' if row[j] < 0 else '+'} {_number(abs(row[j]))} {_given(names[j], values[j])}"
             for j in shown
             if row[j]
         ]
@@ -276,6 +276,16 @@ def _of_terms(level: float, names: Sequence[str], terms: Array, x: Array) -> Ite
         yield _number(level) + "".join(parts)
 
 
+def _given(name: str, value: float) -> str:
+    """Return what a term is for: a context with its value, or what an indicator says."""
+    column, equals, text = name.partition("=")
+    if value == 1.0 and equals:
+        return f"as {column} is {text}"
+    if value == 1.0 and name.endswith(IS_MISSING):
+        return f"as {name}"
+    return f"for {name} {_number(value)}"
+
+
 def _linear(policy: Linear, x: Array) -> Iterator[str]:
     names = policy.features or tuple(f"context {j}" for j in range(x.shape[1]))
     yield from _of_terms(float(policy.intercept), names, x * np.asarray(policy.coef), x)
@@ -283,8 +293,8 @@ def _linear(policy: Linear, x: Array) -> Iterator[str]:
 
 def _additive(policy: Additive, x: Array) -> Iterator[str]:
     names = policy.features or tuple(f"context {j}" for j in range(x.shape[1]))
-    terms = np.column_stack([policy.curve(j, x[:, j]) for j in range(x.shape[1])])
-    yield from _of_terms(float(policy.intercept), names, terms, x)
+    terms = np.column_stack([policy.added(j, x[:, j]) for j in range(x.shape[1])])
+    yield from _of_terms(float(policy.start[0]), names, terms, x)
 
 
 def _products(policy: Products, x: Array) -> Iterator[str]:

@@ -11,7 +11,7 @@ from titrant import _check
 from titrant.data.columns import places
 from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError, InvalidArgument
-from titrant.policies.base import ParametricPolicy, Policy, formulas_of
+from titrant.policies.base import ParametricPolicy, Policy, formulas_of, is_exactly
 from titrant.policies.calling import contexts_for, recommended
 from titrant.policies.constant import as_policy
 from titrant.policies.formats.formulas import (
@@ -453,3 +453,10 @@ def limit_columns(*ends: object) -> tuple[str, ...]:
 
 def _minus(of: Formula) -> Formula:
     return Product((Number(-1.0), of))
+
+
+def unwrapped(policy: Policy) -> Policy:
+    """Return the policy inside limits and steps."""
+    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded) or is_exactly(policy, InLimits):
+        return unwrapped(policy.policy)
+    return policy

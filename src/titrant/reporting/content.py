@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.description import Description
     from titrant.evaluation.evaluation import Comparison
     from titrant.inference import Check, Diagnostics
+    from titrant.policies.points import Points
     from titrant.propensity import Calibration
 
     Counts = NDArray[np.int64]
@@ -202,13 +203,15 @@ class Rule:
 
     policy: str
     formulas: tuple[str, ...]
-    """One for each dose, then what they leave out: points of curves, leaves of a tree."""
+    """One for each dose, then what they leave out: units of products, leaves of a tree."""
     intercept: tuple[float, ...] | None
     coefficients: tuple[Coefficient, ...]
     left_out: int
     """Coefficients that are smaller than those listed."""
     document: Mapping[str, Any] | None
     """What `load_policy` reads; None for code, and for documents too large for a page."""
+    points: Points | None = None
+    """What contexts add to the dose, of a rule with curves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 from titrant import _drawing
 from titrant.inference.base import quantile
 from titrant.inference.trust.rules import IMBALANCE_SD, balance_limit, is_unbalanced
+from titrant.policies.points import value as of_context
 from titrant.reporting.content import LOGGED
 from titrant.reporting.numbers import number, percent, share, span
 from titrant.reporting.svg import ACROSS, BESIDE_A_LEGEND, GOOD, INK, SERIES, canvas, svg, upright
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.evaluation.curves import Curve
+    from titrant.policies.points import CurvePoints
     from titrant.propensity import Calibration
     from titrant.reporting.content import Balance, DoseCounts, OverlapMap, Profile, Report
 
@@ -77,6 +79,26 @@ def profile(report: Report, found: Profile, name: str) -> str:
             f"its middle 80 %) and {', '.join(found.means)}; the table has the numbers."
         )
         return svg(figure, name, f"{found.treatment} against {context}", described)
+
+
+def rule_curve(report: Report, policy: str, found: CurvePoints, treatment: str, name: str) -> str:
+    """Return what a context adds to a dose by a rule, over the people of the log."""
+    place = report.log.treatments.index(treatment)
+    context, added = report.called(found.context), found.line[:, 1 + place]
+    with canvas(2.2) as (figure, axes):
+        found.plot(axes, dose=place, color=color_of(report, policy))
+        axes.set_xlabel(_drawing.shown(_unit_of(report, found.context)))
+        axes.set_ylabel(upright(f"added to {_with_unit(report, treatment)}"))
+        described = (
+            f"From {number(added.min())} to {number(added.max())}, 0 at {context} "
+            f"{of_context(found.middle)}; the table has the points."
+        )
+        return svg(figure, name, f"What {context} adds to {treatment}", described)
+
+
+def _unit_of(report: Report, context: str) -> str:
+    unit = report.units.get(context)
+    return f"{report.called(context)} ({unit})" if unit else report.called(context)
 
 
 def _shares(counts: DoseCounts, policy: str) -> Array:
@@ -448,7 +470,7 @@ def _in_sight(values: Array, band: Array) -> tuple[float, float]:
     low = max(float(band.min()), float(values.min()) - reach)
     high = min(float(band.max()), float(values.max()) + reach)
     ends = min(low, float(values.min())), max(high, float(values.max()))
-    margin = 0.05 * (ends[1] - ends[0])
+    margin = 0.05 * ((ends[1] - ends[0]) or reach)
     return ends[0] - margin, ends[1] + margin
 
 

@@ -107,7 +107,8 @@ def gather(
         (name → ``difference``, ``interval``); ``chosen``, ``because`` and ``decision``, texts;
         ``objection``, what speaks against a policy that was not deployed, a clause or None;
         ``candidates``, each with ``name``, ``behind`` and ``behind_se`` (its score on rows held
-        out, less the chosen one's), ``weight`` and ``chosen``, a bool; ``outcome_models``
+        out, less the chosen one's), ``weight`` (None of their average) and ``chosen``, a bool;
+        ``outcome_models``
         (name → weight); ``choice`` with ``finding``, a line, and ``table``, the classes of rules
         that were compared, headings first. Other entries go into the JSON as they are
     rules : the policies as they are to be shown, where they were wrapped to be evaluated

@@ -26,10 +26,11 @@ from titrant.policies import (
     Tree,
 )
 from titrant.policies.base import ParametricPolicy, is_exactly
+from titrant.policies.clipped import unwrapped
 from titrant.policies.moves import Limited, Move, Moved, Multiply, OneToOne, Randomized, Shift, Tilt
+from titrant.policies.points import MOVED, short
 from titrant.policies.trees import Questions
 from titrant.reporting.content import Coefficient, Rule
-from titrant.reporting.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,11 +38,10 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.policies import Policy
+    from titrant.policies.points import Points
 
 LARGEST_DOCUMENT = 10_000
 """Characters of JSON that a page takes for one policy; a sum of bumps can have many more."""
-MOVED = 0.01
-"""Of the doses' sd: by no more may rounding a rule move anyone's dose."""
 _FINEST = 12
 """Powers of ten by which rounding is made finer until that holds."""
 _BENT = 9.0
@@ -61,6 +61,8 @@ class Speech:
     yes_no: frozenset[str] = frozenset()
     """The contexts that are 0 or 1."""
     called: Callable[[str], str] = str
+    points: Points | None = None
+    """Those of the rule inside, if it has curves."""
 
     def of(self, policy: Policy) -> list[str]:
         """Return the names of a policy's contexts."""
@@ -86,21 +88,24 @@ def rule(
     called: Callable[[str], str] = str,
 ) -> Rule:
     """Return a policy in words, rounded for the people of a log; ``sd`` (p,) of its contexts."""
-    linear, shown = linear_part(policy), readable(policy, log)
-    found = () if linear is None else _coefficients(linear, dict(zip(log.names, sd, strict=True)))
-    x = log.context
+    x, inside, shown = log.context, unwrapped(policy), readable(policy, log)
     zeros_and_ones = ((x == 0.0) | (x == 1.0)).all(axis=0)
-    speech = Speech(log.names, frozenset(np.array(log.names)[zeros_and_ones].tolist()), called)
+    yes_no = frozenset(np.array(log.names)[zeros_and_ones].tolist())
+    points = inside.points(log).largest(_TERMS) if is_exactly(inside, Additive) else None
+    speech = Speech(log.names, yes_no, called, points)
+    start, terms = _terms(inside, speech) or (None, {})
+    found = _coefficients(terms, dict(zip(log.names, sd.tolist(), strict=True)))
     return Rule(
         policy=name,
         formulas=(
             *(_formula(shown, j, t, speech) for j, t in enumerate(treatments)),
-            *_details(unwrapped(shown), treatments, speech),
+            *_details(unwrapped(shown), speech),
         ),
-        intercept=None if linear is None else _entries(linear.intercept),
+        intercept=None if start is None else tuple(start.tolist()),
         coefficients=_largest(found),
         left_out=max(0, len(found) - LISTED),
         document=_document(policy),
+        points=points,
     )
 
 
@@ -171,7 +176,7 @@ def _linear(policy: Linear, j: int, speech: Speech) -> str:
     if policy.coef is None:
         return type(policy).__name__
     slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
-    return _sum(_entry(policy.intercept, j), speech.of(policy), slopes, speech)
+    return _sum(_entry(policy.intercept, j), speech.of(policy), slopes, speech.term)
 
 
 def _bumps(policy: RBF, j: int, speech: Speech) -> str:  # noqa: ARG001
@@ -184,11 +189,13 @@ def _people(policy: Personal, j: int, speech: Speech) -> str:  # noqa: ARG001
     return f"the dose with the least mean loss of {alike}"
 
 
-def _sum(intercept: float, names: Sequence[str], slopes: Array, speech: Speech) -> str:
+def _sum(
+    intercept: float, names: Sequence[str], slopes: Array, said: Callable[[str, str], str]
+) -> str:
     """Return intercept ± |slope| · name ± …, the largest if there are many."""
     most = np.argsort(-np.abs(slopes), kind="stable")[:_TERMS]
     terms = [
-        f" {'−' if slopes[i] < 0 else '+'} {speech.term(_shown(abs(slopes[i])), names[i])}"
+        f" {'−' if slopes[i] < 0 else '+'} {said(_shown(abs(slopes[i])), names[i])}"
         for i in np.sort(most)
         if slopes[i]
     ]
@@ -205,17 +212,34 @@ def _kept(low: float, high: float) -> str:
     return f", at most {_shown(high)}" if np.isfinite(high) else ""
 
 
-def _coefficients(linear: Linear, sd: Mapping[str, float]) -> tuple[Coefficient, ...]:
-    coef = np.asarray(linear.coef)
-    rows = coef.reshape(len(coef), -1)
-    names = linear.features or (tuple(sd) if len(sd) == len(rows) else ())
+def _terms(policy: Policy, speech: Speech) -> tuple[Array, dict[str, Array]] | None:
+    """Return the start (d,) of a rule and what a unit of each term adds (d,); None without."""
+    if is_exactly(policy, Linear) and policy.coef is not None:
+        names = (
+            speech.of(policy) if policy.features or len(speech.names) == len(policy.coef) else []
+        )
+        slopes = policy.coef.reshape(len(policy.coef), -1)
+        return np.ravel(policy.intercept), dict(zip(names, slopes, strict=False))
+    if is_exactly(policy, Additive):
+        slopes = policy.coef.reshape(len(policy.coef), -1)
+        bent = [len(knots) > 0 for knots in policy.knots]
+        found = zip(speech.of(policy), slopes, bent, strict=True)
+        return policy.start, {name: by for name, by, curved in found if not curved and by.any()}
+    if is_exactly(policy, Products):
+        slopes = np.vstack([b.reshape(len(b), -1) for b in (policy.coef, policy.bends)])
+        terms = [*speech.of(policy), *_products_in_words(policy, speech)]
+        return np.ravel(policy.intercept), dict(zip(terms, slopes, strict=True))
+    return None
+
+
+def _coefficients(slopes: Mapping[str, Array], sd: Mapping[str, float]) -> tuple[Coefficient, ...]:
     return tuple(
         Coefficient(
-            context=context,
-            values=tuple(slopes.tolist()),
-            per_sd=tuple((slopes * sd[context]).tolist()) if context in sd else None,
+            context=name,
+            values=tuple(by.tolist()),
+            per_sd=tuple((by * sd[name]).tolist()) if name in sd else None,
         )
-        for context, slopes in zip(names, rows, strict=True)
+        for name, by in slopes.items()
     )
 
 
@@ -243,13 +267,6 @@ def limits(policy: Policy) -> list[tuple[str, Policy]]:
     else:
         return [("by the rule", policy)]
     return [*limits(policy.policy), (said, policy)]
-
-
-def unwrapped(policy: Policy) -> Policy:
-    """Return the policy inside limits and steps."""
-    if is_exactly(policy, Clipped) or is_exactly(policy, Rounded) or is_exactly(policy, InLimits):
-        return unwrapped(policy.policy)
-    return policy
 
 
 # A rule in as few digits as leave everyone's dose alone.
@@ -281,6 +298,8 @@ def _shortened(policy: Policy, budget: float, log: LoggedData) -> Policy:
         return Clipped(_shortened(policy.policy, budget, log), *ends)
     if is_exactly(policy, Rounded):
         return Rounded(_shortened(policy.policy, budget, log), policy.step, policy.offset)
+    if is_exactly(policy, InLimits):
+        return replace(policy, policy=_shortened(policy.policy, budget, log))
     if not isinstance(policy, ParametricPolicy):
         return policy
     reach = _reach(policy, log)
@@ -326,70 +345,47 @@ def _cut(x: Array, cut: float) -> float:
     return cut
 
 
-def short(values: float | Array, within: float | Array) -> Any:  # noqa: ANN401
-    """Return numbers in the decimals that leave them within a distance; short ones as they are.
-
-    >>> short(35.3137, 0.1), short(35.25, 0.1), short(float("inf"), 0.1)
-    (35.3, 35.25, inf)
-    """
-    found = np.array(
-        [
-            v if not np.isfinite(v) or float(f"{v:.5g}") == v else round(v, decimals_of(by))
-            for v, by in np.broadcast(np.asarray(values, dtype=np.float64), within)
-        ]
-    ).reshape(np.shape(values))
-    return found if found.ndim else float(found)
-
-
-def decimals_of(within: float) -> int:
-    """Return how many decimals leave a number within a distance.
-
-    >>> decimals_of(0.1), decimals_of(0.05), decimals_of(0.04)
-    (1, 1, 2)
-    """
-    return int(np.clip(np.ceil(-np.log10(2.0 * within) - 1e-9), -300, 300))
-
-
 # Rules that take more than a line: curves by their points, squares by their units, trees by leaves.
 
 
 def _additive(policy: Additive, j: int, speech: Speech) -> str:
-    """Return intercept ± slope · name … + curve(name) … in words."""
-    known = speech.of(policy)
-    bent = np.array([len(k) > 0 for k in policy.knots])
-    slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
-    line = _sum(_entry(policy.intercept, j), known, np.where(bent, 0.0, slopes), speech)
-    curves = "".join(f" + curve({speech.called(known[i])})" for i in np.flatnonzero(bent)[:_TERMS])
-    rest = int(bent.sum()) - _TERMS
-    return line + curves + (f" + … ({rest} curves more)" if rest > 0 else "")
+    """Return start ± slope · name … + curve(name) … in words."""
+    points = speech.points
+    if points is None:  # of no log
+        return type(policy).__name__
+    slopes = np.array([by[j] for by in points.lines.values()])
+    line = _sum(float(points.start[j]), list(points.lines), slopes, speech.term)
+    curves = "".join(f" + curve({speech.called(one.context)})" for one in points.curves)
+    rest = f" + … ({points.left_out} smaller curves)" if points.left_out else ""
+    return line + curves + rest
 
 
 def _products(policy: Products, j: int, speech: Speech) -> str:
     """Return intercept ± slope · name … ± factor · u(name)·u(name) … in words."""
-    known = speech.of(policy)
-    label = [speech.called(name) for name in known]
     slopes = policy.coef.reshape(len(policy.coef), -1)[:, j]
     factors = policy.bends.reshape(len(policy.bends), -1)[:, j]
-    terms = [
+    products = _products_in_words(policy, speech)
+
+    def said(size: str, name: str) -> str:
+        return f"{size} · {name}" if name in products else speech.term(size, name)
+
+    terms = [*speech.of(policy), *products]
+    return _sum(_entry(policy.intercept, j), terms, np.append(slopes, factors), said)
+
+
+def _products_in_words(policy: Products, speech: Speech) -> list[str]:
+    """Return u(name)² and u(name)·u(name) of each pair."""
+    label = [speech.called(name) for name in speech.of(policy)]
+    return [
         f"u({label[a]})²" if a == b else f"u({label[a]})·u({label[b]})" for a, b in policy.pairs
     ]
-    return _sum(_entry(policy.intercept, j), [*known, *terms], np.append(slopes, factors), speech)
 
 
-def _details(policy: Policy, treatments: Sequence[str], speech: Speech) -> Iterator[str]:
+def _details(policy: Policy, speech: Speech) -> Iterator[str]:
     """Yield the lines that a formula leaves out."""
     names = speech.of(policy)
     known = [speech.called(name) for name in names]
-    if is_exactly(policy, Additive):
-        for i, knots in enumerate(policy.knots):
-            if not len(knots):
-                continue
-            heights = policy.curve(i, knots).reshape(len(knots), -1)
-            for t, column in zip(treatments, heights.T, strict=True):
-                of = f" for {t}" if len(treatments) > 1 else ""
-                points = (f"{number(y)} at {number(x)}" for x, y in zip(knots, column, strict=True))
-                yield f"curve({known[i]}){of}: {', '.join(points)}"
-    elif is_exactly(policy, Products):
+    if is_exactly(policy, Products):
         for i in sorted({i for pair in policy.pairs for i in pair}):
             center = f"{abs(policy.center[i]):.6g}"
             sign = "+" if policy.center[i] < 0 else "−"
@@ -409,7 +405,7 @@ def _leaf(policy: Questions, leaf: int, speech: Speech) -> str:
     if not is_exactly(policy, LinearTree):
         return ", ".join(map(_shown, np.ravel(policy.doses[leaf])))
     slopes = policy.slopes[leaf]
-    line = _sum(float(policy.doses[leaf]), speech.of(policy), slopes, speech)
+    line = _sum(float(policy.doses[leaf]), speech.of(policy), slopes, speech.term)
     return line + _kept(policy.lower[leaf], policy.upper[leaf]) if slopes.any() else line
 
 
@@ -447,10 +443,6 @@ def _width(scale: float | Array) -> str:
 def _entry(value: float | Array, j: int) -> float:
     entries = np.atleast_1d(value)
     return float(entries[j] if len(entries) > 1 else entries[0])
-
-
-def _entries(value: float | Array) -> tuple[float, ...]:
-    return tuple(np.atleast_1d(value).tolist())
 
 
 SIDES: dict[type[Policy], Callable[[Any, int, Speech], str]] = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from titrant.doubt.sensitivity import SHOWN
 from titrant.doubt.stress import in_se
 from titrant.inference.trust.rules import balance_limit, is_unbalanced
+from titrant.policies.points import MOVED, decimals_of
 from titrant.reporting.content import LOGGED, MOST_COLUMNS
 from titrant.reporting.numbers import (
     count,
@@ -22,7 +23,6 @@ from titrant.reporting.numbers import (
     span,
     told,
 )
-from titrant.reporting.rules import MOVED, decimals_of
 from titrant.reporting.words import UNCLEAR, at_once_level, better, quoted, why
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.description import ColumnSummary
     from titrant.evaluation.evaluation import Contrast, Estimate
+    from titrant.policies.points import Points
     from titrant.propensity import Calibration
     from titrant.reporting.content import (
         Balance,
@@ -479,8 +480,8 @@ def trials(report: Report, found: Mapping[str, Any]) -> Table:
 
 
 def coefficients(report: Report, found: Rule) -> Table | None:
-    """Return the coefficients of a linear rule on the user's scale."""
-    if found.intercept is None:
+    """Return what a unit of each term adds, on the user's scale; None of a rule without terms."""
+    if found.intercept is None or (found.points is not None and not found.coefficients):
         return None
     treatments = report.log.treatments
     several = len(treatments) > 1
@@ -500,6 +501,14 @@ def coefficients(report: Report, found: Rule) -> Table | None:
     return Table(f"Coefficients{left}", headings, (first, *rows))
 
 
+def points(report: Report, found: Points, place: int) -> Table:
+    """Return what the context of a curve adds to the doses at its points."""
+    one = found.curves[place]
+    context = report.called(one.context)
+    added = [f"added to {treatment}" for treatment in report.log.treatments]
+    return Table(f"Points of {context}", (context, *added), tuple(one.texts(found.decimals)), ())
+
+
 def honest(report: Report, learned: Mapping[str, Any]) -> Table:
     """Return the honest value of the learned policy and its differences."""
     found = learned["honest"]
@@ -517,7 +526,7 @@ def candidates(learned: Mapping[str, Any]) -> Table | None:
     columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "candidate": lambda c: f"{c['name']}, chosen" if c["chosen"] else str(c["name"]),
         "behind the chosen": _behind,
-        "weight": lambda c: share(c["weight"]),
+        "weight": lambda c: NONE if c["weight"] is None else share(c["weight"]),
     }
     found = learned.get("candidates")
     return Table.of("Candidates", found, columns) if found else None

@@ -12,10 +12,11 @@ from titrant.evaluation.questions.cells import FEW_VALUES, Cut, cuts_of
 from titrant.evaluation.questions.subgroups import parts_on
 from titrant.policies.formats.exporting import RuleFormulas, context_formula
 from titrant.policies.formats.formulas import Number, Product, as_lists
+from titrant.policies.points import MOVED, decimals_of
 from titrant.reporting import counting
 from titrant.reporting.content import CONTEXTS, ShownSubgroup
 from titrant.reporting.numbers import number
-from titrant.reporting.rules import MOVED, decimals_of, limits, linear_part, readable
+from titrant.reporting.rules import limits, linear_part, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

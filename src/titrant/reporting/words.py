@@ -9,10 +9,12 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from titrant.data.validate import counted
 from titrant.evaluation.description import YES_NO
 from titrant.inference import Verdict
+from titrant.policies.points import value as of_context
 from titrant.reporting.content import called
-from titrant.reporting.numbers import apart_from_0, number, percent, span
+from titrant.reporting.numbers import apart_from_0, fixed, number, percent, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from titrant.evaluation.curves import Curve
     from titrant.evaluation.evaluation import Contrast, Estimate
     from titrant.inference import Check
+    from titrant.policies.points import Points
     from titrant.reporting.content import Report
 
 UNCLEAR = "not clear"
@@ -506,6 +509,30 @@ def drawn_note(report: Report) -> str | None:
         return None
     drawn = ", ".join(quoted(name) for name in report.drawn)
     return f"Figures show {drawn}; {left} more are in this table."
+
+
+def points(report: Report, found: Points) -> str:
+    """Return how the points of a rule with curves are read."""
+    units = report.log.units or ("",) * len(found.start)
+    starts = zip(found.start, found.decimals, units, strict=True)
+    start = ", ".join(with_unit(fixed(v, n), unit) for v, n, unit in starts)
+    middles = ", ".join(f"{report.called(c.context)} {of_context(c.middle)}" for c in found.curves)
+    others = "the other terms and " if found.lines else ""
+    said = (
+        f"Start at {start} (for {middles}) and add {others}what each curve says; limits and "
+        "steps, if any, come after. Read between two points "
+        f"along a straight line: with every point, that moves nobody's {report.word} in the log by "
+        "more than a hundredth of the standard deviation"
+    )
+    if any(len(c.first) < len(c.values) for c in found.curves):
+        said += f"; with the points shown, by at most {', '.join(f'{v:.2g}' for v in found.off)}"
+    said += "."
+    if found.left_out:
+        said += f" Left out here: {counted(found.left_out, 'smaller curve')}."
+    if not found.outside:
+        return said
+    rows = counted(found.outside, "row")
+    return f"{said} Beyond the points, as in {rows} of the log, the JSON says what the rule does."
 
 
 def beyond_outcomes(report: Report) -> str | None:

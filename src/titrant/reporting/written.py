@@ -212,16 +212,7 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
         },
         "chosen": chosen.get("chosen"),
         "because": chosen.get("because"),
-        "candidates": [
-            {
-                "name": name,
-                "behind": c["behind_the_chosen"],
-                "behind_se": c["behind_the_chosen_se"],
-                "weight": c["weight"],
-                "chosen": name == chosen["chosen"],
-            }
-            for name, c in chosen.get("scores", {}).items()
-        ],
+        "candidates": _candidates(chosen),
         "outcome_models": report.get("outcome_models", {}),
         "choice": None
         if (choice := learner.choice_) is None
@@ -234,6 +225,27 @@ def described(learner: PolicyLearner, level: float = 0.95) -> dict[str, Any]:
             "traded": None if kept.cap is None else kept.cap.table(),
         },
     }
+
+
+def _candidates(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the policy was chosen from; an average of them all has no weight of its own."""
+    chosen, scores = found.get("chosen"), found.get("scores", {})
+    rows = [
+        {
+            "name": name,
+            "behind": c["behind_the_chosen"],
+            "behind_se": c["behind_the_chosen_se"],
+            "weight": c["weight"],
+            "chosen": name == chosen,
+        }
+        for name, c in scores.items()
+    ]
+    if not rows or chosen in scores:
+        return rows
+    return [
+        *rows,
+        {"name": chosen, "behind": 0.0, "behind_se": 0.0, "weight": None, "chosen": True},
+    ]
 
 
 # What if we are wrong: the doubts of a page, found where they are wanted.

@@ -30,6 +30,7 @@ import numpy as np
 
 from titrant.data.about import About
 from titrant.data.columns import IS_MISSING
+from titrant.data.validate import counted
 from titrant.inference.diagnostics import Check, Verdict
 from titrant.scaling import Held, ends_without_few, robust_sd, spread_of
 
@@ -404,10 +405,12 @@ def held_values(log: LogColumns) -> Iterator[str]:
     strays = log.held.strays(log.context)
     for j in np.flatnonzero(strays.any(axis=0)):
         far = log.context[strays[:, j], j]
+        several = j in log.held.strayed
+        median = f"the median, {log.held.center[j]:.6g}"
+        counted_as = "the last value before that" if several else median
         yield (
-            f"In {len(far):,} rows the context {log.names[j]!r} lies far beyond all other values "
-            f"(such as {far[0]:.6g}); models count it as the last "
-            "value before that."
+            f"In {counted(len(far), 'row')} the context {log.names[j]!r} lies far beyond all other "
+            f"values (such as {far[0]:.6g}); models count it as {counted_as}."
         )
 
 

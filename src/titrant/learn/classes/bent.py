@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant.data.columns import places
 from titrant.errors import InvalidArgument
 from titrant.learn.classes.base import FittedClass, PolicyClass, used_columns, varying
 from titrant.learn.classes.linear import FittedLinear, LinearClass
@@ -113,6 +114,7 @@ class AdditiveClass(PolicyClass):
 
     def on(self, log: LoggedData) -> FittedAdditive:
         """Return the class with the knots of a log."""
+        places(self.straight, log.names, "policy to learn")
         used = varying(self.features, log, "An additive policy")
         linear = LinearClass(features=tuple(log.names[j] for j in used)).on(log)
         x = held(linear, log.context)

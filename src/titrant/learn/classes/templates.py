@@ -101,8 +101,9 @@ def class_of(policy: Policy | PolicyClass | None) -> PolicyClass:
     if isinstance(policy, ParametricPolicy) and policy.parametric and not known:
         return OwnClass(policy)
     rule = (
-        "Linear(), Constant(0), an RBF, one of them Clipped, a policy class (not a subclass of "
-        "theirs, whose doses may differ), or a policy of your own with parameters"
+        "Linear(), Constant(0), an RBF or one of them Clipped (not a subclass of theirs, whose "
+        "doses may differ), a policy class such as AdditiveClass(), or a policy of your own with "
+        "parameters"
     )
     raise _check.invalid("policy", "PolicyLearner", rule, policy)
 

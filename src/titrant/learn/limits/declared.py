@@ -168,7 +168,7 @@ class Limits:
             )
         if self.priced is not None:
             self.priced.check(log)
-        places((*self.columns, *self.signs), log.names, "limits")
+        places((*self.columns, *self.signs), log.names, "set of limits")
         if self.equal_across is not None:
             told = {log.names[j] for j in indicators(self.equal_across, log.names)}
             if both := told & {*self.signs, *self.columns}:
@@ -185,7 +185,7 @@ class Limits:
     def on(self, log: LoggedData, units: Units) -> RowLimits:
         """Return what the limits are in the rows of a log; refuse what no dose keeps to."""
         names = self.columns
-        found = places(names, log.names, "limits")
+        found = places(names, log.names, "set of limits")
         columns = {name: log.context[:, j] for name, j in zip(names, found, strict=True)}
         steps = Steps.checked(self.steps, "Limits")
         low, high = row_limits(self, steps, columns, len(log))
@@ -392,25 +392,44 @@ class LimitedClass(PolicyClass):
         found = self.inside.competing(log)
         kept = tuple(kind for kind in map(self._able, found) if kind is not None)
         if not kept:
-            raise InvalidArgument(
-                f"A rule of the class `{found[0].name}` cannot be held monotone in a context, or "
-                "equal across groups. Learn a constant, linear or additive rule, or leave these "
-                "limits out."
-            )
+            raise InvalidArgument(self._refusal(found[0]))
         return kept
+
+    def _refusal(self, kind: PolicyClass) -> str:
+        """Return why a class can keep to none of the limits, and which classes can."""
+        opening = f"A rule of the class `{kind.name}` cannot"
+        if not self._monotone(kind):
+            named = ", ".join(f"`{context}`" for context in self.to.signs)
+            return (
+                f"{opening} be held monotone in {named}: it has no slope there whose sign could be "
+                "kept. `ConstantClass()`, `LinearClass()` and `AdditiveClass()` can (with lines in "
+                "these contexts, curves in the others); or leave `increasing` and `decreasing` out."
+            )
+        constant = "" if self.to.columns else "`ConstantClass()`, "
+        products = "" if self.to.signs else ", `ProductsClass()`"
+        return (
+            f"{opening} be kept alike across `{self.to.equal_across}`: it cannot be moved group by "
+            f"group. These can: {constant}`LinearClass()`, `AdditiveClass()`{products}. Or leave "
+            "`equal_across` out."
+        )
 
     def _able(self, kind: PolicyClass) -> PolicyClass | None:
         """Return the rules of a class that can keep to the limits, if it has any."""
-        if self.to.equal_across is not None:
-            # One dose for all has groups apart where limits of rows hold it.
-            fixed = (ConstantClass,) if self.to.columns else ()
-            if isinstance(kind, (CurveClass, RBFClass, *fixed)):
-                return None
-        if not self.to.signs:
-            return kind
-        if isinstance(kind, AdditiveClass):
+        if not (self._alike(kind) and self._monotone(kind)):
+            return None
+        if self.to.signs and isinstance(kind, AdditiveClass):
             return replace(kind, straight=tuple(self.to.signs))
-        return kind if isinstance(kind, (ConstantClass, LinearClass)) else None
+        return kind
+
+    def _alike(self, kind: PolicyClass) -> bool:
+        """Whether groups can be moved toward each other."""
+        # One dose for all has groups apart where limits of rows hold it.
+        fixed = (ConstantClass,) if self.to.columns else ()
+        return self.to.equal_across is None or not isinstance(kind, (CurveClass, RBFClass, *fixed))
+
+    def _monotone(self, kind: PolicyClass) -> bool:
+        """Whether a class has slopes whose signs can be kept."""
+        return not self.to.signs or isinstance(kind, (ConstantClass, LinearClass, AdditiveClass))
 
     @property
     def limits(self) -> DoseLimits:
