@@ -270,7 +270,9 @@ class Survey:
     @cached_property
     def columns(self) -> LogColumns:
         """The rows looked at, as doubts look at them."""
-        return LogColumns.of(self.looked_at, self.held, self.context_ends)
+        flow = self.sample.log.flow
+        texts = *(one.column for one in self.sums.texts), *(() if flow is None else flow.codes)
+        return LogColumns.of(self.looked_at, self.held, self.context_ends, texts)
 
     @cached_property
     def outcome_doubts(self) -> tuple[Check | str, ...]:
