@@ -188,6 +188,13 @@ def _copied(n: int, rng: np.random.Generator) -> Versions:
     return tt.LoggedData(x, t, y, groups=who), tt.LoggedData(x, t, y)
 
 
+def _own(n: int, rng: np.random.Generator) -> Versions:
+    x = rng.normal(size=(n, 2))
+    t = 0.7 * _common(x) + rng.normal(size=n)
+    y = _panel_outcome(t, x) + rng.normal(size=n)
+    return tt.LoggedData(x, t, y, groups=np.arange(n)), tt.LoggedData(x, t, y)
+
+
 # Rows that were drawn with unequal chances. The remedy is their inverse as weights.
 
 
@@ -231,6 +238,12 @@ PANELS: dict[str, Design] = {
         _RULE,
     ),
     "four copies": Design("250 rows, each four times", _copied, _panel_outcome, _RULE),
+    "rows of their own": Design(
+        "1,000 such rows, each drawn by itself; with is `groups=` of one row each",
+        _own,
+        _panel_outcome,
+        _RULE,
+    ),
 }
 SAMPLED: dict[str, Design] = {
     "drawn by context": Design(

@@ -554,6 +554,7 @@ def checked_batch(
     texts: tuple[Texts, ...] = (),
     clocks: Mapping[str, str] | None = None,
     flow: Flow | None = None,
+    ids: Mapping[str, Keys] | None = None,
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
     validate.check_finite(validate.by_label(parts, labels), remedy=validate.IN_MEMORY)
@@ -562,7 +563,7 @@ def checked_batch(
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    beside = Beside(texts=texts, clocks=clocks or {}, flow=flow)
+    beside = Beside(texts=texts, clocks=clocks or {}, flow=flow, ids=ids or {})
     return _assembled(parts, names, limits, first_row, beside)
 
 

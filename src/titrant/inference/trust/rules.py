@@ -286,7 +286,7 @@ def outcomes_seen(share: float) -> Check:
     )
 
 
-def repeated_rows(effect: float, what: str, values: int, share: float, *, context: bool) -> Check:
+def repeated_rows(effect: float, what: str, values: str, share: float, *, context: bool) -> Check:
     """Return the check of rows that may belong together, since ``what`` repeats.
 
     ``effect`` is by how much that makes the variance larger; ``context`` if it is one so far.
@@ -295,7 +295,7 @@ def repeated_rows(effect: float, what: str, values: int, share: float, *, contex
         seen = f"{_percent(share)} of the rows are copies of others"
         remedy = "Drop the copies, or give the id of those who have several rows as `groups`."
     else:
-        seen = f"The {what} repeats each of {values:,} values, as an id would"
+        seen = f"The {what} repeats each of {values} values, as an id would"
         instead = ", not as a context" if context else ""
         remedy = f"If it is one, give it as `groups` (`--groups`){instead}: {what}."
     return _check(
