@@ -153,6 +153,7 @@ EXAMPLES = {
     "deciding_contexts": [],
     "late_dates": [],
     "decimal_groups": [],
+    "weight_contexts": [],
     "held_values": [far_value],
 }
 """For each doubt, columns that must raise it; others have tests of their own."""
@@ -626,6 +627,67 @@ def test_a_context_on_which_missing_outcomes_depend_is_no_doubt():
     gone = rng.random(N) < 1 / (1 + np.exp(1 - 2 * x[:, 0]))
     log = tt.LoggedData(x, t, np.where(gone, np.nan, y), names=NAMES, missing_outcome="weight")
     assert not checks_of(log)
+
+
+# ── weights ──────────────────────────────────────────────────────────────────────────────────────
+
+SURE = ("MEC_wt", "pweight", "pweights", "weights", "WTINT2YR", "wtmec4yr", "sampling weight")
+SURE += ("survey_weight", "sample.wt", "PERWT", "hhwt", "ASECWT", "svy_wt", "repwt12", "fnlwgt")
+NONE = ("weight", "wt", "wt71", "wt82_71", "birth weight", "birthweight", "bwt", "body_weight")
+NONE += ("Weight (kg)", "weight82", "overweight", "weighted score", "wait", "height", "newt")
+
+
+def called(name, column, **asked):
+    _, x, t, y = drawn()
+    log = tt.LoggedData(np.column_stack([x[:, 0], column]), t, y, names=["age", name], **asked)
+    notes = [one for one in found_in(log) if isinstance(one, str)]
+    return checks_of(log), notes
+
+
+def of_survey(rng):
+    return rng.lognormal(8.0, 1.0, N).round(2)
+
+
+BODIES = {
+    "adults, kg": lambda rng: rng.normal(75, 15, N).clip(38).round(1),
+    "children, lb": lambda rng: rng.uniform(20, 180, N).round(),
+    "newborn, g": lambda rng: rng.normal(3300, 550, N).clip(500).round(),
+    "parcels, kg": lambda rng: rng.lognormal(1.5, 1.0, N).round(2),
+    "z scores": lambda rng: rng.normal(size=N),
+}
+
+
+@pytest.mark.parametrize("name", SURE)
+def test_sampling_weights_among_the_contexts_are_doubted_by_their_name(name):
+    checks, notes = called(name, of_survey(np.random.default_rng(0)))
+    assert list(checks) == ["weight_contexts"]
+    assert f"'{name}' is called as sampling weights are" in checks["weight_contexts"]
+    assert "`--weights`" in checks["weight_contexts"]
+    assert not notes
+    checks, _ = called(name, of_survey(np.random.default_rng(0)), weights=np.full(N, 2.0))
+    assert not checks
+    below = np.random.default_rng(0).normal(size=N)
+    assert not called(name, below)[0]
+
+
+@pytest.mark.parametrize("name", NONE)
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_what_weighs_something_is_no_sampling_weight(name, body):
+    assert called(name, body(np.random.default_rng(1))) == ({}, [])
+
+
+@pytest.mark.parametrize("name", ["weight", "final_weight", "wt", "Weight 2019", "exam.wgt"])
+def test_a_weight_unlike_that_of_a_body_gets_a_note(name):
+    rng = np.random.default_rng(2)
+    scaled = of_survey(rng)
+    for column in (of_survey(rng), scaled / scaled.mean()):
+        checks, notes = called(name, column)
+        if not checks:
+            assert len(notes) == 1
+            assert f"Should the context '{name}' be sampling weights" in notes[0]
+        else:
+            assert name == "exam.wgt"
+    assert called("birth weight", of_survey(rng)) == ({}, [])
 
 
 # ── gaps that act ────────────────────────────────────────────────────────────────────────────────

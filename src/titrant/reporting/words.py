@@ -394,6 +394,7 @@ CLAUSES = {
     "dropped_rows": "the rows left out are not like the others",
     "late_outcomes": "a context may have been measured after the outcome",
     "decimal_groups": "what says which rows belong together looks like an amount",
+    "weight_contexts": "a context looks like sampling weights",
     "late_dates": "a context may have been measured after the dose",
     "leaked_outcomes": "the contexts give the outcome away",
     "copied_outcomes": "a context is a copy of the outcome",

@@ -228,7 +228,7 @@ def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
         for name in recipe.codes
         if name in columns.features
     ]
-    return Flow(rows, rows, (), tuple(notes), recipe)
+    return Flow(rows, rows, (), tuple(notes), recipe, contexts=columns.features)
 
 
 def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:

@@ -101,6 +101,19 @@ _CENSORED = re.compile(
     re.IGNORECASE,
 )
 """Names of columns that say what became of a row."""
+_CALLED_WEIGHT = re.compile(
+    r"^(p|aw?|f|svy|samp(le|ling)?|survey|design|pop(ulation)?|person|per|hh|household|mec|"
+    r"int(erview)?|exam|nonresponse|post(strat(ification)?)?|rak(ed|ing)|rep(licate)?|asec|fnl)"
+    r"(wt|wgt|wght|weight)s?\d*$|^(weights|wts|wgts)$|^wt(mec|int|saf|dr|finl?|supp|sa|sb)\w*$|"
+    r"^ip(t|c)?ws?$",
+    re.IGNORECASE,
+)
+"""Names of sampling weights, without signs between the words: MEC_wt, pweight, WTINT2YR."""
+_WEIGHTS = frozenset({"weight", "weights", "wt", "wts", "wgt", "wght"})
+_OF_A_THING = frozenset(
+    {"body", "birth", "kg", "lb", "lbs", "g", "gram", "grams", "gross", "net", "parcel", "oz"}
+)
+_NO_BODY, _ONE = 500.0, 0.005
 _NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", re.IGNORECASE)
 
 
@@ -135,6 +148,8 @@ class LogColumns:
     """The contexts whose numbers are places of texts in a list."""
     groups: NDArray[np.int64] | None = None
     """Which rows belong together (n,), where that is known."""
+    weighted: bool = False
+    """Whether rows have weights."""
 
     @classmethod
     def of(
@@ -157,6 +172,7 @@ class LogColumns:
             None if log.flow is None else log.flow.decimal_groups,
             texts,
             known.groups,
+            log.weighted,
         )
 
     def __len__(self) -> int:
@@ -409,6 +425,29 @@ def late_dates(log: LogColumns) -> Iterator[Check | str]:
             yield f"The date {one.column!r} is after that of the treatment in {one}."
 
 
+def weight_contexts(log: LogColumns) -> Iterator[Check | str]:
+    """Yield contexts that are called as sampling weights are, and note those that may be some."""
+    if log.weighted:
+        return
+    kinds = zip(log.names, log.context.T, strict=True)
+    found = {name: sampling_weights(name, x) for name, x in kinds if np.ptp(x) > 0.0}
+    called = [name for name, sure in found.items() if sure]
+    if called:
+        yield _doubt(
+            "weight_contexts",
+            len(called),
+            f"{_are_contexts(called)} called as sampling weights are: if rows stand for unequal "
+            "parts of a population, no mean over them as they are is that of the population.",
+            "Give it as `weights` (`--weights`), and choose the contexts without it; or leave it "
+            "out if it is none.",
+        )
+    for name in (name for name, sure in found.items() if sure is False):
+        yield (
+            f"Should the context {name!r} be sampling weights, by how much of a population each "
+            "row stands for, give it as `weights` (`--weights`), not as a context."
+        )
+
+
 def decimal_groups(log: LogColumns) -> Iterator[Check]:
     """Yield the column of groups if it holds amounts, which would be adjusted for as a context."""
     if log.decimal_groups is not None:
@@ -420,6 +459,30 @@ def decimal_groups(log: LogColumns) -> Iterator[Check]:
             "Make it a context, and give as `groups` (`--groups`) the id of those who have several "
             "rows, if there is one; if this is an id, write it as text.",
         )
+
+
+def _are_contexts(names: Sequence[str]) -> str:
+    one = len(names) == 1
+    return f"The context{'' if one else 's'} {listed(names)} {'is' if one else 'are'}"
+
+
+def sampling_weights(name: str, x: Array) -> bool | None:
+    """Return True if a context (n,) is called as sampling weights are; None if it is none.
+
+    False where it is called a weight, which may be that of a body, and its values are unlike one:
+    their mean is 1, or they are large numbers whose sd is more than half of their mean. Of adults
+    and of newborn children it is a fifth.
+    """
+    if x.min() < 0.0:
+        return None
+    if _CALLED_WEIGHT.search(re.sub(r"[\W_]+", "", name)):
+        return True
+    words = re.split(r"[\W_]+", name.lower())
+    if not _WEIGHTS.intersection(words) or _OF_A_THING.intersection(words):
+        return None
+    mean, sd = float(x.mean()), float(x.std())
+    large = mean > _NO_BODY and sd > mean / 2.0
+    return False if large or abs(mean - 1.0) < _ONE else None
 
 
 def decides(x: Array, missing: Array) -> bool:
@@ -701,6 +764,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     deciding_contexts,
     late_dates,
     decimal_groups,
+    weight_contexts,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""
