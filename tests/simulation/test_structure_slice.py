@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from benchmarks.confounding.records import Task, records_in
 from benchmarks.structure.designs import DESIGNS, GROUPS, POINT_MASSES
-from benchmarks.structure.page import PAGE, page
+from benchmarks.structure.page import COPIED, OWN, PAGE, page
 from benchmarks.structure.study import RECORDS, VERSIONS, study
 
+import titrant as tt
 from sweeps import long
 
 SEED = 79
@@ -32,6 +33,32 @@ def test_both_versions_are_of_the_same_rows(name: str) -> None:
 
 def test_the_page_is_that_of_the_records() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(records_in(RECORDS))
+
+
+def wider_than_own(records: list) -> np.ndarray:
+    """How many times as wide intervals are of four copies, said so, as of rows of their own."""
+    width = [
+        np.median([np.subtract(r["with"]["high"], r["with"]["low"]) for r in own], axis=0)
+        for own in ([r for r in records if r["design"] == name] for name in (COPIED, OWN))
+    ]
+    return width[0] / width[1]
+
+
+def test_a_row_that_is_there_four_times_is_worth_one_in_the_records() -> None:
+    assert (wider_than_own(records_in(RECORDS)) >= 1.8).all()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_row_that_is_there_four_times_is_worth_one_by_the_default_call() -> None:
+    tasks = [Task(name, 1000, i, SEED) for i in range(8) for name in (COPIED, OWN)]
+    records = []
+    for task in tasks:
+        log = DESIGNS[task.design].versions(task.n, [SEED, task.replication])[0]
+        found = tt.compare(log, DESIGNS[task.design].policies, allow_untrusted=True)
+        low, high = np.transpose([found[name].interval() for name in DESIGNS[task.design].policies])
+        records.append({"design": task.design, "with": {"low": low, "high": high}})
+    assert (wider_than_own(records) >= 1.8).all()
 
 
 @pytest.mark.slow
