@@ -44,6 +44,9 @@ With is `groups=`; without, rows count as independent.""",
 With is `weights=`; without, rows count alike.""",
     "Outcomes that are missing": """\
 With is `missing_outcome="weight"`; without, rows that have no outcome are dropped.""",
+    "Texts of many levels": """\
+With is the text as a context; without, it is left out. Levels are equally frequent, have effects of
+their own on outcomes, as large as the noise, and the doses follow these.""",
     "Doses with point masses": """\
 Without is `atoms=()`: one density for all doses. The outcome model of the default call follows
 these designs well, and then both versions hold: exact weights buy safety, not width. Without, the
@@ -149,7 +152,7 @@ def standard_errors(records: Sequence[Record]) -> str:
     named = ", ".join(f"{share:.2f} of it (*{name}*, {policy})" for share, (name, policy) in small)
     rest = [share for share in told.values() if share >= TOO_SMALL]
     return (
-        f"Printed standard errors are about the spread of the estimates, or a little less: with the "
+        "Printed standard errors are about the spread of the estimates, or a little less: with the "
         f"remedy, of designs with {MANY} logs or more, {named}; in the other {len(rest)} rows "
         f"{min(rest):.2f} to {max(rest):.2f}, {np.median(rest):.2f} in the middle (a share from "
         "300 logs is good to .04, one from 40 to .11). Intervals cover all the same: they allow "
