@@ -668,6 +668,7 @@ def test_sampling_weights_among_the_contexts_are_doubted_by_their_name(name):
     assert not checks
     below = np.random.default_rng(0).normal(size=N)
     assert not called(name, below)[0]
+    assert called(name, BODIES["adults, kg"](np.random.default_rng(3))) == ({}, [])
 
 
 @pytest.mark.parametrize("name", NONE)

@@ -113,7 +113,7 @@ _WEIGHTS = frozenset({"weight", "weights", "wt", "wts", "wgt", "wght"})
 _OF_A_THING = frozenset(
     {"body", "birth", "kg", "lb", "lbs", "g", "gram", "grams", "gross", "net", "parcel", "oz"}
 )
-_NO_BODY, _ONE = 500.0, 0.005
+_EVEN, _NO_BODY, _ONE = 0.25, 500.0, 0.005
 _NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", re.IGNORECASE)
 
 
@@ -471,16 +471,16 @@ def sampling_weights(name: str, x: Array) -> bool | None:
 
     False where it is called a weight, which may be that of a body, and its values are unlike one:
     their mean is 1, or they are large numbers whose sd is more than half of their mean. Of adults
-    and of newborn children it is a fifth.
+    and of newborn children it is a fifth; weights of rows that vary as little hardly matter.
     """
-    if x.min() < 0.0:
+    mean, sd = float(x.mean()), float(x.std())
+    if x.min() < 0.0 or sd < _EVEN * mean:
         return None
     if _CALLED_WEIGHT.search(re.sub(r"[\W_]+", "", name)):
         return True
     words = re.split(r"[\W_]+", name.lower())
     if not _WEIGHTS.intersection(words) or _OF_A_THING.intersection(words):
         return None
-    mean, sd = float(x.mean()), float(x.std())
     large = mean > _NO_BODY and sd > mean / 2.0
     return False if large or abs(mean - 1.0) < _ONE else None
 
