@@ -628,7 +628,7 @@ class Evaluation:
             for i, question in enumerate(point.questions)
         ]
         encoded = () if log.flow is None else log.flow.encoded
-        return repeated_findings(known, point, own, numbers, encoded)
+        return repeated_findings(known, point, own, numbers, contexts=log.names, encoded=encoded)
 
     def facts(self, floor_share: float) -> LogFacts:
         """Return what the trust checks of every policy take from the log."""

@@ -95,16 +95,20 @@ def repeated_findings(
     point: Joint,
     own: Sequence[Array],
     numbers: Keys | None = None,
+    *,
+    contexts: Container[str] = (),
     encoded: Container[str] = (),
 ) -> list[list[Check | str]]:
     """Return for each question what is found about rows that belong together.
 
     ``own`` are the `residuals` of each question in the rows with these ``numbers`` (m,), or in all
-    rows; columns that were ``encoded`` are followed by models.
+    rows; columns that were ``encoded`` are followed by models. A text among the ``contexts`` may be
+    looked at as a column beside them, too.
     """
     found: list[list[Check | str]] = [[] for _ in point.questions]
     for one in known:
-        (name, context), what = one.kind, one.what
+        name, what = one.kind.name, one.what
+        context = name in contexts
         keys, values = one.keys.keys, one.keys.values
         rows = np.unique(keys, return_counts=True)[1]
         place = one.keys.numbers
@@ -121,7 +125,7 @@ def repeated_findings(
                 found[i].append(
                     rules.repeated_rows(effect, what, f"{about}{values:,}", share, context=context)
                 )
-            elif not context and CALLED_ID.search(name) and name not in encoded:
+            elif not one.kind.context and CALLED_ID.search(name) and name not in encoded:
                 found[i].append(
                     f"The {what} repeats each of {about}{values:,} values, {rows.mean():.1f} rows "
                     f"on average, and has no part in the log. If rows of one belong together, say "
