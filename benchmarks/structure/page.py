@@ -108,6 +108,7 @@ BAND = (0.92, 0.98)
 TOO_SMALL, MANY = 0.9, 100
 """A standard error below this share of the spread is named, where so many logs tell it."""
 COPIED, OWN = "four copies", "rows of their own"
+THIN = "a text of 400 levels"
 
 
 def page(records: Sequence[Record]) -> str:
@@ -207,6 +208,30 @@ def _table(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:
             yield f"| {name} | {policy} | {len(own)} | " + " | ".join(cells) + " |"
 
 
+def _thin(records: Sequence[Record]) -> str:
+    """Return what is left of the confounding where a level has few rows."""
+    own = [r for r in records if r["design"] == THIN]
+    places = [Found.of(own, "with", i) for i in range(len(DESIGNS[THIN].policies))]
+    bare = [Found.of(own, "without", i) for i in range(len(DESIGNS[THIN].policies))]
+    covered = [float(found.covered.mean()) for found in places]
+    missed = [
+        verdict
+        for found in places
+        for verdict, covered_it in zip(found.verdicts, found.covered, strict=True)
+        if not covered_it
+    ]
+    silent = missed.count("ok") / len(missed)
+    worst = int(np.argmin(covered))
+    left = places[worst].error.mean() / bare[worst].error.mean()
+    return (
+        f"**Two or three rows a level are too few.** Of *{THIN}*, intervals with the column cover "
+        f"{min(covered):.2f} to {max(covered):.2f}: {left:.0%} of the bias that the column should "
+        f"remove is left at worst, and of the estimates that miss {silent:.0%} are called ok. No "
+        "check sees it. Join levels before (regions of postal codes, groups of "
+        "products), or give as columns what makes them differ."
+    )
+
+
 def _calibration(_: Sequence[Record]) -> str:
     """Return how well the probabilities of point masses are calibrated."""
     measured = json.loads(OUT.read_text(encoding="utf-8"))
@@ -228,6 +253,7 @@ def _calibration(_: Sequence[Record]) -> str:
 
 SAID = {
     "Rows that belong together": (_copies,),
+    "Texts of many levels": (_thin,),
     "Doses with point masses": (_calibration,),
     "Rows drawn with unequal chances": (_uneven,),
 }
