@@ -214,21 +214,17 @@ def _thin(records: Sequence[Record]) -> str:
     places = [Found.of(own, "with", i) for i in range(len(DESIGNS[THIN].policies))]
     bare = [Found.of(own, "without", i) for i in range(len(DESIGNS[THIN].policies))]
     covered = [float(found.covered.mean()) for found in places]
-    missed = [
-        verdict
-        for found in places
-        for verdict, covered_it in zip(found.verdicts, found.covered, strict=True)
-        if not covered_it
-    ]
-    silent = missed.count("ok") / len(missed)
     worst = int(np.argmin(covered))
     left = places[worst].error.mean() / bare[worst].error.mean()
+    verdicts = [v for found in places for v in found.verdicts]
+    seen = sum("left_in_levels" in checks for r in own for checks in r["with"]["checks"])
     return (
         f"**Two or three rows a level are too few.** Of *{THIN}*, intervals with the column cover "
         f"{min(covered):.2f} to {max(covered):.2f}: {left:.0%} of the bias that the column should "
-        f"remove is left at worst, and of the estimates that miss {silent:.0%} are called ok. No "
-        "check sees it. Join levels before (regions of postal codes, groups of "
-        "products), or give as columns what makes them differ."
+        f"remove is left at worst. `left_in_levels` warns of {seen / len(verdicts):.0%} of these "
+        "estimates: what models leave of doses and outcomes still goes together within levels. "
+        "Join levels before (regions of postal codes, groups of products), or give as columns what "
+        "makes them differ."
     )
 
 

@@ -236,6 +236,42 @@ def carried_over(u: Array, e: Array, groups: Keys) -> float:
     return 1.0 if scale == 0.0 else float(2.0 * stdtr(len(s) - 1, -abs(s.sum()) / scale))
 
 
+def left_in_levels_findings(ranks: Array, left: Array, log: LoggedData) -> Iterator[Check]:
+    """Yield a check for each text of many levels that doses and outcomes still share.
+
+    ``ranks`` and ``left`` are those of `drift_findings`, of the rows of the log.
+    """
+    for name in () if log.flow is None else log.flow.codes:
+        _, level = np.unique(log.context[:, log.names.index(name)], return_inverse=True)
+        p, shared = left_in_levels(ranks, left, level)
+        found = rules.left_in_levels(p, shared, name)
+        if found.verdict is not Verdict.OK:
+            yield found
+
+
+def left_in_levels(u: Array, e: Array, level: Keys) -> tuple[float, float]:
+    """Return the p-value of no covariance of ranks u and residuals e of different rows of a level.
+
+    T = Σ_l S_l/√Σ_l S_l², S_l = Σ_{i≠j∈l} (uᵢ − ū)(eⱼ − ē), against Student's law with L − 1
+    degrees of freedom; and the correlation of such pairs, 0 where there are none.
+
+    Models that have not seen the rows leave of a level's effect what its other rows do not tell. Of
+    80 simulated logs of 1,000 rows whose levels (60 or 400) move doses, outcomes, both apart or
+    none, none has a correlation beyond .07 and none p < .001. Where 400 levels move both alike, by
+    .7 sd of their noise, 6 of 6 have .16 to .24 and p < .00002; where 49 do, models follow.
+    """
+    from scipy.special import stdtr  # noqa: PLC0415
+
+    u, e = u - u.mean(), e - e.mean()
+    rows = np.bincount(level)
+    s = np.bincount(level, u) * np.bincount(level, e) - np.bincount(level, u * e)
+    scale, pairs = float(np.sqrt(s @ s)), float(rows @ (rows - 1))
+    if scale == 0.0 or pairs == 0.0:
+        return 1.0, 0.0
+    p = float(2.0 * stdtr(max(len(s) - 1, 1), -abs(s.sum()) / scale))
+    return p, float(s.sum() / pairs / (u.std() * e.std()))
+
+
 def level_findings(log: LoggedData, tau: Array) -> Iterator[Check]:
     """Yield a check for each text of many levels at which doses tau (n,) are unheard of.
 

@@ -393,6 +393,7 @@ CLAUSES = {
     "unfitted": "no model could be fitted",
     "dropped_rows": "the rows left out are not like the others",
     "late_outcomes": "a context may have been measured after the outcome",
+    "left_in_levels": "doses and outcomes share more of a text than models could follow",
     "decimal_groups": "what says which rows belong together looks like an amount",
     "weight_contexts": "a context looks like sampling weights",
     "late_dates": "a context may have been measured after the dose",
