@@ -1,10 +1,10 @@
 """Count doubts about sound and about spoiled logs: ``python -m benchmarks.doubts``.
 
-Logs of every design of `benchmarks.confounding` and `benchmarks.coverage`, none of which has a
-doubtful column, are looked at as they are; then one column is spoiled, or a strong but honest
-predictor is added. Counted are the logs in which a column is doubted at all, and those in which the
-spoiled one is named. The table goes to ``benchmarks/results/doubts.json``; ``--logs 5`` is a trial
-and writes nothing.
+Logs of every design of `benchmarks.confounding`, `benchmarks.coverage` and `benchmarks.structure`
+(with its structure said), none of which has a doubtful column, are looked at as they are; then one
+column is spoiled, or an honest one is added. Counted are the logs in which a column is doubted at
+all, and those in which the spoiled one is named. The table goes to
+``benchmarks/results/doubts.json``; ``--logs 5`` is a trial and writes nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from benchmarks.confounding.designs import (
     SEEN_SINCE,
     TUNING,
 )
+from benchmarks.structure.designs import DESIGNS as STRUCTURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +60,23 @@ def noisy(rng: np.random.Generator, column: Array, r2: float) -> Array:
 def coded(rng: np.random.Generator, column: Array, code: float) -> Array:
     """Return a column (n,) in which a tenth of the rows hold a code."""
     return np.where(rng.random(len(column)) < 0.1, code, column)
+
+
+def incomes(rng: np.random.Generator, log: tt.LoggedData) -> Array:
+    """Return incomes in full (n,)."""
+    return np.round(rng.lognormal(10.5, 0.8, len(log)))
+
+
+def rounded_by_some(rng: np.random.Generator, column: Array, unit: float) -> Array:
+    """Return a column (n,) of which half of the rows are rounded to a unit, others to a tenth."""
+    return np.where(rng.random(len(column)) < 0.5, unit * np.round(column / unit), column.round(1))
+
+
+def priced(rng: np.random.Generator, n: int, *, cut: float) -> Array:
+    """Return list prices (n,), some of them cut by up to a third."""
+    usual = np.array([9, 19, 29, 39, 49, 59, 69, 79, 89, 99, 129, 149, 199, 249, 299, 399.0])
+    price = rng.choice(usual, n, p=(odds := 1.0 / np.sqrt(usual)) / odds.sum())
+    return np.where(rng.random(n) < cut, np.round(price * rng.uniform(2 / 3, 1, n), 2), price)
 
 
 @dataclass(frozen=True)
@@ -95,6 +113,19 @@ SPOILED: dict[str, Spoil] = {
     "ages with -99": lambda rng, log: coded(rng, rng.integers(18, 90, len(log)), -99.0),
     "counts with -1": lambda rng, log: coded(rng, rng.poisson(9.0, len(log)), -1.0),
     "pressures with 999": lambda rng, log: coded(rng, rng.normal(120, 20, len(log)), 999.0),
+    "changes with -99, sd 30": lambda rng, log: coded(rng, rng.normal(0, 30, len(log)), -99.0),
+    "changes with 99, sd 30": lambda rng, log: coded(rng, rng.normal(0, 30, len(log)), 99.0),
+    "changes with -99, sd 100": lambda rng, log: coded(rng, rng.normal(0, 100, len(log)), -99.0),
+    "balances with 88": lambda rng, log: coded(rng, rng.uniform(-200, 200, len(log)), 88.0),
+    "whole balances with -99": lambda rng, log: coded(
+        rng, np.round(rng.uniform(-200, 200, len(log))), -99.0
+    ),
+    "ages with 77": lambda rng, log: coded(rng, rng.integers(18, 90, len(log)), 77.0),
+    "incomes with 999": lambda rng, log: coded(rng, incomes(rng, log), 999.0),
+    "incomes with 9999": lambda rng, log: coded(rng, incomes(rng, log), 9999.0),
+    "incomes, a third 0, with 9999": lambda rng, log: coded(
+        rng, incomes(rng, log) * (rng.random(len(log)) > 1 / 3), 9999.0
+    ),
     "one value": lambda _, log: np.ones(len(log)),
     "a context in other units": lambda _, log: 2.2 * first(log) + 5.0,
     "later outcome, R² .90": lambda rng, log: noisy(rng, log.outcome, 0.90),
@@ -114,7 +145,18 @@ HONEST: dict[str, Spoil | Known] = {
     ),
     "cause of the dose, R² .95": lambda rng, log: noisy(rng, log.doses[:, 0], 0.95),
     "ages": lambda rng, log: rng.integers(18, 90, len(log)),
-    "incomes in full": lambda rng, log: np.round(rng.lognormal(10.5, 0.8, len(log))),
+    "incomes in full": incomes,
+    "incomes in thousands": lambda rng, log: np.round(incomes(rng, log), -3),
+    "changes of weight": lambda rng, log: rounded_by_some(rng, rng.normal(-2, 6, len(log)), 5.0),
+    "scores in elevenths": lambda rng, log: 11.0 * rng.binomial(14, 0.5, len(log)),
+    "scores, a tenth at the top, 99": lambda rng, log: np.minimum(
+        np.round(rng.normal(77, 17, len(log))), 99.0
+    ),
+    "percentages of nines": lambda rng, log: np.round(99.0 * rng.beta(3, 3, len(log)) ** 0.1),
+    "counts about 88": lambda rng, log: rng.poisson(88, len(log)),
+    "prices such as 99": lambda rng, log: priced(rng, len(log), cut=0.0),
+    "prices such as 99, half of them cut": lambda rng, log: priced(rng, len(log), cut=0.5),
+    "days after, some before": lambda rng, log: rng.geometric(0.2, len(log)) - 4.0,
     "rare event": lambda rng, log: 1.0 * (rng.random(len(log)) < 0.01),
 }
 
@@ -146,6 +188,13 @@ def count(logs: int) -> dict[str, Any]:
         }
         for name, design in DESIGNS.items()
     }
+    for name, structured in STRUCTURE.items():
+        clean[name] = {
+            str(rows): share(
+                bool(doubted(structured.versions(rows, [7, rows, k])[0])) for k in range(logs)
+            )
+            for rows in ROWS
+        }
     added: dict[str, dict[str, float]] = {}
     for what, spoils in (("spoiled", SPOILED), ("honest", HONEST)):
         added[what] = {kind: share(_named(spoil, logs)) for kind, spoil in spoils.items()}

@@ -188,6 +188,13 @@ def _copied(n: int, rng: np.random.Generator) -> Versions:
     return tt.LoggedData(x, t, y, groups=who), tt.LoggedData(x, t, y)
 
 
+def _own(n: int, rng: np.random.Generator) -> Versions:
+    x = rng.normal(size=(n, 2))
+    t = 0.7 * _common(x) + rng.normal(size=n)
+    y = _panel_outcome(t, x) + rng.normal(size=n)
+    return tt.LoggedData(x, t, y, groups=np.arange(n)), tt.LoggedData(x, t, y)
+
+
 # Rows that were drawn with unequal chances. The remedy is their inverse as weights.
 
 
@@ -213,9 +220,36 @@ def _unseen(n: int, rng: np.random.Generator) -> Versions:
     return whole, tt.LoggedData(x[seen], t[seen], y[seen])
 
 
+# Texts of many levels that doses and outcomes follow. Without the remedy the column is left out.
+
+
+def texts(levels: int) -> Callable[[int, np.random.Generator], Versions]:
+    """Return how rows are drawn that have a text: its levels' effects are those of every log."""
+    effect = np.random.default_rng(levels).normal(size=levels)
+    effect -= effect.mean()
+
+    def draw(n: int, rng: np.random.Generator) -> Versions:
+        x, level = rng.normal(size=(n, 2)), rng.integers(0, levels, n)
+        t = 0.7 * _common(x) + 0.7 * effect[level] + rng.normal(size=n)
+        y = _panel_outcome(t, x) + 0.7 * effect[level] + 0.7 * rng.normal(size=n)
+        table = {"x0": x[:, 0], "x1": x[:, 1], "place": [f"L{k:03d}" for k in level]}
+        roles = {"treatment": "t", "outcome": "y"}
+        whole, bare = (
+            tt.LoggedData.from_frame(table | {"t": t, "y": y}, context=names, **roles)
+            for names in (["x0", "x1", "place"], ["x0", "x1"])
+        )
+        return whole, bare
+
+    return draw
+
+
 _RULE: dict[str, AnyPolicy] = {
     **_constants(0.0, 1.0),
     "rule": tt.Clipped(tt.Linear([0.5, 0.0], 0.5), 0.0, 1.0),
+}
+_RULE_OF_TABLE: dict[str, AnyPolicy] = {
+    **_constants(0.0, 1.0),
+    "rule": tt.Clipped(tt.Linear([0.5, 0.0], 0.5, features=["x0", "x1"]), 0.0, 1.0),
 }
 PANELS: dict[str, Design] = {
     "ten rows a patient": Design(
@@ -231,6 +265,12 @@ PANELS: dict[str, Design] = {
         _RULE,
     ),
     "four copies": Design("250 rows, each four times", _copied, _panel_outcome, _RULE),
+    "rows of their own": Design(
+        "1,000 such rows, each drawn by itself; with is `groups=` of one row each",
+        _own,
+        _panel_outcome,
+        _RULE,
+    ),
 }
 SAMPLED: dict[str, Design] = {
     "drawn by context": Design(
@@ -248,12 +288,22 @@ UNSEEN: dict[str, Design] = {
         _RULE,
     ),
 }
+TEXTS: dict[str, Design] = {
+    f"a text of {levels} levels": Design(
+        f"about {1000 / levels:.2g} rows a level",
+        texts(levels),
+        _panel_outcome,
+        _RULE_OF_TABLE,
+    )
+    for levels in (49, 400)
+}
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Rows that belong together": tuple(PANELS),
     "Rows drawn with unequal chances": tuple(SAMPLED),
     "Outcomes that are missing": tuple(UNSEEN),
+    "Texts of many levels": tuple(TEXTS),
     "Doses with point masses": tuple(POINT_MASSES),
 }
 """The heading under which designs are shown."""
-DESIGNS: dict[str, Design] = {**PANELS, **SAMPLED, **UNSEEN, **POINT_MASSES}
+DESIGNS: dict[str, Design] = {**PANELS, **SAMPLED, **UNSEEN, **TEXTS, **POINT_MASSES}

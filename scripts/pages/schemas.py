@@ -152,6 +152,7 @@ DEFINITIONS: dict[str, Schema] = {
         rows_used=COUNT,
         steps=listed(closed(reason=TEXT, rows=COUNT)),
         columns=listed(closed(column=TEXT, done=TEXT, note=TEXT)),
+        contexts=listed(TEXT),
     ),
     "estimate": with_more(closed(**ESTIMATE, data=DATA), protocol=PROTOCOL),
     "contrast": with_more(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -270,6 +272,118 @@ def test_patients_as_the_consortium_has_them(call):
     assert "`Gender=missing`" in said.err
     for note in data["columns"]:
         assert note["note"] in said.err
+
+
+# The same by the default call, all columns being contexts.
+
+DOSE = "Therapeutic Dose of Warfarin"
+INR = "INR on Reported Therapeutic Dose of Warfarin"
+needs_lead = pytest.mark.skipif(
+    not LEAD, reason="the survey's table is not part of titrant: set TITRANT_LEAD"
+)
+needs_warfarin = pytest.mark.skipif(
+    not WARFARIN, reason="the consortium's table is not part of titrant: set TITRANT_WARFARIN"
+)
+
+
+class AsItIs(NamedTuple):
+    """A table that is evaluated by one command, and what must be said of it."""
+
+    table: str | None
+    command: tuple[str, ...]
+    left_out: tuple[int, ...]
+    """Rows, by reason."""
+    done: dict[str, int]
+    """Columns that were not taken as they are, by what was done."""
+    contexts: int
+    doubts: set[str]
+    """Checks that must not be ok."""
+
+
+SMOKERS = AsItIs(
+    "nhefs.csv",
+    (
+        *("--treatment", "smkintensity82_71", "--policy", "constant:0"),
+        *("--outcome", "wt82_71", "--missing-outcome", "drop"),
+    ),
+    (63,),
+    {"filled": 17, "left out": 1},
+    73,
+    {"dropped_rows", "constant_contexts", "key_contexts", "repeated_contexts", "leaked_outcomes"},
+)
+CHILDREN = AsItIs(
+    LEAD,
+    (
+        *("--treatment", "logBLL", "--policy", "constant:0.5"),
+        *("--outcome", "Math", "--weights", "MEC_wt"),
+    ),
+    (),
+    {"encoded": 1},
+    13,
+    set(),
+)
+PATIENTS = AsItIs(
+    WARFARIN,
+    (
+        *("--treatment", DOSE, "--missing-treatment", "drop", "--policy", "constant:35"),
+        *("--outcome", INR, "--missing-outcome", "drop"),
+    ),
+    (172, 560),
+    {"encoded": 35, "filled": 25, "left out": 3},
+    217,
+    {"dropped_rows", "constant_contexts", "repeated_contexts"},
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(SMOKERS, id="NHEFS"),
+        pytest.param(CHILDREN, id="lead", marks=needs_lead),
+        pytest.param(PATIENTS, id="warfarin", marks=needs_warfarin),
+    ],
+)
+def test_the_default_call_announces_every_decision_about_a_table(case, call):
+    nhefs.load_pandas().data.to_csv("nhefs.csv", index=False)
+    said = call("evaluate", case.table, *case.command, "--json", "out.json")
+    assert said.code == 0, said.err
+    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    data, checks = result["data"], result["diagnostics"]["checks"]
+    assert tuple(step["rows"] for step in data["steps"]) == case.left_out
+    assert data["rows_in"] - sum(case.left_out) == data["rows_used"] == result["rows"]
+    # Each decision in a sentence, and no sentence about a column that is not in the JSON.
+    assert Counter(note["done"] for note in data["columns"]) == case.done
+    for note in data["columns"]:
+        assert note["note"] in said.err
+    announced = [line for line in said.err.splitlines() if line.startswith("Column ")]
+    assert len(announced) == len(data["columns"]) == sum(case.done.values())
+    if case.left_out:
+        rows = f"{data['rows_in']:,} rows → {data['rows_used']:,} used: "
+        assert said.err.startswith(rows + f"{case.left_out[0]:,} left out because the")
+    # All contexts in the JSON, the first dozen of many on the terminal.
+    assert len(data["contexts"]) == len(set(data["contexts"])) == case.contexts
+    shown = ", ".join(f"`{name}`" for name in data["contexts"][:12])
+    more = f" and {case.contexts - 12} more." if case.contexts > 13 else ""
+    assert f"Context: {shown}{more}" in said.err
+    # Defaults, not plain models, and doubts before the answer.
+    assert "CrossPropensity" in result["method"]["propensity"]
+    assert result["method"]["estimator"].startswith("DoublyRobust(outcome=None")
+    found = {name for name, check in checks.items() if check["verdict"] != "ok"}
+    assert case.doubts <= found
+    assert np.isfinite([result["value"], result["se"]]).all()
+
+
+@pytest.mark.long
+@needs_lead
+def test_sampling_weights_that_are_not_given_are_asked_for(call):
+    said = call(
+        *("evaluate", LEAD, "--treatment", "logBLL", "--outcome", "Math", *FAST),
+        *("--policy", "constant:0.5", "--json", "out.json"),
+    )
+    assert "'MEC_wt' is called as sampling weights are" in " ".join(said.err.split())
+    result = json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert result["diagnostics"]["verdict"] == "warn"
 
 
 def test_an_id_that_has_no_part_in_the_log_is_pointed_out(call, messy_csv):

@@ -13,6 +13,7 @@ from titrant.evaluation.repeated import (
     FEWEST_GROUPS,
     carried_over,
     carry_over_findings,
+    left_in_levels,
     level_findings,
 )
 from titrant.inference.trust import rules
@@ -217,3 +218,50 @@ def test_the_verdict_says_so():
     assert found.diagnostics.verdict.value != "ok"
     quo = tt.evaluate(log, tt.StatusQuo())
     assert "level_support" not in quo.diagnostics.names
+
+
+# ── levels of a text ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_levels_share_by_loops():
+    rng = np.random.default_rng(0)
+    u, e, level = rng.random(60), rng.normal(size=60), rng.integers(0, 12, 60)
+    a, b = u - u.mean(), e - e.mean()
+    pairs = [
+        [a[i] * b[j] for i in range(60) for j in range(60) if i != j and level[i] == level[j] == k]
+        for k in np.unique(level)
+    ]
+    s = np.array([sum(each) for each in pairs])
+    t = abs(s.sum()) / np.sqrt(np.sum(s**2))
+    p, shared = left_in_levels(u, e, level)
+    assert p == pytest.approx(2 * stats.t.sf(t, len(s) - 1))
+    assert shared == pytest.approx(s.sum() / sum(map(len, pairs)) / (u.std() * e.std()))
+    assert left_in_levels(u, e, np.arange(60)) == (1.0, 0.0)  # no level has two rows
+
+
+def of_places(levels=300, together=1.0, apart=0.0, n=900, seed=0):
+    """Rows at places that move dose and outcome, by one effect or by one each."""
+    rng = np.random.default_rng(seed)
+    place, (one, other) = rng.integers(0, levels, n), rng.normal(size=(2, levels))
+    x = rng.normal(size=n)
+    t = 0.6 * x + (together + apart) * one[place] + rng.normal(size=n)
+    y = 0.5 * (t - 1) ** 2 + 0.5 * x + (together * one + apart * other)[place]
+    y = y + 0.7 * rng.normal(size=n)
+    table = {"x": x, "place": [f"P{k:03d}" for k in place], "t": t, "y": y}
+    roles = {"treatment": "t", "outcome": "y", "context": ["x", "place"]}
+    return tt.LoggedData.from_frame(table, **roles)
+
+
+def test_levels_with_few_rows_that_confound_are_warned_of():
+    check = tt.evaluate(of_places(), tt.Constant(0.5)).diagnostics["left_in_levels"]
+    assert check.verdict.value == "warn"
+    assert "one level of 'place'" in check.message
+    assert rules.bears_on_confounding(check)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("apart", [0.0, 1.0])
+def test_levels_that_do_not_confound_are_not(apart, seed):
+    log = of_places(together=0.0, apart=apart, seed=seed)
+    found = tt.evaluate(log, tt.Constant(0.5))
+    assert "left_in_levels" not in found.diagnostics.names

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import titrant as tt
@@ -84,6 +86,12 @@ def coded_outcome(d):
     return d.rng.normal(size=len(d.t))
 
 
+def coded_outcome_among(d):
+    d.y[:] *= 60.0
+    d.y[d.rng.random(len(d.y)) < 0.05] = -99.0
+    return d.rng.normal(size=len(d.t))
+
+
 def later(d):
     """A noisy copy of outcomes that the dose moves and chance as well."""
     d.y[:] += 1.5 * d.t + 3.0 * d.rng.normal(size=len(d.t))
@@ -97,7 +105,7 @@ def far_value(d):
 
 
 EXAMPLES = {
-    "coded_outcomes": [coded_outcome],
+    "coded_outcomes": [coded_outcome, coded_outcome_among],
     "stray_doses": [far_doses],
     "stray_outcomes": [far_outcomes],
     "dropped_rows": [],
@@ -107,6 +115,12 @@ EXAMPLES = {
         lambda d: coded(d.rng, d.rng.poisson(9, len(d.t)), -1.0),
         lambda d: coded(d.rng, d.rng.normal(120, 20, len(d.t)), 999.0),
         lambda d: coded(d.rng, d.rng.normal(size=len(d.t)), 9999.0, share=0.5),
+        lambda d: coded(d.rng, d.rng.normal(0, 30, len(d.t)), -99.0),
+        lambda d: coded(d.rng, d.rng.normal(0, 30, len(d.t)), -9.0, share=0.05),
+        lambda d: coded(d.rng, d.rng.uniform(-200, 200, len(d.t)), 88.0),
+        lambda d: coded(d.rng, np.round(d.rng.uniform(-200, 200, len(d.t))), -99.0),
+        lambda d: coded(d.rng, d.rng.integers(18, 90, len(d.t)), 77.0),
+        lambda d: coded(d.rng, np.round(d.rng.lognormal(10.5, 0.8, len(d.t))), 9999.0),
     ],
     "silent_contexts": [lambda d: d.x[:, 1] + 1e16],
     "constant_contexts": [lambda d: np.full(len(d.t), 3.0)],
@@ -147,6 +161,7 @@ EXAMPLES = {
     "deciding_contexts": [],
     "late_dates": [],
     "decimal_groups": [],
+    "weight_contexts": [],
     "held_values": [far_value],
 }
 """For each doubt, columns that must raise it; others have tests of their own."""
@@ -309,6 +324,15 @@ HONEST = {
     "incomes": lambda rng, n: np.round(rng.lognormal(10.5, 0.8, n)),
     "ages": lambda rng, n: rng.integers(18, 90, n),
     "rare events": lambda rng, n: rng.permutation(n) < 2,
+    "scores in elevenths": lambda rng, n: 11.0 * rng.binomial(14, 0.5, n),
+    "scores up to 99": lambda rng, n: np.minimum(np.round(rng.normal(85, 12, n)), 99.0),
+    "shares in whole percents": lambda rng, n: np.round(99.0 * rng.beta(3, 3, n) ** 0.1),
+    "prices": lambda rng, n: rng.choice(
+        [9.0, 19, 29, 39, 49, 59, 79, 99, 129, 149, 199, 249, 299, 399], n
+    ),
+    "changes in fives": lambda rng, n: np.where(
+        rng.random(n) < 0.5, 5.0 * np.round(rng.normal(0, 1.2, n)), rng.normal(0, 6, n)
+    ),
     "scores from -1 to 1": lambda rng, n: rng.integers(-1, 2, n),
     "temperatures": lambda rng, n: np.round(rng.normal(5, 5, n)),
     "heavy tails": lambda rng, n: rng.standard_t(2, n),
@@ -324,6 +348,51 @@ HONEST = {
 def test_honest_columns_raise_nothing(kind, n):
     for seed in range(10):
         assert not checks_of(with_column(lambda d: HONEST[kind](d.rng, n), seed, n))
+
+
+def test_a_code_among_the_values_is_named_with_its_rows():
+    log = with_column(lambda d: np.where(np.arange(N) % 10 == 0, -99.0, d.rng.normal(0, 60, N)))
+    assert checks_of(log)["coded_contexts"] == (
+        "In many more rows than the values around it, 'odd' is -99 in 60 rows (of 600): this looks "
+        "like a code, not a number. Say what was not recorded as missing, or drop these rows."
+    )
+    half = np.random.default_rng(1).normal(0, 60, N)
+    half[::20], half[10::20] = -99.0, 99999.0
+    said = checks_of(with_column(lambda _: half))["coded_contexts"]
+    assert said.startswith("Far from all other values, 'odd' is 99999 in 30 rows (of 600): this")
+    assert "In many more rows than the values around it, 'odd' is -99 in 30 rows" in said
+
+
+def test_a_median_that_was_filled_in_and_the_places_of_texts_are_no_codes(tmp_path):
+    rng, x, t, y = drawn(n=2000)
+    score = np.round(rng.normal(88, 40, 2000), 1)
+    score[rng.random(2000) < 0.4] = np.nan
+    score += 88.0 - np.nanmedian(score)
+    names = [f"s{k:03d}" for k in rng.integers(0, 150, 2000)]
+    clinic = np.where(rng.random(2000) < 0.1, "s077", names)
+    table = {"x": x[:, 0], "score": score, "clinic": clinic, "t": t, "y": y}
+    log = tt.LoggedData.from_frame(table, treatment="t", outcome="y")
+    column = log.context[:, log.names.index("score")]
+    assert np.count_nonzero(column == 88.0) > 700
+    places = log.context[:, log.names.index("clinic")]
+    assert np.count_nonzero(places == 77.0) > 200
+    assert "coded_contexts" not in checks_of(log)
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    roles = tt.Columns(treatment="t", outcome="y", context=log.names)
+    over_files = tt.scan_parquet(tmp_path / "log.parquet", roles, recipe=log.flow.recipe)
+    assert "coded_contexts" not in checks_of(over_files)
+
+
+def test_a_far_outcome_of_one_group_is_no_code_though_its_row_is_there_four_times():
+    _, x, t, y = drawn()
+    y[5] = y.max() + 40.0 * y.std()
+    four = np.repeat(np.arange(N), 4)
+    asked = {"groups": four}
+    named = "coded_outcomes"
+    assert named not in checks_of(tt.LoggedData(x[four], t[four], y[four], **asked))
+    assert named in checks_of(tt.LoggedData(x[four], t[four], y[four]))
+    y[::9] = -9999.0
+    assert named in checks_of(tt.LoggedData(x[four], t[four], y[four], **asked))
 
 
 def test_missing_together_by_chance_is_no_copy():
@@ -590,6 +659,68 @@ def test_a_context_on_which_missing_outcomes_depend_is_no_doubt():
     assert not checks_of(log)
 
 
+# ── weights ──────────────────────────────────────────────────────────────────────────────────────
+
+SURE = ("MEC_wt", "pweight", "pweights", "weights", "WTINT2YR", "wtmec4yr", "sampling weight")
+SURE += ("survey_weight", "sample.wt", "PERWT", "hhwt", "ASECWT", "svy_wt", "repwt12", "fnlwgt")
+NONE = ("weight", "wt", "wt71", "wt82_71", "birth weight", "birthweight", "bwt", "body_weight")
+NONE += ("Weight (kg)", "weight82", "overweight", "weighted score", "wait", "height", "newt")
+
+
+def called(name, column, **asked):
+    _, x, t, y = drawn()
+    log = tt.LoggedData(np.column_stack([x[:, 0], column]), t, y, names=["age", name], **asked)
+    notes = [one for one in found_in(log) if isinstance(one, str)]
+    return checks_of(log), notes
+
+
+def of_survey(rng):
+    return rng.lognormal(8.0, 1.0, N).round(2)
+
+
+BODIES = {
+    "adults, kg": lambda rng: rng.normal(75, 15, N).clip(38).round(1),
+    "children, lb": lambda rng: rng.uniform(20, 180, N).round(),
+    "newborn, g": lambda rng: rng.normal(3300, 550, N).clip(500).round(),
+    "parcels, kg": lambda rng: rng.lognormal(1.5, 1.0, N).round(2),
+    "z scores": lambda rng: rng.normal(size=N),
+}
+
+
+@pytest.mark.parametrize("name", SURE)
+def test_sampling_weights_among_the_contexts_are_doubted_by_their_name(name):
+    checks, notes = called(name, of_survey(np.random.default_rng(0)))
+    assert list(checks) == ["weight_contexts"]
+    assert f"'{name}' is called as sampling weights are" in checks["weight_contexts"]
+    assert "`--weights`" in checks["weight_contexts"]
+    assert not notes
+    checks, _ = called(name, of_survey(np.random.default_rng(0)), weights=np.full(N, 2.0))
+    assert not checks
+    below = np.random.default_rng(0).normal(size=N)
+    assert not called(name, below)[0]
+    assert called(name, BODIES["adults, kg"](np.random.default_rng(3))) == ({}, [])
+
+
+@pytest.mark.parametrize("name", NONE)
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_what_weighs_something_is_no_sampling_weight(name, body):
+    assert called(name, body(np.random.default_rng(1))) == ({}, [])
+
+
+@pytest.mark.parametrize("name", ["weight", "final_weight", "wt", "Weight 2019", "exam.wgt"])
+def test_a_weight_unlike_that_of_a_body_gets_a_note(name):
+    rng = np.random.default_rng(2)
+    scaled = of_survey(rng)
+    for column in (of_survey(rng), scaled / scaled.mean()):
+        checks, notes = called(name, column)
+        if not checks:
+            assert len(notes) == 1
+            assert f"Should the context '{name}' be sampling weights" in notes[0]
+        else:
+            assert name == "exam.wgt"
+    assert called("birth weight", of_survey(rng)) == ({}, [])
+
+
 # ── gaps that act ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -641,13 +772,15 @@ def test_the_page_tells_what_was_counted():
     assert "none of the logs is doubted" in told
     always = [way for way, share in spoiled.items() if share == 1.0]
     assert f"spoiled in one of {len(always)} ways" in told
-    rounded, *late = (
+    zeros, rounded, *late = (
         f"{100 * spoiled[way]:.0f}"
         for way in (
+            "incomes, a third 0, with 9999",
             "outcome plus a context, rounded",
             *(f"later outcome, R² {r2}" for r2 in (".98", ".95", ".90")),
         )
     )
+    assert f"9999 among incomes of which a third are 0 in {zeros};" in told
     assert f"rounded to a twentieth of its sd in {rounded}, the others" in told
     assert (
         f"{late[0]} of 100 logs if it explains 98 %, in {late[1]} if 95 %, and in {late[2]}" in told
@@ -665,3 +798,9 @@ def test_the_page_tells_what_was_counted():
     assert honest["cause of the dose, R² .95"] == 0.0
     assert honest["rare event"] == 0.01
     assert "doubted in none, a yes/no column with 1 % yes in one." in told
+    told_of = {"rare event", "cause of the dose, R² .95"}
+    heaps = {k: v for k, v in honest.items() if not k.startswith("earlier") and k not in told_of}
+    top = f"{100 * heaps.pop('scores, a tenth at the top, 99'):.0f}"
+    assert not any(heaps.values())
+    assert len(heaps) == 10
+    assert f"a score of which a tenth is at the top, 99, in {top}." in told

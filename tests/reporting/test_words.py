@@ -207,7 +207,7 @@ def test_figures_say_what_they_leave_out():
 def test_no_column_is_doubtful_but_those_that_were_told_of():
     found = usual()
     assert words.undoubted(found).startswith("No column looks like a leak, ")
-    repeats = rules.repeated_rows(4.0, "column `age`", 60, 1.0, context=True)
+    repeats = rules.repeated_rows(4.0, "column `age`", "60", 1.0, context=True)
     found = judged(found, BEST, repeats)
     assert any("as an id would" in said for said in words.done_to_the_data(found))
     assert words.undoubted(found).startswith("Apart from what is said above, no column looks like ")

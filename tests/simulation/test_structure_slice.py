@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from benchmarks.confounding.records import Task, records_in
 from benchmarks.structure.designs import DESIGNS, GROUPS, POINT_MASSES
-from benchmarks.structure.page import PAGE, page
+from benchmarks.structure.page import COPIED, OWN, PAGE, page
 from benchmarks.structure.study import RECORDS, VERSIONS, study
 
+import titrant as tt
 from sweeps import long
 
 SEED = 79
@@ -32,6 +33,33 @@ def test_both_versions_are_of_the_same_rows(name: str) -> None:
 
 def test_the_page_is_that_of_the_records() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(records_in(RECORDS))
+
+
+def widths(records: list, design: str) -> np.ndarray:
+    """The widths of the intervals with the remedy, (logs, policies)."""
+    own = [r["with"] for r in records if r["design"] == design]
+    return np.array([np.subtract(r["high"], r["low"]) for r in own])
+
+
+def test_a_row_that_is_there_four_times_is_worth_one_in_the_records() -> None:
+    records = records_in(RECORDS)
+    copied, single = (np.median(widths(records, name), axis=0) for name in (COPIED, OWN))
+    assert (copied >= 1.8 * single).all()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_row_that_is_there_four_times_is_worth_one_by_the_default_call() -> None:
+    tasks = [Task(name, 1000, i, SEED) for i in range(12) for name in (COPIED, OWN)]
+    records = []
+    for task in tasks:
+        log = DESIGNS[task.design].versions(task.n, [SEED, task.replication])[0]
+        found = tt.compare(log, DESIGNS[task.design].policies, allow_untrusted=True)
+        low, high = np.transpose([found[name].interval() for name in DESIGNS[task.design].policies])
+        records.append({"design": task.design, "with": {"low": low, "high": high}})
+    # Over policies, too: a width varies by a third of itself from log to log.
+    copied, single = (np.log(widths(records, name)).mean() for name in (COPIED, OWN))
+    assert np.exp(copied - single) >= 1.8
 
 
 @pytest.mark.slow

@@ -436,6 +436,8 @@ class Flow:
     """Columns of dates, compared with that of the treatment where it was stated."""
     decimal_groups: str | None = None
     """The column that says which rows belong together, where it holds decimal numbers."""
+    contexts: tuple[str, ...] = ()
+    """All contexts, in their order: those named, or those found in the table."""
 
     @property
     def late(self) -> tuple[str, ...]:
@@ -497,6 +499,7 @@ class Flow:
             "columns": [
                 {"column": note.column, "done": note.done, "note": note.text} for note in self.notes
             ],
+            "contexts": list(self.contexts),
         }
 
 

@@ -599,7 +599,15 @@ def taken_in(
     notes = (*read, *settled.notes, *dates, *grouped, *encoded.notes)
     amounts = next((name for name, ids in held.ids.items() if are_decimals(ids)), None)
     flow = Flow(
-        rows_in, len(held.table), settled.steps, notes, encoded.recipe, apart, compared, amounts
+        rows_in,
+        len(held.table),
+        settled.steps,
+        notes,
+        encoded.recipe,
+        apart,
+        compared,
+        amounts,
+        encoded.names,
     )
     # Rows of one store may be alike in more than what models follow.
     keyed = {n.column for n in encoded.notes if n.done == LEFT_OUT or _called_key(n.column)}

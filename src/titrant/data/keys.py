@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +79,11 @@ FEWEST_IDS = 20
 """Values without which a column is no id of many."""
 ROWS_OF_ID = (1.5, 100.0)
 """Rows of an id, on average: below, hardly any repeats; above, it is a level."""
+CALLED_ID = re.compile(
+    r"(^|[_.\W])(id|ids|pid|uid|key|patient|subject|person|people|customer|client|user|account|"
+    r"household|family|member|participant|respondent|device)([_.\W]|$)|id$",
+    re.IGNORECASE,
+)
 
 
 def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
@@ -87,17 +94,24 @@ def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
     """
     found = {}
     least, most = ROWS_OF_ID
+    for name, keys in keys_of(columns).items():
+        values = len(np.unique(keys))
+        if values >= FEWEST_IDS and least <= len(keys) / values <= most:
+            found[name] = keys
+    return found
+
+
+def keys_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
+    """Return the keys (n,) of those columns (n,) that hold texts or whole numbers in every row."""
+    found = {}
     for name, column in columns.items():
         if column.ndim != 1 or not len(column) or not _may_be_ids(column):
             continue
         try:
             numbers = column.dtype.kind in "iuf"
-            keys = column.astype(np.int64) if numbers else group_keys(column, name)
+            found[name] = column.astype(np.int64) if numbers else group_keys(column, name)
         except (DataError, TypeError):  # ids are known in every row, and can be compared
             continue
-        values = len(np.unique(keys))
-        if values >= FEWEST_IDS and least <= len(keys) / values <= most:
-            found[name] = keys
     return found
 
 
@@ -105,6 +119,54 @@ def _may_be_ids(column: NDArray[Any]) -> bool:
     if column.dtype.kind == "f":
         return bool(np.all(np.isfinite(column) & (column == np.round(column))))
     return column.dtype.kind in "iuUSO"
+
+
+@dataclass(frozen=True, slots=True)
+class WholeKeys:
+    """Keys of rows, of all or of so few that they fit: of a key that is there, all rows are.
+
+    A key is there if its hash is below 2^(64 − halvings). Parts add up to the same in any cut,
+    since a whole with so many halvings has no part with more.
+    """
+
+    keys: Keys
+    """(m,)"""
+    numbers: Keys
+    """The numbers of the rows in the whole log (m,)."""
+    most: int
+    """Rows that fit."""
+    halvings: int = 0
+
+    @property
+    def values(self) -> int:
+        """About how many keys there are in all rows; exactly, where all are there."""
+        return len(np.unique(self.keys)) << self.halvings
+
+    def __add__(self, other: WholeKeys) -> WholeKeys:
+        """Return the keys of both sets of rows, as many as fit."""
+        halvings = max(self.halvings, other.halvings)
+        both = (part.halved(halvings) for part in (self, other))
+        keys, numbers = zip(*((part.keys, part.numbers) for part in both), strict=True)
+        whole = np.concatenate(keys), np.concatenate(numbers)
+        return WholeKeys(*whole, self.most, halvings).fitting
+
+    @property
+    def fitting(self) -> WholeKeys:
+        """As many as fit."""
+        found = self
+        while len(found.keys) > self.most and found.halvings < _BITS:
+            found = found.halved(found.halvings + 1)
+        return found
+
+    def halved(self, halvings: int) -> WholeKeys:
+        """Return those that are left after so many halvings."""
+        if halvings == self.halvings:
+            return self
+        there = splitmix64(self.keys.view(np.uint64)) >> np.uint64(64 - halvings) == 0
+        return WholeKeys(self.keys[there], self.numbers[there], self.most, halvings)
+
+
+_BITS = 63
 
 
 def _hashes(values: Iterable[object], label: str) -> Keys:

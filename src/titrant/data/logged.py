@@ -156,7 +156,8 @@ class LoggedData:
         if settled.kept is not None:
             parts = parts.each(lambda part: part[settled.kept])
         steps = settled.steps
-        flow = Flow(n, len(parts.outcome), steps, settled.notes, differing=apart)
+        rows = n, len(parts.outcome)
+        flow = Flow(*rows, steps, settled.notes, differing=apart, contexts=columns)
         intake = Intake(
             parts.marked(settled.observed),
             labels,
@@ -425,7 +426,9 @@ class LoggedData:
         kept = [j for j, name in enumerate(self.names) if name not in contexts]
         parts = replace(self._parts, context=np.ascontiguousarray(self.context[:, kept]))
         names = tuple(self.names[j] for j in kept)
-        return _assembled(parts, names, self._limits, self.first_row, self._beside)
+        flow = None if self.flow is None else replace(self.flow, contexts=names)
+        beside = replace(self._beside, flow=flow)
+        return _assembled(parts, names, self._limits, self.first_row, beside)
 
     def with_weights(self, weights: ArrayLike | None) -> LoggedData:
         """Return the same rows with other weights (n,), or with none."""
@@ -554,6 +557,7 @@ def checked_batch(
     texts: tuple[Texts, ...] = (),
     clocks: Mapping[str, str] | None = None,
     flow: Flow | None = None,
+    ids: Mapping[str, Keys] | None = None,
 ) -> LoggedData:
     """Return a batch of a log, each of its rows checked; whether doses vary shows in all rows."""
     validate.check_finite(validate.by_label(parts, labels), remedy=validate.IN_MEMORY)
@@ -562,7 +566,7 @@ def checked_batch(
     if parts.weights is not None and len(parts.weights):
         validate.check_weights(parts.weights, labels.weights)
     validate.check_within(parts.doses, *limits, labels.treatment)
-    beside = Beside(texts=texts, clocks=clocks or {}, flow=flow)
+    beside = Beside(texts=texts, clocks=clocks or {}, flow=flow, ids=ids or {})
     return _assembled(parts, names, limits, first_row, beside)
 
 

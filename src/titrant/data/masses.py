@@ -162,11 +162,19 @@ def check_given(atoms: tuple[float, ...] | None, doses: Array) -> None:
 def found(values: Array, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Return which distinct values (m,), increasing and with their counts, are point masses.
 
-    Those with enough rows, many more than other values close by; or all, if they are few.
+    Those that heap; or all, if they are few.
+    """
+    if len(values) <= min(FEW_VALUES, int(counts.sum()) / ROWS_OF_A_VALUE):
+        return np.ones(len(values), dtype=bool)
+    return heaps(values, counts)
+
+
+def heaps(values: Array, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which distinct values (m,), increasing and with their counts, many rows heap at.
+
+    Those with enough rows, many more than other values close by.
     """
     n = int(counts.sum())
-    if len(values) <= min(FEW_VALUES, n / ROWS_OF_A_VALUE):
-        return np.ones(len(values), dtype=bool)
     many = (counts >= ROWS) & (counts >= SHARE * n)
     if not many.any():
         return many

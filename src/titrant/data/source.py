@@ -209,6 +209,17 @@ class Selection(Protocol):
         """Return the same selection from the same rows in another place."""
 
 
+@runtime_checkable
+class TellsIds(Protocol):
+    """A partition of a table that has more columns than the log takes."""
+
+    def may_be_ids(self, rows: int) -> Sequence[str]:
+        """Return which other columns may be ids, by so many rows."""
+
+    def with_ids(self, names: Sequence[str]) -> Any:  # noqa: ANN401  (a partition like itself)
+        """Return the same rows, with the keys of other columns."""
+
+
 def root_of(selected: Any) -> Any:  # noqa: ANN401
     """Return the source or partition that holds the rows behind any selections."""
     return root_of(selected.whole) if isinstance(selected, Selection) else selected

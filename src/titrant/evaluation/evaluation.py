@@ -51,7 +51,14 @@ from titrant.evaluation.passes import (
     served,
     smoothed_rows,
 )
-from titrant.evaluation.repeated import level_findings, repeated_findings
+from titrant.evaluation.repeated import (
+    level_findings,
+    repeated_findings,
+    residuals,
+    together_among,
+    together_in,
+)
+from titrant.evaluation.shared import rows_numbered
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, as_engine
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
@@ -314,13 +321,13 @@ class Evaluation:
         checked = _checked(DoublyRobust() if estimator is None else estimator)
         refuse_moves(dict(zip(policies, rules, strict=True)), log, checked, propensity)
         engine = as_engine(executor, log)
-        survey, population = survey_of(log, engine), None
+        survey, population = survey_of(log, engine, shared=weights_to is None), None
         if weights_to is not None:
             from titrant.evaluation.questions.population import Population  # noqa: PLC0415
 
             population = Population.of(log, survey, weights_to)
             log = population.on(log)
-            survey = survey_of(log, engine)
+            survey = survey_of(log, engine, shared=True)
         check_groups(survey)
         chosen = _laid_out(checked, survey)
         masses = survey.masses if knows_point_masses(chosen) else None
@@ -575,9 +582,8 @@ class Evaluation:
             one.extend(self._variation_findings(point, k, inference.interval(k)))
         for one, note in zip(models, share_notes(share), strict=True):
             one.extend([] if note is None else [note])
-        if self.held and self.nuisances.keys is None:
-            copied = repeated_findings(self.log, point, self.held_blocks)
-            models = [[*one, *more] for one, more in zip(models, copied, strict=True)]
+        for one, more in zip(models, self._repeated_findings(point), strict=True):
+            one.extend(more)
         estimates = [
             Estimate(
                 policy=self.names[i],
@@ -600,6 +606,29 @@ class Evaluation:
             inference=inference,
             about=self.source.about,
         )
+
+    def _repeated_findings(self, point: Joint) -> list[list[Check | str]]:
+        """Return for each question what is found about rows that seem to belong together."""
+        if self.nuisances.keys is not None:
+            return [[] for _ in point.questions]
+        log = self.log
+        known = list(together_in(log) if self.held else together_among(self.survey))
+        if not known:
+            return [[] for _ in point.questions]
+        blocks: Sequence[Sequence[Rows]] = self.held_blocks if self.held else []
+        numbers = None
+        if not self.held:
+            asked = np.unique(np.concatenate([one.keys.numbers for one in known]))
+            some, numbers = rows_numbered(self.source, asked, self.engine)
+            cuts = [slice(i, i + BLOCK) for i in range(0, len(some), BLOCK)]
+            made = (self.nuisances.prepare(some.rows(cut), numbers[cut]) for cut in cuts)
+            blocks = [self.policy_rows.block(one) for one in made]
+        own = [
+            residuals(question, point.mean(i), point.rows, blocks)
+            for i, question in enumerate(point.questions)
+        ]
+        encoded = () if log.flow is None else log.flow.encoded
+        return repeated_findings(known, point, own, numbers, contexts=log.names, encoded=encoded)
 
     def facts(self, floor_share: float) -> LogFacts:
         """Return what the trust checks of every policy take from the log."""

@@ -28,7 +28,7 @@ from titrant.evaluation.models.fitting import (
     unfitted_propensity,
 )
 from titrant.evaluation.models.nuisance import PolicyRows
-from titrant.evaluation.repeated import carry_over_findings
+from titrant.evaluation.repeated import carry_over_findings, left_in_levels_findings
 from titrant.evaluation.survey import Sample
 from titrant.inference import Verdict
 from titrant.inference.trust import rules
@@ -224,6 +224,7 @@ class SecondOpinions:
         groups = None if self.nuisances.keys is None else log.groups
         if groups is not None:
             checks += carry_over_findings(ranks[seen], left[seen], groups[seen])
+        checks += left_in_levels_findings(ranks[seen], left[seen], log.rows(seen))
         for one, question in zip(found, self.questions, strict=True):
             if question.estimator.uses_outcome_model:
                 one.extend(checks)

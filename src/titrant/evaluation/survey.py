@@ -19,6 +19,7 @@ from titrant.data.logged import joined
 from titrant.data.masses import point_masses
 from titrant.data.source import SAMPLE, Source, TableSource, root_of
 from titrant.errors import DataError, InvalidArgument
+from titrant.evaluation.shared import both_shared, partitions_with_ids, shared_by
 from titrant.execute import BATCH, OverBatches, add_up
 from titrant.inference.trust.balance import Contexts
 from titrant.inference.trust.doubts import CONTEXT_DOUBTS, OUTCOME_DOUBTS, LogColumns, listed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from titrant._types import Array
     from titrant.data.masses import PointMasses
+    from titrant.evaluation.shared import Shared
     from titrant.execute import Engine
     from titrant.inference import Check
 
@@ -131,6 +133,8 @@ class Sums:
     """Of the columns from which indicators were made."""
     clocks: Mapping[str, str] = field(default_factory=dict)
     """Of the columns of dates from which contexts were made."""
+    shared: Shared = field(default_factory=dict)
+    """What rows of files may share, by its kind and name, where that was asked for."""
 
     def __add__(self, other: Sums) -> Sums:
         """Return the sums over both sets of rows."""
@@ -147,6 +151,7 @@ class Sums:
             None if self.keys is None or other.keys is None else np.union1d(self.keys, other.keys),
             added_texts(self.texts + other.texts),
             one_clock(self.clocks, other.clocks),
+            both_shared(self.shared, other.shared),
         )
 
 
@@ -270,7 +275,9 @@ class Survey:
     @cached_property
     def columns(self) -> LogColumns:
         """The rows looked at, as doubts look at them."""
-        return LogColumns.of(self.looked_at, self.held, self.context_ends)
+        flow = self.sample.log.flow
+        texts = *(one.column for one in self.sums.texts), *(() if flow is None else flow.codes)
+        return LogColumns.of(self.looked_at, self.held, self.context_ends, texts)
 
     @cached_property
     def outcome_doubts(self) -> tuple[Check | str, ...]:
@@ -333,8 +340,11 @@ def check_log(log: object) -> None:
         )
 
 
-def survey_of(log: Source, engine: Engine) -> Survey:
-    """Return the survey of a log, in one pass over its rows."""
+def survey_of(log: Source, engine: Engine, *, shared: bool = False) -> Survey:
+    """Return the survey of a log, in one pass over its rows.
+
+    With ``shared``, rows of files without groups are drawn by what they may share.
+    """
     check_log(log)
     # A log in memory is its own sample, was checked when it was made, and has a digest when asked.
     if isinstance(log, LoggedData):
@@ -342,7 +352,9 @@ def survey_of(log: Source, engine: Engine) -> Survey:
         sample = Sample(log, np.arange(log.first_row, log.first_row + len(log)), len(log))
         return Survey(log.names, log.dimension, sums, sample, log.atoms, log.after)
     share = min(log.sample_rows / len(log), 1.0)
-    sums = engine.add_up(OverBatches(partial(sums_of, share), BATCH), log.partitions)
+    shared = shared and not log.grouped
+    partitions = partitions_with_ids(log) if shared else log.partitions
+    sums = engine.add_up(OverBatches(partial(sums_of, share, shared=shared), BATCH), partitions)
     check_texts(sums.texts, log.names)
     for j in range(log.dimension):
         if sums.low[j] == sums.high[j]:
@@ -359,12 +371,17 @@ def _after(log: Source) -> tuple[str, ...]:
     return tuple(root.columns.after) if isinstance(root, TableSource) else ()
 
 
-def sums_of(share: float, log: LoggedData) -> Sums:
-    """Return the sums over some rows, with a ``share`` of the rows themselves."""
+def sums_of(share: float, log: LoggedData, *, shared: bool = False) -> Sums:
+    """Return the sums over some rows, with a ``share`` of the rows themselves.
+
+    With ``shared``, also with the keys of what rows may share.
+    """
     numbers = np.arange(log.first_row, log.first_row + len(log))
     drawn = drawn_rows(numbers, share)
     kept = (log.rows(drawn),), (numbers[drawn],)
-    return replace(in_memory(log), logs=kept[0], numbers=kept[1], digest=digest_of(log))
+    keys = shared_by(log, numbers) if shared else {}
+    sums = in_memory(log)
+    return replace(sums, logs=kept[0], numbers=kept[1], digest=digest_of(log), shared=keys)
 
 
 def in_memory(log: LoggedData) -> Sums:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,6 +16,7 @@ from titrant.data import features, frames, validate
 from titrant.data.columns import ENCODED, FILLED, ColumnNote, Columns, Flow, missing_column
 from titrant.data.files import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.files.stores import in_store, source_of
+from titrant.data.keys import CALLED_ID, ROWS_OF_ID, keys_of
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.masses import checked_atoms
 from titrant.data.source import SAMPLE, TableSource
@@ -22,10 +24,11 @@ from titrant.data.validate import reading_as
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from titrant._types import Array
     from titrant.data.columns import Recipe
+    from titrant.data.keys import Keys
     from titrant.data.masses import Atoms
     from titrant.data.validate import Bounds
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 PARTITION = 1 << 20
 """Rows of a partition at least, where a file has more row groups than one."""
+MOST_IDS = 20
+"""Other columns at most of which keys are read."""
 BUFFER = 1 << 18
 """Bytes of a column that are read at a time."""
 
@@ -53,6 +58,10 @@ class ParquetPartition:
     """The bounds of each dose, (1, d) each."""
     flow: Flow | None = None
     """How contexts are made of the columns, where their names do not say it."""
+    others: tuple[str, ...] = ()
+    """The columns of texts and numbers that have no part in the log."""
+    ids: tuple[str, ...] = ()
+    """Those of them whose keys are read with the rows."""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -70,14 +79,35 @@ class ParquetPartition:
                 f"that had {self.n:,} when it was scanned. Scan the files again."
             )
 
+    def with_ids(self, names: Sequence[str]) -> ParquetPartition:
+        """Return the same rows, with the keys of other columns."""
+        return replace(self, ids=tuple(name for name in names if name in self.others))
+
+    def may_be_ids(self, rows: int) -> list[str]:
+        """Return which other columns may be ids by the first rows, those called so first.
+
+        The first rows of an id may be alone in a long log: only what has few values, or is neither
+        a text nor a whole number in each of them, is seen to be none.
+        """
+        if not self.others:
+            return []
+        table = next(cut(self._read(rows, self.others), rows))
+        keys = keys_of({name: features.as_array(table[name]) for name in self.others})
+        most = ROWS_OF_ID[1]
+        found = [name for name, own in keys.items() if len(own) <= most * len(np.unique(own))]
+        return sorted(found, key=lambda name: not CALLED_ID.search(name))[:MOST_IDS]
+
     def _tables(self, size: int) -> Iterator[pa.Table]:
+        return self._read(size, (*self.columns.needed, *self.ids))
+
+    def _read(self, size: int, names: Sequence[str]) -> Iterator[pa.Table]:
         # Buffering ahead would hold whole row groups twice, and without a buffer their columns are
         # read as a whole: of 12 columns a thread held 63 MB and 31 MB in place of 22. A store
         # answers a few large requests sooner than many small ones.
         far = in_store(self.path)
         reading = partial(pq.ParquetFile, pre_buffer=far, buffer_size=0 if far else BUFFER)
         with reading_as("Parquet", self.path), reading(source_of(self.path)) as file:
-            stored = features.stored(self.columns.needed, file.schema_arrow.names)
+            stored = features.stored(names, file.schema_arrow.names)
             for batch in file.iter_batches(
                 size, row_groups=self.groups, columns=stored, use_threads=False
             ):
@@ -85,7 +115,9 @@ class ParquetPartition:
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
         try:
-            return batch_of(table, self.columns, self.limits, self.first_row + done, flow=self.flow)
+            ids = keys_of({name: features.as_array(table[name]) for name in self.ids})
+            first = self.first_row + done
+            return batch_of(table, self.columns, self.limits, first, flow=self.flow, ids=ids)
         except DataError as error:
             raise DataError(
                 f"In `{self.path}`, rows counted from row {self.place + done:,} of the file: "
@@ -109,7 +141,8 @@ def scan_parquet(
 ) -> ParquetSource:
     """Return the log in Parquet files, to be read part by part wherever a `LoggedData` can be used.
 
-    Only the columns named are read. Nothing but each file's footer is read now: how many rows it
+    Only the columns named are read, and where there are no groups those that may be ids of who has
+    several rows, to point them out. Nothing but each file's footer is read now: how many rows it
     has, and whether it has the columns. All else is checked as it is read.
 
     Parameters
@@ -151,7 +184,8 @@ def scan_parquet(
     for footer in footers:
         first = partitions[-1].first_row + partitions[-1].n if partitions else 0
         found = _partitions(footer, columns, limits, first, least)
-        partitions += [replace(partition, flow=flow) for partition in found]
+        others = footer.readable
+        partitions += [replace(partition, flow=flow, others=others) for partition in found]
     place = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
     source = ParquetSource(columns, limits, tuple(partitions), sample, place, atoms=masses)
     validate.check_rows(len(source))
@@ -174,6 +208,8 @@ class Footer:
     path: str
     others: list[str]
     sizes: list[int]
+    readable: tuple[str, ...]
+    """Those of the others that hold texts or numbers."""
 
 
 def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
@@ -192,7 +228,7 @@ def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
         for name in recipe.codes
         if name in columns.features
     ]
-    return Flow(rows, rows, (), tuple(notes), recipe)
+    return Flow(rows, rows, (), tuple(notes), recipe, contexts=columns.features)
 
 
 def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:
@@ -202,7 +238,12 @@ def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         names = file.schema_arrow.names
         stored = set(features.stored(columns.needed, names))
-        return Footer(path, [name for name in names if name not in stored], sizes)
+        others = [name for name in names if name not in stored]
+        types = ((name, file.schema_arrow.field(name).type) for name in others)
+        readable = tuple(
+            n for n, kind in types if features.is_text(kind) or features.is_number(kind)
+        )
+        return Footer(path, others, sizes, readable)
 
 
 def _partitions(
@@ -253,6 +294,7 @@ def batch_of(
     first_row: int,
     *,
     flow: Flow | None = None,
+    ids: Mapping[str, Keys] | None = None,
 ) -> LoggedData:
     """Return some rows of a log, checked; ``limits`` are the bounds of each dose, (1, d) each."""
     names = columns.features
@@ -262,7 +304,7 @@ def batch_of(
     texts = features.texts_of(table, names)
     clocks = features.clocks_of(table, names) if recipe is None else recipe.clocks
     return checked_batch(
-        parts, names, limits, labels, first_row, texts=texts, clocks=clocks, flow=flow
+        parts, names, limits, labels, first_row, texts=texts, clocks=clocks, flow=flow, ids=ids
     )
 
 

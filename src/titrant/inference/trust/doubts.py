@@ -22,7 +22,7 @@ A doubt is a function of a `LogColumns` that yields checks and notes, and an ent
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -30,9 +30,10 @@ import numpy as np
 
 from titrant.data.about import About
 from titrant.data.columns import IS_MISSING
+from titrant.data.masses import FEW_VALUES, heaps
 from titrant.data.validate import counted
 from titrant.inference.diagnostics import Check, Verdict
-from titrant.scaling import Held, ends_without_few, robust_sd, spread_of
+from titrant.scaling import CODE_ROWS, USUAL_CODES, Held, ends_without_few, robust_sd, spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -94,12 +95,26 @@ it changes the odds of a dose by a factor of 1.2 in a usual row."""
 COINCIDENCE = 5
 """Rows apart from the usual value that two columns may share by chance."""
 _RIDGE = 1e-10
+_ONE_DIGIT = 9.0
 _CENSORED = re.compile(
     r"(^|[_. ])(censor(ed|ing)?|lost[_ ]to[_ ]follow[_ ]?up|ltfu|attrition|withdr(ew|awn|awal)|"
     r"outcome[_ ](observed|seen|missing))$",
     re.IGNORECASE,
 )
 """Names of columns that say what became of a row."""
+_CALLED_WEIGHT = re.compile(
+    r"^(p|aw?|f|svy|samp(le|ling)?|survey|design|pop(ulation)?|person|per|hh|household|mec|"
+    r"int(erview)?|exam|nonresponse|post(strat(ification)?)?|rak(ed|ing)|rep(licate)?|asec|fnl)"
+    r"(wt|wgt|wght|weight)s?\d*$|^(weights|wts|wgts)$|^wt(mec|int|saf|dr|finl?|supp|sa|sb)\w*$|"
+    r"^ip(t|c)?ws?$",
+    re.IGNORECASE,
+)
+"""Names of sampling weights, without signs between the words: MEC_wt, pweight, WTINT2YR."""
+_WEIGHTS = frozenset({"weight", "weights", "wt", "wts", "wgt", "wght"})
+_OF_A_THING = frozenset(
+    {"body", "birth", "kg", "lb", "lbs", "g", "gram", "grams", "gross", "net", "parcel", "oz"}
+)
+_EVEN, _NO_BODY, _ONE = 0.25, 500.0, 0.005
 _NAMED_KEY = re.compile(r"(^|[_. ])(id|key|seqn|uid|index|row|rownum|number)$", re.IGNORECASE)
 
 
@@ -130,9 +145,17 @@ class LogColumns:
     """What the log calls its doses and its outcome."""
     decimal_groups: str | None = None
     """The column of groups, where it holds numbers that are not whole."""
+    texts: tuple[str, ...] = ()
+    """The contexts whose numbers are places of texts in a list."""
+    groups: NDArray[np.int64] | None = None
+    """Which rows belong together (n,), where that is known."""
+    weighted: bool = False
+    """Whether rows have weights."""
 
     @classmethod
-    def of(cls, log: LoggedData, held: Held, ends: tuple[Array, Array]) -> Self:
+    def of(
+        cls, log: LoggedData, held: Held, ends: tuple[Array, Array], texts: tuple[str, ...] = ()
+    ) -> Self:
         """Return the columns of a log, of the rows whose outcome is known."""
         known = log if log.observed is None else log.rows(log.observed > 0.0)
         return cls(
@@ -148,6 +171,9 @@ class LogColumns:
             () if log.flow is None else log.flow.dated,
             log.about,
             None if log.flow is None else log.flow.decimal_groups,
+            texts,
+            known.groups,
+            log.weighted,
         )
 
     def __len__(self) -> int:
@@ -174,14 +200,30 @@ class LogColumns:
         """The contexts that say something."""
         return [j for j in range(len(self.names)) if self.spread[j]]
 
+    @cached_property
+    def filled(self) -> dict[int, int]:
+        """The contexts that were filled, each with the column that says in which rows."""
+        place = {name: j for j, name in enumerate(self.names)}
+        marks = {j: name.removesuffix(IS_MISSING) for name, j in place.items()}
+        return {place[base]: j for j, base in marks.items() if base in place and j != place[base]}
+
     @property
     def gaps(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
         """Yield the contexts that were filled, each with the rows in which it was missing (n,)."""
-        place = {name: j for j, name in enumerate(self.names)}
-        for name, j in place.items():
-            base = place.get(name.removesuffix(IS_MISSING))
-            if name.endswith(IS_MISSING) and base is not None:
-                yield base, self.context[:, j] > 0.0
+        for base, j in self.filled.items():
+            yield base, self.context[:, j] > 0.0
+
+    @cached_property
+    def recorded(self) -> list[Array]:
+        """The values that each context had in the table, in all rows: no fill and no text's place.
+
+        A median that was filled in heaps at its value.
+        """
+        x = self.context if self.unseen is None else self.unseen[0]
+        there = {j: x[:, mark] == 0.0 for j, mark in self.filled.items()}
+        each = [x[there[j], j] if j in there else x[:, j] for j in range(len(self.names))]
+        pairs = zip(self.names, each, strict=True)
+        return [column[:0] if name in self.texts else column for name, column in pairs]
 
     @cached_property
     def order(self) -> dict[int, float]:
@@ -234,11 +276,19 @@ def _doubt(name: str, value: float, fact: str, remedy: str) -> Check:
 def coded_outcomes(log: LogColumns) -> Iterator[Check]:
     """Yield codes such as −9999 among outcomes and doses."""
     columns = np.column_stack([log.doses, log.outcome])
-    about = log.about
+    about, d = log.about, log.doses.shape[1]
     names = (*(about.treatments or log.dose_names), about.outcome or "outcome")
-    found = codes(Held.of(columns), names)
-    if found:
-        yield _coded("coded_outcomes", found, len(log))
+    held = Held.of(columns)
+    if log.groups is not None:  # the rows of one may be copies
+        several = [
+            c
+            for c in held.codes
+            if len(np.unique(log.groups[columns[:, c.column] == c.value])) >= CODE_ROWS
+        ]
+        held = replace(held, codes=tuple(several))
+    # Doses heap at list prices, and are told to.
+    among = [log.doses[:0, 0]] * d + [log.outcome]
+    yield from _coded("coded_outcomes", held, among, names, len(log))
 
 
 def stray_doses(log: LogColumns) -> Iterator[Check]:
@@ -292,9 +342,7 @@ def dropped_rows(log: LogColumns) -> Iterator[Check]:
 
 def coded_contexts(log: LogColumns) -> Iterator[Check]:
     """Yield codes among contexts."""
-    found = codes(log.held, log.names)
-    if found:
-        yield _coded("coded_contexts", found, log.rows)
+    yield from _coded("coded_contexts", log.held, log.recorded, log.names, log.rows)
 
 
 def silent_contexts(log: LogColumns) -> Iterator[Check]:
@@ -378,6 +426,29 @@ def late_dates(log: LogColumns) -> Iterator[Check | str]:
             yield f"The date {one.column!r} is after that of the treatment in {one}."
 
 
+def weight_contexts(log: LogColumns) -> Iterator[Check | str]:
+    """Yield contexts that are called as sampling weights are, and note those that may be some."""
+    if log.weighted:
+        return
+    kinds = zip(log.names, log.context.T, strict=True)
+    found = {name: sampling_weights(name, x) for name, x in kinds if np.ptp(x) > 0.0}
+    called = [name for name, sure in found.items() if sure]
+    if called:
+        yield _doubt(
+            "weight_contexts",
+            len(called),
+            f"{_are_contexts(called)} called as sampling weights are: if rows stand for unequal "
+            "parts of a population, no mean over them as they are is that of the population.",
+            "Give it as `weights` (`--weights`), and choose the contexts without it; or leave it "
+            "out if it is none.",
+        )
+    for name in (name for name, sure in found.items() if sure is False):
+        yield (
+            f"Should the context {name!r} be sampling weights, by how much of a population each "
+            "row stands for, give it as `weights` (`--weights`), not as a context."
+        )
+
+
 def decimal_groups(log: LogColumns) -> Iterator[Check]:
     """Yield the column of groups if it holds amounts, which would be adjusted for as a context."""
     if log.decimal_groups is not None:
@@ -389,6 +460,30 @@ def decimal_groups(log: LogColumns) -> Iterator[Check]:
             "Make it a context, and give as `groups` (`--groups`) the id of those who have several "
             "rows, if there is one; if this is an id, write it as text.",
         )
+
+
+def _are_contexts(names: Sequence[str]) -> str:
+    one = len(names) == 1
+    return f"The context{'' if one else 's'} {listed(names)} {'is' if one else 'are'}"
+
+
+def sampling_weights(name: str, x: Array) -> bool | None:
+    """Return True if a context (n,) is called as sampling weights are; None if it is none.
+
+    False where it is called a weight, which may be that of a body, and its values are unlike one:
+    their mean is 1, or they are large numbers whose sd is more than half of their mean. Of adults
+    and of newborn children it is a fifth; weights of rows that vary as little hardly matter.
+    """
+    mean, sd = float(x.mean()), float(x.std())
+    if x.min() < 0.0 or sd < _EVEN * mean:
+        return None
+    if _CALLED_WEIGHT.search(re.sub(r"[\W_]+", "", name)):
+        return True
+    words = re.split(r"[\W_]+", name.lower())
+    if not _WEIGHTS.intersection(words) or _OF_A_THING.intersection(words):
+        return None
+    large = mean > _NO_BODY and sd > mean / 2.0
+    return False if large or abs(mean - 1.0) < _ONE else None
 
 
 def decides(x: Array, missing: Array) -> bool:
@@ -672,6 +767,7 @@ CONTEXT_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
     deciding_contexts,
     late_dates,
     decimal_groups,
+    weight_contexts,
     held_values,
 )
 """Doubts about contexts, for every estimate that adjusts for them."""
@@ -694,14 +790,56 @@ def codes(held: Held, names: tuple[str, ...]) -> list[Coded]:
     return [Coded(names[c.column], c.value, c.rows) for c in held.codes if c.value]
 
 
-def _coded(name: str, found: Sequence[Coded], rows: int) -> Check:
-    said = "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
-    return _doubt(
-        name,
-        max(c.rows for c in found),
-        f"Far from all other values, {said} (of {rows:,}): this looks like a code, not a number.",
-        "Say what was not recorded as missing, or drop these rows.",
-    )
+def heaped(column: Array, known: Iterable[float]) -> list[tuple[float, int]]:
+    """Return the usual codes at which the values of a column (n,) heap, with their rows.
+
+    They may stand among the others, where nothing but their number tells them: they are point
+    masses, by the rule for doses. What has other point masses, as prices have, says nothing by one
+    more; 0 is one of many amounts, though beside it −1 may be another. Nor does a greatest value
+    say that comes next to another whole number: a scale of two digits ends at 99.
+    """
+    values, counts = np.unique(column, return_counts=True)
+    if len(values) <= FEW_VALUES:
+        return []
+    heap, usual = heaps(values, counts), np.isin(values, list(USUAL_CODES))
+    zero = heap & (values == 0.0)
+    if (heap & ~usual & ~zero).any():
+        return []
+    if zero.any():
+        usual &= np.abs(values) > _ONE_DIGIT
+    usual[-1] &= values[-1] != values[-2] + 1.0
+    usual &= ~np.isin(values, list(known))
+    found = heap & usual
+    return list(zip(values[found].tolist(), counts[found].tolist(), strict=True))
+
+
+def _coded(
+    name: str, held: Held, columns: Sequence[Array], names: tuple[str, ...], rows: int
+) -> Iterator[Check]:
+    """Yield a check of the codes far from the values of columns, and of those among them."""
+    far = codes(held, names)
+    apart = [[c.value for c in held.codes if c.column == j] for j in range(len(names))]
+    among = [
+        Coded(label, *one)
+        for label, column, known in zip(names, columns, apart, strict=True)
+        for one in heaped(column, known)
+    ]
+    facts = [
+        f"{where}, {_listed(found)} (of {rows:,}): this looks like a code, not a number."
+        for where, found in (
+            ("Far from all other values", far),
+            ("In many more rows than the values around it", among),
+        )
+        if found
+    ]
+    if facts:
+        most = max(c.rows for c in (*far, *among))
+        remedy = "Say what was not recorded as missing, or drop these rows."
+        yield _doubt(name, most, " ".join(facts), remedy)
+
+
+def _listed(found: Sequence[Coded]) -> str:
+    return "; ".join(f"{c.column!r} is {c.value:g} in {c.rows:,} rows" for c in found)
 
 
 def spread_by_many(column: Array) -> bool:
