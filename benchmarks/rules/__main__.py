@@ -5,7 +5,7 @@ draws of problems with known truth. Records are JSON lines that a later run goes
 ``--econml`` the causal forest of EconML, on the same draws, by an interpreter that has it; with
 ``--honest`` the coverage of the honest interval; with ``--warfarin`` the doses of new patients, 20
 splits of the table that TITRANT_WARFARIN names; with ``--vector`` two doses at once; with
-``--library`` the automatic choice with more outcome models, on 6 problems (3 draws were made).
+``--library`` the automatic choice with more outcome models, on 6 problems (5 draws were made).
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def _library(records: list[Record]) -> list[str]:
     told = (
         "Two more outcome models that evaluation has and learning has not, a ridge on splines of "
         "the contexts and one with a forest's predictions as features, by "
-        f"`python -m benchmarks.rules --library --draws 3`: on {len(ratios)} problems "
+        f"`python -m benchmarks.rules --library --draws 5`: on {len(ratios)} problems "
         f"({len(known)} draws) the automatic rule then has {mean:.2f} times the excess it has "
         f"without them (geometric mean; {low:.2f} to {high:.2f}); the stack gives them "
         f"{np.mean(stacked):.0%} of the weight. They are left out."
