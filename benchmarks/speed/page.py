@@ -8,6 +8,7 @@ from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "performance.md"
 RESULTS = Path(__file__).parents[1] / "results" / "speed.json"
+SINCE = RESULTS.with_name("speed_since.json")
 
 INTRODUCTION = """\
 # Performance
@@ -49,6 +50,14 @@ CPU time of a whole command on a file with three contexts, propensity fitted, in
 {lines}"""
 TOLD = """\
 ## For information
+
+{lines}"""
+CHANGED = """\
+## Before and now
+
+CPU time of calls that were public before the rooms of the source were made anew (`{commit}`, source
+`{before}`) and are so now (source {now}): all without models unless said and with the
+propensity known, one thread, loops compiled, the two in turns; by `{command}`.
 
 {lines}"""
 HOW = """\
@@ -118,6 +127,9 @@ our own evaluations looks shorter than it is, and there is no verdict: in the lo
 be above 14.""",
 }
 """What is to be known about numbers for information, by step."""
+SLOWER: dict[str, str] = {}
+"""What a call does beyond what it did, where it takes over a tenth longer; told while it does."""
+TENTH = 1.1
 UNNAMED = "a version before those, whose commit was not kept"
 EVERY = {
     "1": "`evaluate()` of 10⁶ rows beside a self-normalized one",
@@ -188,7 +200,37 @@ def text(table: dict[str, Any]) -> str:
     if told:
         parts.append(TOLD.format(lines=_lines(told, "")))
         parts += [NOTES[name] for name in dict.fromkeys(x["step"] for x in told) if name in NOTES]
+    if SINCE.exists():
+        parts.append(changed(json.loads(SINCE.read_text())))
     return "\n\n".join([*parts, HOW]) + "\n"
+
+
+def changed(table: dict[str, Any]) -> str:
+    """Return the section on what calls took before a change and take now."""
+    calls, before = table["calls"], table["before"]
+    cells = {
+        name: (f"{x['before']:.2g} s", f"{x['now']:.2g} s", f"{x['now'] / x['before']:.2f}")
+        if "now" in x
+        else (f"cannot be asked {x['cannot']}", "", "")
+        for name, x in calls.items()
+    }
+    parts = [
+        CHANGED.format(
+            commit=before["commit"],
+            before=before["source"],
+            now=" and ".join(dict.fromkeys(f"`{x['source']}`" for x in calls.values())),
+            command=table["command"],
+            lines=_table(("call", "before", "now", "ratio"), [(n, *c) for n, c in cells.items()]),
+        )
+    ]
+    why = [f"- **{name}.** {SLOWER[name]}" for name in slower(table) if name in SLOWER]
+    return "\n\n".join([*parts, *(["\n".join(why)] if why else [])])
+
+
+def slower(table: dict[str, Any]) -> list[str]:
+    """Return the calls that take over a tenth longer than before."""
+    calls = table["calls"].items()
+    return [name for name, x in calls if "now" in x and x["now"] > TENTH * x["before"]]
 
 
 def _machine(table: dict[str, Any]) -> str:
