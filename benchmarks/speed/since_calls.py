@@ -51,7 +51,7 @@ def compared(n: int) -> Call:
     import titrant as tt  # noqa: PLC0415
 
     log, rules = people(n, 3, known=True), {"rule": rule(3), "status quo": tt.StatusQuo()}
-    policies = rules | {str(dose): dose for dose in (-0.3, 0.0, 0.3)}
+    policies = rules | {str(dose): tt.Constant(dose) for dose in (-0.3, 0.0, 0.3)}
     how: dict[str, Any] = {"estimator": tt.SelfNormalized(), "allow_untrusted": True}
     return partial(tt.compare, log, policies, **how)
 
