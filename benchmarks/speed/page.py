@@ -141,7 +141,7 @@ SLOWER = {
     "rows on each side of a dose, by which a trust rule now judges.",
     "bandwidth_path, 27 bandwidths, n = 1,000,000": "The path itself takes what it took. Before it "
     "the log is now surveyed as files are: range and moments of every column, and 100,000 rows "
-    "drawn by their numbers, in which point masses of the dose are looked for, as was not done before.",
+    "drawn by their numbers, in which point masses of the dose are looked for, which is new.",
 }
 """What a call does beyond what it did, where it takes over a tenth longer, as profiles showed; told
 while it does."""

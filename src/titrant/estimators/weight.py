@@ -71,7 +71,7 @@ def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -
 
 
 def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, ...]:
-    """Return the bounds around the kernel's dose in bandwidths, each (n, d); none if it has none."""
+    """Return the bounds around the kernel's dose in bandwidths, each (n, d), if there is one."""
     if rows.lower is None and rows.upper is None:
         return ()
     infinite = np.broadcast_to(np.inf, rows.t.shape)
