@@ -24,7 +24,7 @@ def test_every_missed_target_is_explained():
 
 
 def test_every_call_that_became_slower_is_explained():
-    assert set(page.slower(json.loads(page.SINCE.read_text()))) == set(page.SLOWER)
+    assert set(page.slower(json.loads(page.SINCE.read_text()))) <= set(page.SLOWER)
 
 
 def test_what_one_of_two_sources_cannot_be_asked_is_told_so():
