@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from golden_cases import CASES
 from golden_logs import MANY, loops_from
+from sources import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -111,18 +112,13 @@ def compare(
 
 def computed_since(revision: str, names: Iterable[str]) -> dict[str, Numbers]:
     """Return what the sources of a commit give to today's cases, in a work tree of a moment."""
-    git = ("git", "-C", str(Path(__file__).parent), "worktree")
-    with TemporaryDirectory() as folder:
-        tree, path = Path(folder) / "tree", Path(folder) / "cases.json"
-        subprocess.run([*git, "add", "--quiet", "--detach", tree, revision], check=True)  # noqa: S603
-        try:
-            subprocess.run(  # noqa: S603  (these very cases)
-                [sys.executable, __file__, "--write", path, "--only", *names],
-                env=os.environ | {"PYTHONPATH": str(tree / "src")},
-                check=False,
-            )
-        finally:
-            subprocess.run([*git, "remove", "--force", tree], check=True)  # noqa: S603
+    with TemporaryDirectory() as folder, tree_of(revision) as tree:
+        path = Path(folder) / "cases.json"
+        subprocess.run(  # noqa: S603  (these very cases)
+            [sys.executable, __file__, "--write", path, "--only", *names],
+            env=os.environ | {"PYTHONPATH": str(tree / "src")},
+            check=False,
+        )
         if not path.exists():
             sys.exit(f"Today's cases cannot be asked of the sources of {revision}.")
         return read(path)

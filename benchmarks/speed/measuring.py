@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,29 +57,34 @@ def in_turn(
     All run once before, to compile and to fill caches, unless that was done on fewer rows.
     """
     results = [run() for run in contestants] if warm else [None] * len(contestants)
-    least = [float("inf")] * len(contestants)
-    for _ in range(repeats):
-        for k, run in enumerate(contestants):
-            begun = time.process_time()
-            results[k] = run()
-            least[k] = min(least[k], time.process_time() - begun)
-    return least, results
+
+    def timed(k: int) -> float:
+        begun = time.process_time()
+        results[k] = contestants[k]()
+        return time.process_time() - begun
+
+    return least_in_turn([partial(timed, k) for k in range(len(contestants))], repeats), results
 
 
 def commands_in_turn(commands: list[tuple[str, ...]], repeats: int, folder: Path) -> list[float]:
     """Return the least CPU seconds of each command, every time in a fresh interpreter."""
-    least = [float("inf")] * len(commands)
+    return least_in_turn([partial(cpu, command, folder) for command in commands], repeats)
+
+
+def least_in_turn(contestants: list[Callable[[], float]], repeats: int) -> list[float]:
+    """Return the least of the seconds that each contestant says it took."""
+    least = [float("inf")] * len(contestants)
     for _ in range(repeats):
-        for k, command in enumerate(commands):
-            least[k] = min(least[k], cpu(command, folder))
+        for k, seconds in enumerate(contestants):
+            least[k] = min(least[k], seconds())
     return least
 
 
-def cpu(command: tuple[str, ...], folder: Path) -> float:
+def cpu(command: tuple[str, ...], folder: Path, tree: Path = ROOT) -> float:
     """Return the CPU seconds of a command; one that fails has not done its work."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(  # noqa: S603
-        command, check=False, cwd=folder, env=environment(), capture_output=True, text=True
+        command, check=False, cwd=folder, env=environment(tree), capture_output=True, text=True
     )
     if done.returncode != 0:
         raise SystemExit(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr}")
@@ -86,22 +92,24 @@ def cpu(command: tuple[str, ...], folder: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(tree: Path = ROOT, **more: str) -> dict[str, str]:
     """Return the variables of a process that works on one thread and finds this checkout.
+
+    The sources may be those of another tree.
 
     It keeps the bytecode of the checkout: an installed package is not compiled at every start.
     """
-    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    path = f"{tree / 'src'}{os.pathsep}{ROOT}"
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
     given = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return given | one | {"PYTHONPATH": path} | more
 
 
-def source() -> str:
+def source(tree: Path = ROOT) -> str:
     """Return which version of the source is measured; with "+" if it has changes of its own."""
 
     def git(*words: str) -> str:
-        command = ["git", "-C", str(ROOT), *words]
+        command = ["git", "-C", str(tree), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
 
     return git("rev-parse", "--short", "HEAD:src/titrant") + (

@@ -12,6 +12,10 @@ from benchmarks.speed.measuring import IMPORT_NUMPY, Line, at_most, commands_in_
 TITRANT = (sys.executable, "-m", "titrant")
 COLUMNS = ("--treatment", "t", "--outcome", "y")
 POLICY = ("--policy", "constant:0.3")
+STARTS: dict[str, tuple[str, ...]] = {
+    "import titrant": (sys.executable, "-c", "import titrant"),
+    "titrant --help": (*TITRANT, "--help"),
+}
 
 
 def write(path: Path, n: int, p: int, *, known: bool) -> None:
@@ -54,13 +58,9 @@ def command(repeats: int) -> list[Line]:
 
 def imports(repeats: int) -> list[Line]:
     """Row 13, importing."""
-    own = {
-        "import titrant": (sys.executable, "-c", "import titrant"),
-        "titrant --help": (*TITRANT, "--help"),
-    }
-    *least, numpy = commands_in_turn([*own.values(), IMPORT_NUMPY], repeats, Path.cwd())
+    *least, numpy = commands_in_turn([*STARTS.values(), IMPORT_NUMPY], repeats, Path.cwd())
     of = "× import numpy"
     return [
         at_most(13, name, seconds / numpy, 1.5, of, seconds=seconds)
-        for name, seconds in zip(own, least, strict=True)
+        for name, seconds in zip(STARTS, least, strict=True)
     ]

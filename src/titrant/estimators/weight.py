@@ -41,12 +41,13 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
         w = compiled_weight(rows, kernel, boundary, scale)
     else:
         near, v, values = rows.distances.reached(kernel, scale)
-        low, high = _ends_in_bandwidths(rows, boundary, scale)
-        w = np.zeros(len(rows.t))
-        w[near] = 1.0 / (scale.volume * rows.need("q", "weight")[near])
+        ends = _ends_in_bandwidths(rows, boundary, scale)
+        found = 1.0 / (scale.volume * rows.need("q", "weight")[near])
         for j in range(v.shape[1]):
-            place = v[:, j], low[near, j], high[near, j]
-            w[near] *= values[:, j] * local_factor(kernel, boundary, *place)
+            place = v[:, j], *(end[near, j] for end in ends)
+            found *= values[:, j] * local_factor(kernel, boundary, *place)
+        w = np.zeros(len(rows.t))
+        w[near] = found
     if fixed is not None and share is not None:
         w = fixed + np.where(share > 0.0, share * w, 0.0)
     return rows.known.setdefault(asked, frozen(w))
@@ -55,9 +56,9 @@ def weight(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Arra
 def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -> Array:
     """Return ∂w/∂τ (n, d), by the product rule over the d doses."""
     v = (rows.t - rows.aim) @ scale.inverse_root
-    low, high = _ends_in_bandwidths(rows, boundary, scale)
-    d = v.shape[1]
-    pairs = [local_kernel_slope(kernel, boundary, v[:, j], low[:, j], high[:, j]) for j in range(d)]
+    ends, d = _ends_in_bandwidths(rows, boundary, scale), v.shape[1]
+    places = [(v[:, j], *(end[:, j] for end in ends)) for j in range(d)]
+    pairs = [local_kernel_slope(kernel, boundary, *place) for place in places]
     factors = np.stack([value for value, _ in pairs])
     slopes = [
         slope * np.prod(np.delete(factors, j, axis=0), axis=0) for j, (_, slope) in enumerate(pairs)
@@ -69,13 +70,15 @@ def weight_slope(rows: Rows, kernel: Kernel, boundary: Boundary, scale: Scale) -
     return np.asarray(slope)
 
 
-def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, Array]:
-    """Return the bounds around the kernel's dose in bandwidths, each (n, d)."""
+def _ends_in_bandwidths(rows: Rows, boundary: Boundary, scale: Scale) -> tuple[Array, ...]:
+    """Return the bounds around the kernel's dose in bandwidths, each (n, d), if there is one."""
+    if rows.lower is None and rows.upper is None:
+        return ()
     infinite = np.broadcast_to(np.inf, rows.t.shape)
     lower = -infinite if rows.lower is None else rows.lower
     upper = infinite if rows.upper is None else rows.upper
     if boundary is Boundary.NONE or not (np.isfinite(lower).any() or np.isfinite(upper).any()):
-        return -infinite, infinite
+        return ()
     axes = scale.axes
     if axes is None:
         raise InvalidArgument(

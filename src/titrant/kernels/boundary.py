@@ -43,8 +43,12 @@ class Boundary(IntEnum):
     """The local quadratic kernel, of order four everywhere; for bias correction."""
 
 
+NO_LOW, NO_HIGH = np.array([-np.inf]), np.array([np.inf])
+"""Ends of the whole line, for all rows."""
+
+
 def local_factor(
-    kernel: Kernel, boundary: Boundary, v: Array, low: Array, high: Array
+    kernel: Kernel, boundary: Boundary, v: Array, low: Array = NO_LOW, high: Array = NO_HIGH
 ) -> Array | float:
     """Return K*(v)/K(v), the polynomial that corrects the kernel, elementwise (see the module).
 
@@ -56,7 +60,7 @@ def local_factor(
 
 
 def local_kernel_slope(
-    kernel: Kernel, boundary: Boundary, v: Array, low: Array, high: Array
+    kernel: Kernel, boundary: Boundary, v: Array, low: Array = NO_LOW, high: Array = NO_HIGH
 ) -> tuple[Array, Array]:
     """Return K*(v) and h·∂K*/∂τ, elementwise.
 
@@ -74,7 +78,7 @@ def local_kernel_slope(
 
 
 def _polynomial(c: Array, v: Array) -> Array:
-    """Return Σₖ c[:, k] vᵏ by Horner's rule; c (n, p+1), v (n,)."""
+    """Return Σₖ c[:, k] vᵏ by Horner's rule; c (n, p+1) or the same (1, p+1) for all, v (n,)."""
     total = np.zeros_like(v)
     for k in reversed(range(c.shape[1])):
         total = total * v + c[:, k]
@@ -92,11 +96,11 @@ def _cut_rows(kernel: Kernel, low: Array, high: Array) -> NDArray[np.intp]:
 
 
 def _coefficients(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
-    """Return c (n, p+1) of each row; only rows near a bound need their own solution."""
+    """Return c (n, p+1) of each row; (1, p+1) for all where none is near a bound."""
     cut = _cut_rows(kernel, low, high)
     everywhere = far_from_bounds(kernel, boundary)
     if not cut.size:
-        return np.broadcast_to(everywhere, (len(low), boundary + 1))
+        return everywhere
     c: Array = np.tile(everywhere, (len(low), 1))
     c[cut] = _solve(kernel, boundary, low[cut], high[cut])
     return c
@@ -105,7 +109,7 @@ def _coefficients(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -
 @cache
 def far_from_bounds(kernel: Kernel, boundary: Boundary) -> Array:
     """Return c (1, p+1) of the whole line: the same for every row."""
-    return _solve(kernel, boundary, np.array([-np.inf]), np.array([np.inf]))
+    return _solve(kernel, boundary, NO_LOW, NO_HIGH)
 
 
 def _solve(kernel: Kernel, boundary: Boundary, low: Array, high: Array) -> Array:
