@@ -16,7 +16,7 @@ from titrant.data import features, frames, validate
 from titrant.data.columns import ENCODED, FILLED, ColumnNote, Columns, Flow, missing_column
 from titrant.data.files import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.files.stores import in_store, source_of
-from titrant.data.keys import CALLED_ID, ROWS_OF_ID, keys_of
+from titrant.data.keys import CALLED_ID, ROWS_OF_ID, are_alone, keys_of
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.masses import checked_atoms
 from titrant.data.source import SAMPLE, TableSource
@@ -92,7 +92,8 @@ class ParquetPartition:
         if not self.others:
             return []
         table = next(cut(self._read(rows, self.others), rows))
-        keys = keys_of({name: features.as_array(table[name]) for name in self.others})
+        each = keys_of({name: features.as_array(table[name]) for name in self.others})
+        keys = {name: own[~are_alone(own)] for name, own in each.items()}
         most = ROWS_OF_ID[1]
         found = [name for name, own in keys.items() if len(own) <= most * len(np.unique(own))]
         return sorted(found, key=lambda name: not CALLED_ID.search(name))[:MOST_IDS]
@@ -115,8 +116,8 @@ class ParquetPartition:
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
         try:
-            ids = keys_of({name: features.as_array(table[name]) for name in self.ids})
             first = self.first_row + done
+            ids = keys_of({name: features.as_array(table[name]) for name in self.ids}, first)
             return batch_of(table, self.columns, self.limits, first, flow=self.flow, ids=ids)
         except DataError as error:
             raise DataError(
