@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from titrant.data.validate import first_rows, of_rows
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,6 +67,18 @@ def differences(
         if abs(apart) > APART * sd and abs(apart) > limit * se:
             found.append(Difference(name, apart / sd))
     return tuple(sorted(found, key=lambda one: -abs(one.sds)))
+
+
+@contextmanager
+def counted_anew(kept: NDArray[np.bool_] | None) -> Iterator[None]:
+    """Say of what is refused of the rows kept that their numbers are not those of the table."""
+    try:
+        yield
+    except DataError as error:
+        if kept is None:
+            raise
+        left = f"Of the {np.count_nonzero(kept):,} rows left, counted anew"
+        raise DataError(f"{left}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

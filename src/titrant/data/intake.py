@@ -48,7 +48,7 @@ from titrant.data.features import (
     texts,
     with_features,
 )
-from titrant.data.gaps import DROP, differences
+from titrant.data.gaps import DROP, counted_anew, differences
 from titrant.data.keys import ROWS_OF_ID, are_decimals, group_keys, repeating
 from titrant.data.validate import WITH_SIGNS, Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
@@ -583,8 +583,9 @@ def taken_in(
     late = {one.column for one in compared if one.after}
     contexts = [name for name in candidates if name not in late]
     others = [name for name in held.table.column_names if name not in contexts]
-    encoded = encode(held.table, None if all_others else contexts, others)
-    keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
+    with counted_anew(settled.kept):
+        encoded = encode(held.table, None if all_others else contexts, others)
+        keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
     mine = (name for name in taken if name not in keys and name not in beside)
     numbers = {name: floats(name) for name in mine}
     labels = frames.part_labels(columns, encoded.names)
