@@ -211,7 +211,7 @@ class _Plan:
             self.names += indicators
             made = listed(indicators) or "nothing"
             how = f"is {kind}: encoded 0/1 as {made} (all 0: `{levels[0]}`){also}."
-        text = f"Column `{name}` {how}"
+        text = f"Column `{name}` {how}{_spelled_otherwise(levels)}"
         self.notes.append(ColumnNote(name, ENCODED, text, float(missing.mean())))
 
     def _add_dates(self, column: pa.ChunkedArray, name: str) -> None:
@@ -253,6 +253,21 @@ def _levels(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
     found = set(pc.unique(texts(column, name, may_miss=True)).to_pylist())
     last = [MISSING] if MISSING in found else []
     return (*sorted(found.difference(last)), *last)
+
+
+def _spelled_otherwise(levels: Sequence[str]) -> str:
+    """Return in a sentence which texts are the same but for capitals and blanks, "" if none are."""
+    same: dict[str, list[str]] = {}
+    for level in levels:
+        same.setdefault(" ".join(level.split()).casefold(), []).append(level)
+    several = [each for each in same.values() if len(each) > 1]
+    if not several:
+        return ""
+    more = f" (and {len(several) - 1:,} more such)" if len(several) > 1 else ""
+    return (
+        f" Its texts {listed(several[0])}{more} differ in capitals or blanks alone, and count as "
+        "different ones: spell them alike if they mean the same."
+    )
 
 
 # Which columns are fit to be contexts.
