@@ -139,7 +139,7 @@ def keys_of(columns: Mapping[str, NDArray[Any]], first_row: int = 0) -> dict[str
 
 def _gaps_of(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind == "f":
-        return np.isnan(column)
+        return np.asarray(np.isnan(column))
     if column.dtype.kind == "O":
         return np.array([_is_missing(v) or _is_empty(v) for v in column.tolist()], dtype=bool)
     if column.dtype.kind in "US":

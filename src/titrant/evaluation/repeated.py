@@ -115,9 +115,9 @@ def repeated_findings(
     for one in known:
         name, what = one.kind.name, one.what
         context = name in contexts
-        keys, known = one.keys.keys, one.known
-        different = len(np.unique(known))
-        values = different << one.keys.halvings
+        keys, named = one.keys.keys, one.known
+        different = len(np.unique(named))
+        values, each = different << one.keys.halvings, len(named) / different
         rows = np.unique(keys, return_counts=True)[1]
         place = one.keys.numbers
         place = place if numbers is None else np.searchsorted(numbers, place)
@@ -135,7 +135,7 @@ def repeated_findings(
                 )
             elif not one.kind.context and CALLED_ID.search(name) and name not in encoded:
                 found[i].append(
-                    f"The {what} repeats each of {about}{values:,} values, {len(known) / different:.1f} rows "
+                    f"The {what} repeats each of {about}{values:,} values, {each:.1f} rows "
                     f"on average, and has no part in the log. If rows of one belong together, say "
                     f"`groups={name!r}` (`--groups`); the variance of this estimate would "
                     f"be {effect:.2f} times as large."
