@@ -60,6 +60,12 @@ def asked(log, executor=None):
     return tt.evaluate(log, tt.Constant(0.0), **QUICK, executor=executor).diagnostics
 
 
+def of_bytes(table):
+    """The panel, its ids as keys of 16 bytes."""
+    ids = pa.array([str(k).encode().rjust(16) for k in table["patient"]], pa.binary(16))
+    return table | {"patient": ids}
+
+
 def with_gaps(table, seed=0):
     """The panel, its ids missing in one of fifty rows."""
     gap = np.random.default_rng(seed).random(len(table["t"])) < 0.02
@@ -70,6 +76,7 @@ def with_gaps(table, seed=0):
 PANELS = {
     "id beside the log, of text": (visits(), "age", ["patient", "number"]),
     "id among the contexts": (visits(), ["age", "number"], ["number", "patient"]),
+    "ids of bytes": (of_bytes(visits()), "age", ["patient", "number"]),
     "ids that some rows lack": (with_gaps(visits()), "age", ["patient", "number"]),
     "ids without an effect": (visits(effect=0.0), "age", []),
 }
@@ -78,7 +85,7 @@ PANELS = {
 @pytest.mark.parametrize(("table", "context", "named"), PANELS.values(), ids=PANELS)
 def test_ids_in_files_are_those_in_memory(table, context, named, tmp_path):
     roles = ROLES | {"context": context}
-    inside = asked(tt.LoggedData.from_frame(table, **roles))
+    inside = asked(tt.LoggedData.from_frame(pa.table(table), **roles))
     files = tt.scan_parquet(stored(table, tmp_path), tt.Columns(**roles), partition_rows=100)
     assert len(files.partitions) > 5
     with ThreadPoolExecutor(2) as threads:

@@ -59,7 +59,7 @@ class ParquetPartition:
     flow: Flow | None = None
     """How contexts are made of the columns, where their names do not say it."""
     others: tuple[str, ...] = ()
-    """The columns of texts and numbers that have no part in the log."""
+    """The columns of texts, numbers and bytes that have no part in the log."""
     ids: tuple[str, ...] = ()
     """Those of them whose keys are read with the rows."""
 
@@ -210,7 +210,13 @@ class Footer:
     others: list[str]
     sizes: list[int]
     readable: tuple[str, ...]
-    """Those of the others that hold texts or numbers."""
+    """Those of the others that hold texts, numbers or, as keys of 16 bytes, bytes."""
+
+
+def _may_be_id(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    of_bytes = is_a.is_binary(kind) or is_a.is_large_binary(kind) or is_a.is_fixed_size_binary(kind)
+    return bool(of_bytes or features.is_text(kind) or features.is_number(kind))
 
 
 def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
@@ -240,10 +246,7 @@ def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:
         names = file.schema_arrow.names
         stored = set(features.stored(columns.needed, names))
         others = [name for name in names if name not in stored]
-        types = ((name, file.schema_arrow.field(name).type) for name in others)
-        readable = tuple(
-            n for n, kind in types if features.is_text(kind) or features.is_number(kind)
-        )
+        readable = tuple(n for n in others if _may_be_id(file.schema_arrow.field(n).type))
         return Footer(path, others, sizes, readable)
 
 
