@@ -42,6 +42,19 @@ def test_known_answer():
     )
 
 
+def test_texts_that_differ_in_capitals_or_blanks_alone_are_told():
+    table = pa.table({"a": ["yes", "Yes ", "no"], "b": ["on off", "onoff", "ON"]})
+    first, second = (note.text for note in encode(table, None, ()).notes)
+    assert first == (
+        "Column `a` is text: encoded 0/1 as `a=no`, `a=yes` (all 0: `Yes `). Its texts `Yes `, "
+        "`yes` differ in capitals or blanks alone, and count as different ones: spell them alike "
+        "if they mean the same."
+    )
+    assert "spell" not in second
+    several = pa.table({"a": ["yes", "YES", "no", "NO", "?", "??"]})
+    assert "`NO`, `no` (and 1 more such) differ" in encode(several, None, ()).notes[0].text
+
+
 def test_what_is_hardly_a_context_is_left_out_unless_named():
     n = 30
     table = pa.table(

@@ -449,6 +449,18 @@ TABLES = {
             "counting from 0). Drop these rows or impute their values."
         ),
     ),
+    "ids that some of the rows left lack": (
+        from_table(
+            table(dose=changed(T, 0, NAN), who=[*"aabbc", None]),
+            groups="who",
+            missing_treatment="drop",
+        ),
+        (
+            "Of the 5 rows left, counted anew: The groups column `who` must be an id in every row; "
+            "got none in 1 of 5 rows (row 4, counting from 0). Give each of these rows the id of "
+            "its own, or drop them."
+        ),
+    ),
     "an empty table of text": (
         from_table(pl.DataFrame(schema=dict.fromkeys(TABLE, pl.String))),
         (

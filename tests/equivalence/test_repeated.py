@@ -15,7 +15,7 @@ from scipy import stats
 
 import titrant as tt
 from titrant.data.files.paths import FilesWarning
-from titrant.data.keys import WholeKeys
+from titrant.data.keys import WholeKeys, are_alone, keys_of
 from titrant.evaluation import shared
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
@@ -60,9 +60,24 @@ def asked(log, executor=None):
     return tt.evaluate(log, tt.Constant(0.0), **QUICK, executor=executor).diagnostics
 
 
+def of_bytes(table):
+    """The panel, its ids as keys of 16 bytes."""
+    ids = pa.array([str(k).encode().rjust(16) for k in table["patient"]], pa.binary(16))
+    return table | {"patient": ids}
+
+
+def with_gaps(table, seed=0):
+    """The panel, its ids missing in one of fifty rows."""
+    gap = np.random.default_rng(seed).random(len(table["t"])) < 0.02
+    patient = np.where(gap, None, table["patient"].astype(object))
+    return table | {"patient": patient, "number": np.where(gap, np.nan, table["number"])}
+
+
 PANELS = {
     "id beside the log, of text": (visits(), "age", ["patient", "number"]),
     "id among the contexts": (visits(), ["age", "number"], ["number", "patient"]),
+    "ids of bytes": (of_bytes(visits()), "age", ["patient", "number"]),
+    "ids that some rows lack": (with_gaps(visits()), "age", ["patient", "number"]),
     "ids without an effect": (visits(effect=0.0), "age", []),
 }
 
@@ -70,7 +85,7 @@ PANELS = {
 @pytest.mark.parametrize(("table", "context", "named"), PANELS.values(), ids=PANELS)
 def test_ids_in_files_are_those_in_memory(table, context, named, tmp_path):
     roles = ROLES | {"context": context}
-    inside = asked(tt.LoggedData.from_frame(table, **roles))
+    inside = asked(tt.LoggedData.from_frame(pa.table(table), **roles))
     files = tt.scan_parquet(stored(table, tmp_path), tt.Columns(**roles), partition_rows=100)
     assert len(files.partitions) > 5
     with ThreadPoolExecutor(2) as threads:
@@ -85,6 +100,24 @@ def test_ids_in_files_are_those_in_memory(table, context, named, tmp_path):
             said = [note for note in over.notes if "`patient`" in note]
             assert said == [note for note in inside.notes if "`patient`" in note]
             assert bool(said) != bool(named)
+
+
+def test_rows_without_an_id_stand_for_themselves():
+    # A block may be one row, which lacks an id; whole numbers beyond all floats are none of a row.
+    hashed = np.uint64(2**63) + np.arange(40, dtype=np.uint64) // np.uint64(2)
+    columns = {
+        "text": np.array([None, "", "a", *"bcdefghijkl" * 3, *"mnop"], dtype=object),
+        "number": np.where(np.arange(40) == 7, np.nan, np.arange(40) // 2),
+        "hashed": hashed,
+        "absurd": np.where(np.arange(40) == 7, 1e300, np.arange(40) // 2),
+    }
+    whole = keys_of(columns)
+    assert list(whole) == ["text", "number", "hashed"]
+    assert [int(are_alone(keys).sum()) for keys in whole.values()] == [2, 1, 0]
+    assert [len(np.unique(keys)) for keys in whole.values()] == [18, 21, 20]
+    for name, keys in whole.items():
+        each = [keys_of({name: columns[name][k : k + 1]}, first_row=k)[name] for k in range(40)]
+        np.testing.assert_array_equal(np.concatenate(each), keys)
 
 
 def test_a_panel_in_files_is_warned_of_by_the_default_call(tmp_path):

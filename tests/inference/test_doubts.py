@@ -616,6 +616,18 @@ def test_rows_left_out_by_chance_are_no_doubt():
     assert doubted <= 2  # one in a hundred logs
 
 
+@pytest.mark.parametrize(("rows", "gone"), [(300, 8), (800, 27), (3000, 30)])
+def test_levels_that_few_rows_left_out_lack_by_chance_are_no_doubt(rows, gone):
+    told = 0
+    for seed in range(100):
+        rng = np.random.default_rng([17, seed])
+        clinic = rng.integers(0, 9, rows)
+        columns = {str(k): (clinic == k).astype(float) for k in range(9)}
+        kept = np.arange(rows) >= gone
+        told += bool(differences(kept, columns | {"age": rng.normal(size=rows)}))
+    assert told <= 5  # by the sd of the rows left out alone it would be more than half of them
+
+
 def test_the_difference_of_five_rows():
     """0, 0, 0, 0, 1 kept beside five of 10: a difference of 9.8 in sds of all ten, 4.909."""
     values = np.array([0.0, 0.0, 0.0, 0.0, 1.0, *[10.0] * 5])

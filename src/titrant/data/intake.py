@@ -48,7 +48,7 @@ from titrant.data.features import (
     texts,
     with_features,
 )
-from titrant.data.gaps import DROP, differences
+from titrant.data.gaps import DROP, counted_anew, differences
 from titrant.data.keys import ROWS_OF_ID, are_decimals, group_keys, repeating
 from titrant.data.validate import WITH_SIGNS, Intake, first_rows, listed, of_rows
 from titrant.errors import DataError
@@ -211,7 +211,7 @@ class _Plan:
             self.names += indicators
             made = listed(indicators) or "nothing"
             how = f"is {kind}: encoded 0/1 as {made} (all 0: `{levels[0]}`){also}."
-        text = f"Column `{name}` {how}"
+        text = f"Column `{name}` {how}{_spelled_otherwise(levels)}"
         self.notes.append(ColumnNote(name, ENCODED, text, float(missing.mean())))
 
     def _add_dates(self, column: pa.ChunkedArray, name: str) -> None:
@@ -253,6 +253,21 @@ def _levels(column: pa.ChunkedArray, name: str) -> tuple[str, ...]:
     found = set(pc.unique(texts(column, name, may_miss=True)).to_pylist())
     last = [MISSING] if MISSING in found else []
     return (*sorted(found.difference(last)), *last)
+
+
+def _spelled_otherwise(levels: Sequence[str]) -> str:
+    """Return in a sentence which texts are the same but for capitals and blanks, "" if none are."""
+    same: dict[str, list[str]] = {}
+    for level in levels:
+        same.setdefault(" ".join(level.split()).casefold(), []).append(level)
+    several = [each for each in same.values() if len(each) > 1]
+    if not several:
+        return ""
+    more = f" (and {len(several) - 1:,} more such)" if len(several) > 1 else ""
+    return (
+        f" Its texts {listed(several[0])}{more} differ in capitals or blanks alone, and count as "
+        "different ones: spell them alike if they mean the same."
+    )
 
 
 # Which columns are fit to be contexts.
@@ -583,8 +598,9 @@ def taken_in(
     late = {one.column for one in compared if one.after}
     contexts = [name for name in candidates if name not in late]
     others = [name for name in held.table.column_names if name not in contexts]
-    encoded = encode(held.table, None if all_others else contexts, others)
-    keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
+    with counted_anew(settled.kept):
+        encoded = encode(held.table, None if all_others else contexts, others)
+        keys = {name: group_keys(ids, label[name]) for name, ids in held.ids.items()}
     mine = (name for name in taken if name not in keys and name not in beside)
     numbers = {name: floats(name) for name in mine}
     labels = frames.part_labels(columns, encoded.names)

@@ -86,6 +86,14 @@ CALLED_ID = re.compile(
 )
 
 
+MOST_ALONE = 0.05
+"""Share of rows without an id up to which a column is one all the same: each stands for itself."""
+MOST_WHOLE = 2.0**53
+"""From here on every float is a whole number, and two ids may be one."""
+_ALONE = -(2**62)
+"""Keys below are those of rows without an id."""
+
+
 def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
     """Return the keys (n,) of columns (n,) that may be ids of those who have several rows.
 
@@ -96,29 +104,65 @@ def repeating(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
     least, most = ROWS_OF_ID
     for name, keys in keys_of(columns).items():
         values = len(np.unique(keys))
-        if values >= FEWEST_IDS and least <= len(keys) / values <= most:
+        few = np.mean(are_alone(keys)) <= MOST_ALONE
+        if few and values >= FEWEST_IDS and least <= len(keys) / values <= most:
             found[name] = keys
     return found
 
 
-def keys_of(columns: Mapping[str, NDArray[Any]]) -> dict[str, Keys]:
-    """Return the keys (n,) of those columns (n,) that hold texts or whole numbers in every row."""
+def are_alone(keys: Keys) -> NDArray[np.bool_]:
+    """Return in which rows (n,) an id is missing, so that the key is the row's own."""
+    return np.asarray(keys < _ALONE)
+
+
+def keys_of(columns: Mapping[str, NDArray[Any]], first_row: int = 0) -> dict[str, Keys]:
+    """Return the keys (n,) of those columns (n,) that hold texts or whole numbers.
+
+    Rows that lack one, numbered from ``first_row`` on, have keys that no other row has.
+    """
     found = {}
     for name, column in columns.items():
-        if column.ndim != 1 or not len(column) or not _may_be_ids(column):
+        if column.ndim != 1 or column.dtype.kind not in "iufUSO":
             continue
+        gaps = _gaps_of(column)
+        known = column[~gaps]
+        if not len(column) or not _may_be_ids(known):
+            continue
+        keys = _ALONE - 1 - first_row - np.arange(len(column), dtype=np.int64)
         try:
-            numbers = column.dtype.kind in "iuf"
-            found[name] = column.astype(np.int64) if numbers else group_keys(column, name)
-        except (DataError, TypeError):  # ids are known in every row, and can be compared
+            keys[~gaps] = _whole_numbers(known) if known.dtype.kind in "iuf" else group_keys(known)
+        except (DataError, TypeError):  # what is no id, or cannot be compared
             continue
+        found[name] = keys
     return found
+
+
+def _gaps_of(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype.kind == "f":
+        return np.asarray(np.isnan(column))
+    if column.dtype.kind == "O":
+        return np.array([_is_missing(v) or _is_empty(v) for v in column.tolist()], dtype=bool)
+    if column.dtype.kind in "US":
+        return np.asarray(column == column.dtype.type())
+    return np.zeros(len(column), dtype=bool)
+
+
+def _is_empty(item: object) -> bool:
+    return isinstance(item, str | bytes) and not item
 
 
 def _may_be_ids(column: NDArray[Any]) -> bool:
     if column.dtype.kind == "f":
-        return bool(np.all(np.isfinite(column) & (column == np.round(column))))
-    return column.dtype.kind in "iuUSO"
+        return bool(np.all((np.abs(column) < MOST_WHOLE) & (column == np.round(column))))
+    return True
+
+
+def _whole_numbers(column: NDArray[Any]) -> Keys:
+    """Return whole numbers (n,) as they are, but for those so large that rows without have them."""
+    keys = column.astype(np.int64)
+    large = keys < _ALONE
+    keys[large] &= _POSITIVE
+    return keys
 
 
 @dataclass(frozen=True, slots=True)

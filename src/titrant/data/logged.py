@@ -11,7 +11,7 @@ from titrant import _check
 from titrant.data import validate
 from titrant.data.about import About
 from titrant.data.columns import Columns, Flow, named_columns
-from titrant.data.gaps import REFUSE, MissingRule, differences
+from titrant.data.gaps import REFUSE, MissingRule, counted_anew, differences
 from titrant.data.keys import group_keys
 from titrant.data.masses import check_given, checked_atoms
 from titrant.data.notes import warn_of
@@ -613,13 +613,8 @@ def _fill_checked(
     after: tuple[str, ...] = (),
 ) -> None:
     """Check the parts by themselves and against each other, then store them."""
-    try:
+    with counted_anew(intake.kept):
         limits = _checked(intake, bounds)
-    except DataError as error:
-        if intake.kept is None:
-            raise
-        left = f"Of the {len(intake.parts.outcome):,} rows left, counted anew"
-        raise DataError(f"{left}: {error}") from None
     own = checked_atoms(atoms, intake.parts.doses.shape[1], "LoggedData")
     check_given(own, intake.parts.doses)
     beside = Beside(

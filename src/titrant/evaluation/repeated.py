@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from titrant.data.keys import CALLED_ID, FEWEST_IDS, ROWS_OF_ID, WholeKeys
+from titrant.data.keys import CALLED_ID, FEWEST_IDS, MOST_ALONE, ROWS_OF_ID, WholeKeys, are_alone
 from titrant.evaluation.shared import COPIES, columns_shared, row_keys
 from titrant.inference import Verdict
 from titrant.inference.rbc import parts
@@ -66,6 +66,12 @@ class Together(NamedTuple):
         """What they share, in words."""
         return f"column `{self.kind.name}`" if self.kind.name else "copies"
 
+    @property
+    def known(self) -> Keys:
+        """The keys of rows that have one: those of rows without an id are their own."""
+        keys = self.keys.keys
+        return keys[~are_alone(keys)] if self.kind.name else keys
+
 
 def together_in(log: LoggedData) -> Iterator[Together]:
     """Yield which rows of a log in memory may belong together; nothing mostly."""
@@ -109,7 +115,9 @@ def repeated_findings(
     for one in known:
         name, what = one.kind.name, one.what
         context = name in contexts
-        keys, values = one.keys.keys, one.keys.values
+        keys, named = one.keys.keys, one.known
+        different = len(np.unique(named))
+        values, each = different << one.keys.halvings, len(named) / different
         rows = np.unique(keys, return_counts=True)[1]
         place = one.keys.numbers
         place = place if numbers is None else np.searchsorted(numbers, place)
@@ -127,7 +135,7 @@ def repeated_findings(
                 )
             elif not one.kind.context and CALLED_ID.search(name) and name not in encoded:
                 found[i].append(
-                    f"The {what} repeats each of {about}{values:,} values, {rows.mean():.1f} rows "
+                    f"The {what} repeats each of {about}{values:,} values, {each:.1f} rows "
                     f"on average, and has no part in the log. If rows of one belong together, say "
                     f"`groups={name!r}` (`--groups`); the variance of this estimate would "
                     f"be {effect:.2f} times as large."
@@ -193,7 +201,7 @@ def collision(column: Array) -> float:
 def are_ids(keys: WholeKeys, name: str) -> bool:
     """Whether the values of a column may be ids of those who have several rows."""
     values = len(np.unique(keys.keys))
-    if keys.values < FEWEST_IDS:
+    if keys.values < FEWEST_IDS or np.mean(are_alone(keys.keys)) > MOST_ALONE:
         return False
     least, most = ROWS_OF_ID
     return least <= len(keys.keys) / values <= (most if CALLED_ID.search(name) else USUAL_ROWS)

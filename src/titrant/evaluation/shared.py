@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from titrant.data.keys import WholeKeys, splitmix64
+from titrant.data.keys import MOST_WHOLE, WholeKeys, splitmix64
 from titrant.data.logged import joined
 from titrant.data.source import TellsIds, read_from, root_of
 from titrant.execute import BATCH, OverBatches
@@ -64,7 +64,7 @@ def row_keys(log: LoggedData) -> Keys:
 
 
 def _whole(column: Array) -> bool:
-    return bool(np.all(column == np.round(column)))
+    return bool(np.all((np.abs(column) < MOST_WHOLE) & (column == np.round(column))))
 
 
 # Over files.

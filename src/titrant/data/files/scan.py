@@ -16,7 +16,7 @@ from titrant.data import features, frames, validate
 from titrant.data.columns import ENCODED, FILLED, ColumnNote, Columns, Flow, missing_column
 from titrant.data.files import check_no_copies, no_match, paths_of, say_other_columns
 from titrant.data.files.stores import in_store, source_of
-from titrant.data.keys import CALLED_ID, ROWS_OF_ID, keys_of
+from titrant.data.keys import CALLED_ID, ROWS_OF_ID, are_alone, keys_of
 from titrant.data.logged import LoggedData, checked_batch
 from titrant.data.masses import checked_atoms
 from titrant.data.source import SAMPLE, TableSource
@@ -59,7 +59,7 @@ class ParquetPartition:
     flow: Flow | None = None
     """How contexts are made of the columns, where their names do not say it."""
     others: tuple[str, ...] = ()
-    """The columns of texts and numbers that have no part in the log."""
+    """The columns of texts, numbers and bytes that have no part in the log."""
     ids: tuple[str, ...] = ()
     """Those of them whose keys are read with the rows."""
 
@@ -92,7 +92,8 @@ class ParquetPartition:
         if not self.others:
             return []
         table = next(cut(self._read(rows, self.others), rows))
-        keys = keys_of({name: features.as_array(table[name]) for name in self.others})
+        each = keys_of({name: features.as_array(table[name]) for name in self.others})
+        keys = {name: own[~are_alone(own)] for name, own in each.items()}
         most = ROWS_OF_ID[1]
         found = [name for name, own in keys.items() if len(own) <= most * len(np.unique(own))]
         return sorted(found, key=lambda name: not CALLED_ID.search(name))[:MOST_IDS]
@@ -115,8 +116,8 @@ class ParquetPartition:
 
     def _log(self, table: pa.Table, done: int) -> LoggedData:
         try:
-            ids = keys_of({name: features.as_array(table[name]) for name in self.ids})
             first = self.first_row + done
+            ids = keys_of({name: features.as_array(table[name]) for name in self.ids}, first)
             return batch_of(table, self.columns, self.limits, first, flow=self.flow, ids=ids)
         except DataError as error:
             raise DataError(
@@ -209,7 +210,13 @@ class Footer:
     others: list[str]
     sizes: list[int]
     readable: tuple[str, ...]
-    """Those of the others that hold texts or numbers."""
+    """Those of the others that hold texts, numbers or, as keys of 16 bytes, bytes."""
+
+
+def _may_be_id(kind: pa.DataType) -> bool:
+    is_a = pa.types
+    of_bytes = is_a.is_binary(kind) or is_a.is_large_binary(kind) or is_a.is_fixed_size_binary(kind)
+    return bool(of_bytes or features.is_text(kind) or features.is_number(kind))
 
 
 def _flow(rows: int, columns: Columns, recipe: Recipe) -> Flow:
@@ -239,10 +246,7 @@ def _footer(path: str, columns: Columns, codes: Sequence[str]) -> Footer:
         names = file.schema_arrow.names
         stored = set(features.stored(columns.needed, names))
         others = [name for name in names if name not in stored]
-        types = ((name, file.schema_arrow.field(name).type) for name in others)
-        readable = tuple(
-            n for n, kind in types if features.is_text(kind) or features.is_number(kind)
-        )
+        readable = tuple(n for n in others if _may_be_id(file.schema_arrow.field(n).type))
         return Footer(path, others, sizes, readable)
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from titrant.data.about import About
 from titrant.data.columns import IS_MISSING
+from titrant.data.keys import MOST_WHOLE
 from titrant.data.masses import FEW_VALUES, heaps
 from titrant.data.validate import counted
 from titrant.inference.diagnostics import Check, Verdict
@@ -83,8 +84,6 @@ MOST_FOUND = 5
 """Leaks after which the search for more ends."""
 REPEATS = 10.0
 """So many repeated values are expected among measured whole numbers, and none is a key."""
-MOST_WHOLE = 2.0**53
-"""Above, every float is a whole number."""
 GAPS = 0.05
 """Share of missing values from which on gaps are looked at,"""
 ROWS_A_CONTEXT = 20
