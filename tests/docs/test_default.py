@@ -7,9 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from benchmarks.constants import acting, learner
 from benchmarks.constants import page as measured
 from benchmarks.constants.limits import SET_ON
-from benchmarks.constants.study import MODELS, SMOOTHING, place_of, with_constant
+from benchmarks.constants.study import IMPORTED, MODELS, SMOOTHING, place_of, with_constant
 from pages.blocks import ROOT
 
 from titrant.outcome.ridge import quantile_knots
@@ -25,6 +26,9 @@ RUNNING = "\n".join(
     line for line in WRITTEN.partition("\n## Constants")[0].splitlines() if line not in LIMITS
 )
 NUMBER = re.compile(r"(?<![\w.^])\d*[.,]?\d+")
+
+VARIED = list(dict.fromkeys([*MODELS, *SMOOTHING, *acting.ACTING, *learner.LEARNER]))
+"""Constants that a script varies."""
 
 # What sentences, formulas and pseudo-code say, with the constant's name in place of its number:
 # as it is, in percent or as a power of ten; the number of its entries, each of them or one.
@@ -146,7 +150,7 @@ def written(number: float) -> str:
 
 def test_the_page_names_enough_constants():
     assert len(CONSTANTS) > 60
-    assert {*MODELS, *SMOOTHING} <= set(CONSTANTS)
+    assert set(VARIED) <= set(CONSTANTS)
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
@@ -194,20 +198,54 @@ def test_words_about_a_limit_have_the_number_of_the_code(line):
         assert told & {written(float(number)), written(100 * float(number))}
 
 
-def test_the_page_tells_which_constants_a_script_varies():
+def how_much_each_matters() -> dict[str, str]:
     table = WRITTEN.partition("| constant | value | meaning |")[2].partition("\n\n")[0]
-    told = dict(re.findall(r"^\| `([^`]+)` .*\| ([^|]+) \|$", table, re.MULTILINE))
-    measured_here = {name for name, matters in told.items() if matters.startswith("[measured]")}
-    assert measured_here == {*MODELS, *SMOOTHING}
-    assert {told[name] for name in told.keys() - measured_here} == {"not measured"}
+    return dict(re.findall(r"^\| `([^`]+)` .*\| ([^|]+) \|$", table, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", [*MODELS, *SMOOTHING])
+def test_the_page_tells_which_constants_a_script_varies_and_where_the_result_is():
+    told = how_much_each_matters()
+    where = {
+        "how-much-the-constants-matter": {*MODELS, *SMOOTHING},
+        "on-logs-where-they-act": acting.ACTING,
+        "constants-of-the-learner": set(learner.LEARNER),
+    }
+    for place, names in where.items():
+        assert {k for k, v in told.items() if v.startswith(f"[measured](#{place})")} == names
+        assert place in headings()
+    assert told.keys() - set(VARIED) == {"learn.stacked.StackedDR.most_rows"}
+    assert told["learn.stacked.StackedDR.most_rows"].startswith("not measured")
+
+
+def headings() -> set[str]:
+    """Return the anchors of the page's headings."""
+    found = re.findall(r"^##+ (.+)$", PAGE, re.MULTILINE)
+    return {heading.lower().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("name", [k for k, v in how_much_each_matters().items() if "only" in v])
+def test_where_a_constant_acts_is_what_the_code_says(name):
+    said = how_much_each_matters()[name].partition("acts only")[2]
+    assert written(place_of(name).value) in NUMBER.findall(said)
+
+
+@pytest.mark.parametrize("name", VARIED)
 def test_a_changed_constant_is_changed_and_put_back(name):
-    before = place_of(name).value
+    places = [place_of(one) for one in (name, *IMPORTED.get(name, ()))]
+    before = places[0].value
+    assert [place.value for place in places] == [before] * len(places)
     with with_constant(name, 2 * before):
-        assert place_of(name).value == 2 * before
-    assert place_of(name).value == before
+        assert [place.value for place in places] == [2 * before] * len(places)
+    assert [place.value for place in places] == [before] * len(places)
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_smaller_and_a_larger_value_are_tried(name):
+    tried = {**MODELS, **SMOOTHING, **learner.LEARNER}
+    for group in acting.GROUPS:
+        tried |= group.constants
+    smaller, larger = tried[name]
+    assert smaller < place_of(name).value < larger
 
 
 def test_the_table_of_effects_is_that_of_the_records():
