@@ -12,7 +12,6 @@ from benchmarks.confounding.designs import (
     DESIGNS,
     KNOWN,
     TUNING,
-    AnyDesign,
     normal,
     shared_cause,
     two_of_twenty,
@@ -62,7 +61,7 @@ class Group(NamedTuple):
 
 
 FORTY = "two of forty contexts"
-OWN: dict[str, AnyDesign] = {FORTY: shared_cause("nonlinear", normal(40, 0.2), two_of_twenty)}
+OWN = {FORTY: shared_cause("nonlinear", normal(40, 0.2), two_of_twenty)}
 """Designs of this study alone."""
 GROUPS = (
     Group("Calibration designs, known propensities, 300 rows", tuple(KNOWN), 300, 10, SMOOTHING),

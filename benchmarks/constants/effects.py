@@ -53,13 +53,18 @@ def seen(found: Sequence[tuple[float, float]], of: str) -> str:
     if not found:
         return f"No change moves the {of}."
     each = np.array(found)
-    clear = int(np.sum(np.abs(each[:, 0] - 1.0) > CLEAR * each[:, 1]))
+    moved = sum(map(clear, found))
     hidden = CLEAR * float(np.median(each[:, 1]))
     return (
-        f"Of {len(each)} changes that move the {of}, {clear} move it by more than two of their\n"
+        f"Of {len(each)} changes that move the {of}, {moved} move it by more than two of their\n"
         f"errors, where chance alone would show {0.05 * len(each):.1f}; half of the changes could\n"
         f"hide an effect of {percent(hidden)} or more."
     )
+
+
+def clear(found: tuple[float, float] | None) -> bool:
+    """Whether a ratio is off one by more than two of its errors."""
+    return found is not None and abs(found[0] - 1.0) > CLEAR * found[1]
 
 
 def percent(share: float) -> str:
@@ -102,8 +107,7 @@ def ratio(records: Sequence[Record], change: str) -> tuple[float, float] | None:
     """Return the ratio of RMSEs with its paired error; None where no value moved."""
     if unmoved(records, change, (0,)):
         return None
-    # Errors in units of their design's RMSE, so that no design outweighs the others.
-    units = unit_errors(records)
+    units = unit_errors(records, change)
     a, b = (squares(numbers(records, by)[0], units) for by in ("default", change))
     found = float(np.sqrt(b.mean() / a.mean()))
     spread = (b / b.mean() - a / a.mean()).std() / np.sqrt(len(a)) * found / 2
@@ -122,11 +126,16 @@ def numbers(records: Sequence[Record], change: str) -> tuple[list[Array], list[A
     return errors, covered, widths
 
 
-def unit_errors(records: Sequence[Record]) -> list[float]:
-    """Return the default's RMSE on the design of each log."""
+def unit_errors(records: Sequence[Record], change: str) -> list[float]:
+    """Return the RMSE on the design of each log, of the default and the change together.
+
+    In these units no design outweighs the others. In units of the default's own RMSE, of a few
+    logs, what is random in it would count against every change.
+    """
     by_design: dict[str, list[Array]] = {}
-    for record, error in zip(records, numbers(records, "default")[0], strict=True):
-        by_design.setdefault(record["design"], []).append(error)
+    for by in ("default", change):
+        for record, error in zip(records, numbers(records, by)[0], strict=True):
+            by_design.setdefault(record["design"], []).append(error)
     rmse = {name: float(np.sqrt(np.mean(np.square(e)))) for name, e in by_design.items()}
     return [rmse[record["design"]] for record in records]
 
