@@ -52,13 +52,12 @@ def seen(found: Sequence[tuple[float, float]], of: str) -> str:
     """Return how many ratios are off one by more than two errors, and what an error hides."""
     if not found:
         return f"No change moves the {of}."
-    each = np.array(found)
-    moved = sum(map(clear, found))
+    each, moved = np.array(found), sum(map(clear, found))
     hidden = CLEAR * float(np.median(each[:, 1]))
     return (
-        f"Of {len(each)} changes that move the {of}, {moved} move it by more than two of their\n"
-        f"errors, where chance alone would show {0.05 * len(each):.1f}; half of the changes could\n"
-        f"hide an effect of {percent(hidden)} or more."
+        f"Changes that move the {of}: {len(each)}; by more than two of their errors: {moved},\n"
+        f"where chance alone would show {0.05 * len(each):.1f}. For half of them two errors are\n"
+        f"{percent(hidden)} or more, and smaller effects stay hidden."
     )
 
 

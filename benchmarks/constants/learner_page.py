@@ -44,7 +44,7 @@ def learners() -> str:
             "",
             seen([one for one in ratios if one is not None], "excess risk"),
             "",
-            "Those changes on each problem:",
+            "Changes by more than two errors, on each problem:",
             "",
             *by_problem(records, [f"{name}={tried}" for name, tried in changes]),
         ]
