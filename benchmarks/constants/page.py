@@ -29,7 +29,8 @@ def page() -> str:
         [
             "Each constant is changed alone and the call is made again on the same logs of 1,000",
             "rows (`python -m benchmarks.constants`). RMSE and width are ratios to those of the",
-            "default, coverage is that of 95 % intervals; ± is a Monte-Carlo standard error,",
+            "default, errors in units of the RMSE of both on their design, so that each design",
+            "counts alike; coverage is that of 95 % intervals; ± is a Monte-Carlo standard error,",
             "paired for the ratios. Trust checks play no part: every estimate counts. Where all",
             "intervals of few logs cover, that error is 0 and says nothing.",
             "",
