@@ -65,6 +65,7 @@ OWN = {FORTY: shared_cause("nonlinear", normal(40, 0.2), two_of_twenty)}
 """Designs of this study alone."""
 GROUPS = (
     Group("Calibration designs, known propensities, 300 rows", tuple(KNOWN), 300, 10, SMOOTHING),
+    Group("Calibration designs, known propensities, 40 rows", tuple(KNOWN), 40, 20, SMOOTHING),
     Group(
         "Tuning designs, unknown propensities, 300 rows",
         tuple(TUNING),
@@ -141,8 +142,7 @@ GROUPS = (
         },
     ),
 )
-ACTING = {name for group in GROUPS for name in group.constants}
-"""All constants that are varied here."""
+CONSTANTS = tuple(dict.fromkeys(name for group in GROUPS for name in group.constants))
 
 
 def plan() -> list[Task]:

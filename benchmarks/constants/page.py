@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.confounding.designs import KNOWN, TUNING
 from benchmarks.confounding.records import records_in
@@ -11,6 +12,11 @@ from benchmarks.constants.effects import decides, known_records, table, told
 from benchmarks.constants.learner_page import learners
 from benchmarks.constants.limits import limits
 from benchmarks.constants.study import MODELS, RECORDS, SMOOTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.constants.effects import Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "default.md"
 BEGIN = "<!-- constants: written by python -m benchmarks.constants.page -->\n"
@@ -72,7 +78,25 @@ def on_logs_where_they_act() -> list[str]:
         of_it = [r for r in records if group.holds(r)]
         lines += [f"**{group.title}** ({told(of_it)}):", "", *table(of_it, group.constants), ""]
         lines += [decides(of_it, group.constants), ""]
-    return lines
+    return [*lines, *never_moved(records)]
+
+
+def never_moved(records: Sequence[Record]) -> list[str]:
+    """Return which constants of `acting` did nothing on any of its logs."""
+    moved = {
+        change.partition("=")[0]
+        for record in records
+        for change, found in record["found"].items()
+        if found != record["found"]["default"]
+    }
+    still = [f"`{name}`" for name in acting.CONSTANTS if name not in moved]
+    if not still:
+        return []
+    return [
+        f"On none of these {len(records)} logs did the values tried of these constants move an",
+        f"estimate: {', '.join(still)}. What they do where they act remains unknown.",
+        "",
+    ]
 
 
 def main() -> None:

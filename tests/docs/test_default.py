@@ -29,7 +29,7 @@ RUNNING = "\n".join(
 )
 NUMBER = re.compile(r"(?<![\w.^])\d*[.,]?\d+")
 
-VARIED = list(dict.fromkeys([*MODELS, *SMOOTHING, *acting.ACTING, *learner.LEARNER]))
+VARIED = list(dict.fromkeys([*MODELS, *SMOOTHING, *acting.CONSTANTS, *learner.LEARNER]))
 """Constants that a script varies."""
 
 # What sentences, formulas and pseudo-code say, with the constant's name in place of its number:
@@ -209,7 +209,7 @@ def test_the_page_tells_which_constants_a_script_varies_and_where_the_result_is(
     told = how_much_each_matters()
     where = {
         "how-much-the-constants-matter": {*MODELS, *SMOOTHING},
-        "on-logs-where-they-act": acting.ACTING,
+        "on-logs-where-they-act": set(acting.CONSTANTS),
         "constants-of-the-learner": set(learner.LEARNER),
     }
     for place, names in where.items():
