@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from benchmarks.confounding.designs import KNOWN, TUNING
 from benchmarks.confounding.records import records_in
+from benchmarks.constants import acting
+from benchmarks.constants.effects import decides, known_records, table, told
+from benchmarks.constants.learner_page import learners
 from benchmarks.constants.limits import limits
-from benchmarks.constants.study import MODELS, RECORDS, SMOOTHING, place_of
+from benchmarks.constants.study import MODELS, RECORDS, SMOOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    Array = np.ndarray
-    Record = dict[str, Any]
+    from benchmarks.constants.effects import Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "default.md"
 BEGIN = "<!-- constants: written by python -m benchmarks.constants.page -->\n"
 END = "<!-- end of constants -->"
 LIMITS_BEGIN = "<!-- limits: written by python -m benchmarks.constants.page -->\n"
 LIMITS_END = "<!-- end of limits -->"
-HEAD = ("constant", "value", "tried", "RMSE", "coverage", "width")
 
 
 def page() -> str:
     """Return the text between the marks."""
-    records = [r for r in records_in(RECORDS) if "failed" not in r]
+    records = known_records(RECORDS)
     known = [r for r in records if r["design"] in KNOWN]
     tuning = [r for r in records if r["design"] in TUNING]
+    models = {**SMOOTHING, **MODELS}
     return "\n".join(
         [
             "Each constant is changed alone and the call is made again on the same logs of 1,000",
             "rows (`python -m benchmarks.constants`). RMSE and width are ratios to those of the",
-            "default, coverage is that of 95 % intervals; ± is a Monte-Carlo standard error,",
+            "default, errors in units of the RMSE of both on their design, so that each design",
+            "counts alike; coverage is that of 95 % intervals; ± is a Monte-Carlo standard error,",
             "paired for the ratios. Trust checks play no part: every estimate counts. Where all",
             "intervals of few logs cover, that error is 0 and says nothing.",
             "",
@@ -43,84 +44,59 @@ def page() -> str:
             "",
             *table(known, SMOOTHING),
             "",
+            decides(known, SMOOTHING),
+            "",
             f"**Tuning designs, unknown propensities** ({told(tuning)}):",
             "",
-            *table(tuning, {**SMOOTHING, **MODELS}),
+            *table(tuning, models),
+            "",
+            decides(tuning, models),
+            "",
+            *on_logs_where_they_act(),
+            "### Constants of the learner",
+            "",
+            learners(),
             "",
         ]
     )
 
 
-def told(records: Sequence[Record]) -> str:
-    errors, covered, _ = numbers(records, "default")
-    designs = len({r["design"] for r in records})
-    share = np.mean([c.mean() for c in covered])
-    return (
-        f"{len(records)} logs of {designs} designs, {sum(map(len, errors))} estimates; the default "
-        f"covers {share:.3f} ± {clustered(covered):.3f}"
-    )
+def on_logs_where_they_act() -> list[str]:
+    """Return a table for each group of `acting`."""
+    failed = sum("failed" in r for r in records_in(acting.RECORDS))
+    records = known_records(acting.RECORDS)
+    lines = [
+        "### On logs where they act",
+        "",
+        "Other constants act only on some logs: on few rows, on many, on many contexts. They are",
+        "changed on such logs (`python -m benchmarks.constants --acting`), of which there are few.",
+        "*The same* says that no estimate of these logs moved.",
+        *([f"{failed} logs failed and are left out."] if failed else []),
+        "",
+    ]
+    for group in acting.GROUPS:
+        of_it = [r for r in records if group.holds(r)]
+        lines += [f"**{group.title}** ({told(of_it)}):", "", *table(of_it, group.constants), ""]
+        lines += [decides(of_it, group.constants), ""]
+    return [*lines, *never_moved(records)]
 
 
-def table(records: Sequence[Record], constants: Mapping[str, tuple[float, float]]) -> list[str]:
-    rows = [HEAD, ("---",) * len(HEAD)]
-    for name, values in constants.items():
-        now = f"{place_of(name).value:g}"
-        changes = [(f"{value:g}", effect(records, f"{name}={value:g}")) for value in values]
-        rows += [(f"`{name}`", now, tried, *found) for tried, found in changes]
-    return ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def effect(records: Sequence[Record], change: str) -> tuple[str, str, str]:
-    """Return the ratio of RMSEs, the coverage and the ratio of widths, with their errors."""
-    before, after = numbers(records, "default"), numbers(records, change)
-    if all(np.array_equal(a, b) for a, b in zip(before[0], after[0], strict=True)) and all(
-        np.array_equal(a, b) for a, b in zip(before[2], after[2], strict=True)
-    ):
-        return "the same", "the same", "the same"
-    # Errors in units of their design's RMSE, so that no design outweighs the others.
-    units = unit_errors(records)
-    a, b = (squares(errors, units) for errors in (before[0], after[0]))
-    ratio = float(np.sqrt(b.mean() / a.mean()))
-    spread = (b / b.mean() - a / a.mean()).std() / np.sqrt(len(a)) * ratio / 2
-    covered = np.mean([c.mean() for c in after[1]])
-    widths = np.array([np.log(w2 / w1).mean() for w1, w2 in zip(before[2], after[2], strict=True)])
-    return (
-        f"{ratio:.3f} ± {spread:.3f}",
-        f"{covered:.3f} ± {clustered(after[1]):.3f}",
-        f"{np.exp(widths.mean()):.3f}",
-    )
-
-
-def numbers(records: Sequence[Record], change: str) -> tuple[list[Array], list[Array], list[Array]]:
-    """Return errors, coverage and widths of the policies of each log."""
-    errors, covered, widths = [], [], []
-    for record in records:
-        truth = np.array(record["truth"])
-        value, low, high = np.array(record["found"][change]).T
-        errors.append(value - truth)
-        covered.append(((low <= truth) & (truth <= high)).astype(float))
-        widths.append(high - low)
-    return errors, covered, widths
-
-
-def unit_errors(records: Sequence[Record]) -> list[float]:
-    """Return the default's RMSE on the design of each log."""
-    by_design: dict[str, list[Array]] = {}
-    for record, error in zip(records, numbers(records, "default")[0], strict=True):
-        by_design.setdefault(record["design"], []).append(error)
-    rmse = {name: float(np.sqrt(np.mean(np.square(e)))) for name, e in by_design.items()}
-    return [rmse[record["design"]] for record in records]
-
-
-def squares(errors: Sequence[Array], units: Sequence[float]) -> Array:
-    """Return the mean squared error of each log, in its unit."""
-    return np.array([np.mean((e / unit) ** 2) for e, unit in zip(errors, units, strict=True)])
-
-
-def clustered(covered: Sequence[Array]) -> float:
-    """Return the standard error of the mean coverage, the policies of a log one draw."""
-    each = np.array([c.mean() for c in covered])
-    return float(each.std() / np.sqrt(len(each)))
+def never_moved(records: Sequence[Record]) -> list[str]:
+    """Return which constants of `acting` did nothing on any of its logs."""
+    moved = {
+        change.partition("=")[0]
+        for record in records
+        for change, found in record["found"].items()
+        if found != record["found"]["default"]
+    }
+    still = [f"`{name}`" for name in acting.CONSTANTS if name not in moved]
+    if not still:
+        return []
+    return [
+        f"On none of these {len(records)} logs did the values tried of these constants move an",
+        f"estimate: {', '.join(still)}. What they do where they act remains unknown.",
+        "",
+    ]
 
 
 def main() -> None:

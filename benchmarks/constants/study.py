@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import zlib
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,15 +93,24 @@ SMOOTHING: dict[str, tuple[float, float]] = {
 """Those of bandwidth and interval, by the same models."""
 
 
+IMPORTED: dict[str, tuple[str, ...]] = {
+    "bandwidth.base.CLEAR_KINK": ("inference.rbc.CLEAR_KINK",),
+    "bandwidth.path.FEWEST": ("bandwidth.averaged_bias_path.FEWEST",),
+    "evaluation.models.fitting.MOST_TO_FIT": (
+        "evaluation.models.jackknife.MOST_TO_FIT",
+        "evaluation.models.nuisance.MOST_TO_FIT",
+    ),
+    "learn.tables.DOSES": ("learn.stacked.DOSES",),
+}
+"""Under which names the default call imports a constant."""
+
+
 @contextmanager
 def with_constant(name: str, value: float) -> Iterator[None]:
     """Change one constant for a while, wherever a module has imported it."""
-    place = place_of(name)
-    if name == "bandwidth.base.CLEAR_KINK":  # which the interval imports by name
-        with place.changed(value), place_of("inference.rbc.CLEAR_KINK").changed(value):
-            yield
-        return
-    with place.changed(value):
+    with ExitStack() as changed:
+        for place in map(place_of, (name, *IMPORTED.get(name, ()))):
+            changed.enter_context(place.changed(value))
         yield
 
 
