@@ -1,8 +1,8 @@
 """One draw of a problem: what is learned with each constant of the learner as it is, or changed.
 
-All rules of a draw are learned from one log and judged by the same people. What a constant does not
-touch is not done again: the curves of the models are not those of others for `SEARCHED`, nor
-what the classes have learned for `CHOOSING`.
+All rules of a draw are learned from one log and judged by the same people. What a change does not
+touch is not done again: those in `SEARCHED` take the default's curves, those in `CHOOSING` also
+what its classes have learned.
 """
 
 from __future__ import annotations
