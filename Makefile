@@ -22,7 +22,7 @@ export MPLBACKEND := agg
 help:
 	@echo "make setup   create .venv with everything for development, and compile its loops"
 	@echo "make demo    run titrant on built-in data; leaves report.html"
-	@echo "make test    run the tests of every kind, in about ten minutes"
+	@echo "make test    run the tests of every kind, in about five minutes"
 	@echo "make test-all  run them with coverage, and the tests that take long"
 	@echo "make test-spark  run the tests of Spark in .venv-spark (needs Java 17)"
 	@echo "make lint    ruff, mypy --strict, import-linter, spelling"
