@@ -157,6 +157,9 @@ def test_an_error_in_a_worker_is_an_error_here(frame):
 
     source = scan_spark(frame, KNOWN)
     with pytest.raises(tt.ExecutionError, match=r"Spark could not work .* KeyError: 'seven'"):
+        OnSpark.of(source, tt.Engine()).add_up(fails, source.partitions)
+    # A policy's own error comes back with its name, as in memory.
+    with pytest.raises(tt.DataError, match=r"policy function .*fails` failed: KeyError 'seven'"):
         tt.evaluate(source, fails, estimator=tt.SelfNormalized(), bandwidth=0.5)
 
 
