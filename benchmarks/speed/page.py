@@ -114,12 +114,11 @@ WHY = {
   beyond the second are imports, three quarters of them scikit-learn's with what it loads of scipy
   and pandas, which alone take about as long as the target allows.""",
     "4-evaluate-1000000": """\
-**First use of a million rows.** Here loops are worth their while, and nine tenths of what the first
-  call takes beyond the second are compiling them. `titrant warm-up` does it ahead of time, and of
-  several processes one compiles for all.""",
+**First use of a million rows.** Here loops are worth their while, and are compiled.
+  `titrant warm-up` does it ahead of time, and of several processes one compiles for all.""",
     "4-learn-5000": """\
-**First learning.** The loops of the search are compiled, which takes nine tenths of what the first
-  call needs beyond the second; imports are a fourteenth. `titrant warm-up` compiles them, too.""",
+**First learning.** The loops of the search are compiled; `titrant warm-up` does that, too, ahead of
+  time.""",
     "6": """\
 **The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
   two fifths scikit-learn's, which the default models grow their trees with and which loads
@@ -130,8 +129,8 @@ WHY = {
   the rows with their answers. Memory is that of the blocks that threads hold and of the sample.""",
     "9": """\
 **Dask.** A pass may give a partition to another worker than the pass before, which then has to ask
-  the models again: two workers predicted 27 blocks of 16. Naming a task takes a hash of all models
-  it holds, .05 CPU s each, and each worker imports what models need.""",
+  the models again. Naming a task takes a hash of all models it holds, and each worker imports what
+  models need.""",
     "10": """\
 **Learning 10,000 rows.** The rule is learned three times, on all rows and on each half, so that its
   value is honest; more than half of learning is the search of each class from many starts. The
