@@ -16,9 +16,20 @@ from benchmarks.confounding import laws, never, safe, study
 from benchmarks.confounding.contestants import CONTESTANTS
 from benchmarks.confounding.designs import DESIGNS, GROUPS, JUMPS
 from benchmarks.confounding.records import records_in
+from benchmarks.widths import (
+    FACTOR_HEADS,
+    FACTORS,
+    NORMAL,
+    TWO_SIDED,
+    factor_table,
+    least_corrected,
+    narrow_se,
+    told_and_off,
+)
+from benchmarks.widths import RECORDS as WIDTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from benchmarks.confounding.designs import AnyDesign
 
@@ -146,7 +157,16 @@ se_R and a standard error widened by the gap to the bias-corrected center
 ([formula](default.md#the-interval)). On sound designs the
 default covers more than it says, and the narrow form about what it says; where models are off, the
 width of the default is what keeps misses rare. A silent miss is worse than an interval that is an
-eighth too wide, so the wide form is the default."""
+eighth too wide, so the wide form is the default. *SE/spread* is the mean standard error of a
+design and policy over the sd of its errors, *RMS bias/SE* its mean error in standard errors,
+squared less what chance adds and averaged over these: whether the SE itself is right."""
+EXCESS = """\
+What intervals cover beyond 95 % on sound designs is width that reaches over smoothing bias, of
+which these designs have little. The printed SE is somewhat less than the spread of the estimates,
+so that 1.96·SE alone covers too seldom; the SE of the order-four fit makes up for this and adds
+more. Residuals, gap and Student's t add a few percent at most."""
+FORMS_OF_INTERVAL = _, CORRECTED, NARROW, WIDE = "1.96·SE", "t·se_R", "narrow", "default"
+"""Half-widths about the value."""
 COMPARED_ROWS = 1000
 WITHOUT_EFFECT = """\
 The outcome does not depend on the dose, so every deployment by `PolicyLearner(safe=True)` is a
@@ -249,16 +269,29 @@ class Estimates:
             [check in c for r in self.records for c in r[self.by]["checks"]], dtype=bool
         )
 
+    @cached_property
+    def gap(self) -> Array:
+        """Value less bias-corrected center."""
+        return self.number("value") - self.number("center")
+
+    def of_each_policy(self, among: Array) -> Iterator[tuple[Array, Array]]:
+        """Yield errors and standard errors of each design and policy, among some estimates."""
+        design = np.array([r["design"] for r in self.records])[self.log]
+        for name, policy in dict.fromkeys(zip(design, self.policy, strict=True)):
+            own = among & (design == name) & (self.policy == policy)
+            yield self.error[own], self.number("se")[own]
+
     def coverage(self, among: Array) -> tuple[float, float]:
         """Return the coverage among some estimates and its Monte-Carlo standard error."""
         return share(self.covers, among), share_se(self.covers, among, self.log)
 
 
 def main() -> None:
-    PAGE.write_text(page(records_in(study.RECORDS), records_in(safe.RECORDS)), encoding="utf-8")
+    records = map(records_in, (study.RECORDS, safe.RECORDS, WIDTHS))
+    PAGE.write_text(page(*records), encoding="utf-8")
 
 
-def page(every: list[Record], safe_runs: list[Record]) -> str:
+def page(every: list[Record], safe_runs: list[Record], made_again: list[Record]) -> str:
     """Return the page of the records."""
     known = [r for r in every if "failed" not in r]
     parts = [TITLE, READING, origin(every)]
@@ -269,7 +302,7 @@ def page(every: list[Record], safe_runs: list[Record]) -> str:
     if few := with_few_logs(known):
         parts.append(few)
     if known:
-        parts += [verdicts(known), forms(known), checks(known), speaking(known)]
+        parts += [verdicts(known), forms(known, made_again), checks(known), speaking(known)]
     if safe_runs:
         parts.append(deployments(safe_runs))
     parts.append(f"## Doses that nobody alike was given\n\n{UNHEARD_OF}\n\n{never.table()}")
@@ -449,30 +482,87 @@ def verdicts(records: list[Record]) -> str:
     return "\n\n".join(["## What a verdict is worth", *filter(None, parts)])
 
 
-def forms(records: list[Record]) -> str:
-    """Return how the default interval and the narrow one do on the same estimates."""
-    lines = []
+def forms(records: list[Record], made_again: list[Record]) -> str:
+    """Return how the forms of the interval do on the same estimates, and what their widths are of.
+
+    ``made_again`` are the records of `benchmarks.widths`.
+    """
+    lines, groups, more = [], {}, []
     for group, kind in product(("held out", "newest", "latest"), ("nonlinear", "sound")):
         names = [name for name, design in GROUPS[group].items() if design.kind == kind]
-        of_kind = [r for r in records if r["design"] in names and r["n"] == COMPARED_ROWS]
-        found = Estimates(judged(of_kind, "default"))
+        found = of_form(records, names)
         among = np.isfinite(found.error)
-        gap = found.number("value") - found.number("center")
-        share_of_rich = 0.3 * (found.number("center_se") ** 2 + gap**2)
-        narrow = np.sqrt(0.7 * found.number("se") ** 2 + share_of_rich)
-        narrow *= stdtrit(found.number("degrees"), 0.975)
-        wide = (found.number("high") - found.number("low")) / 2
-        silent = [
-            share((np.abs(found.error) > half) & (found.verdict == "ok"), among)
-            for half in (wide, narrow)
-        ]
-        covers = np.abs(found.error) <= narrow
-        line = [group, kind, f"{among.sum():,}", with_error(*found.coverage(among))]
-        line.append(with_error(share(covers, among), share_se(covers, among, found.log)))
-        lines.append([*line, *map("{:.3f}".format, silent), f"{(narrow / wide)[among].mean():.2f}"])
-    heads = ["designs", "kind", "estimates", "coverage", "coverage, narrow", "silent misses"]
-    heads += ["silent misses, narrow", "width, narrow"]
-    return f"## The interval and its narrow form\n\n{FORMS}\n\n{table(heads, lines)}"
+        half, covers = halves(found), covering(found, halves(found))
+        most = covering(found, halves(found, found.number("center_se")))
+        each = {form: share(covers[form], among) for form in covers}
+        more.append([share(most[form], among) - each[form] for form in (CORRECTED, NARROW)])
+        line = [group, kind, f"{among.sum():,}"]
+        line += [with_error(c, share_se(covers[f], among, found.log)) for f, c in each.items()]
+        line += [f"{share(silent(found, covers[form]), among):.3f}" for form in (NARROW, WIDE)]
+        line.append(f"{(half[NARROW] / half[WIDE])[among].mean():.2f}")
+        lines.append([*line, *map("{:.2f}".format, told_and_off(found.of_each_policy(among)))])
+        groups[f"{group}, {kind}"] = names
+    heads = ["designs", "kind", "estimates", *(f"coverage, {form}" for form in FORMS_OF_INTERVAL)]
+    heads += [f"silent misses, {form}" for form in (NARROW, WIDE)]
+    heads += ["width, narrow", "SE/spread", "RMS bias/SE"]
+    at_most = dict(zip((CORRECTED, NARROW), np.max(more, axis=0), strict=True))
+    bounds = (
+        "Records hold s, not se_R: where s may be either that or the widened standard error, the "
+        f"smaller se_R is taken. The coverage of {CORRECTED} may therefore be up to "
+        f"{at_most[CORRECTED]:.3f} more than the table says, that of the narrow form up to "
+        f"{at_most[NARROW]:.3f}."
+    )
+    parts = ["## The interval and its narrow form", FORMS, bounds, table(heads, lines)]
+    parts += [FACTORS, table(FACTOR_HEADS, factor_table(made_again, groups)), EXCESS]
+    return "\n\n".join([*parts, trade(records)])
+
+
+def of_form(records: Sequence[Record], names: Container[str]) -> Estimates:
+    """Return the estimates by which forms of the interval are compared, of some designs."""
+    own = [r for r in records if r["design"] in names and r["n"] == COMPARED_ROWS]
+    return Estimates(judged(own, "default"))
+
+
+def halves(found: Estimates, corrected: Array | None = None) -> dict[str, Array]:
+    """Return the half-widths of each form of the interval, by se_R or the least there may be."""
+    se, reach, gap = found.number("se"), found.number("center_se"), found.gap
+    of_fit = least_corrected(se, reach, gap) if corrected is None else corrected
+    t = stdtrit(found.number("degrees"), TWO_SIDED)
+    wide = (found.number("high") - found.number("low")) / 2
+    each = (NORMAL * se, t * of_fit, t * narrow_se(se, of_fit, gap), wide)
+    return dict(zip(FORMS_OF_INTERVAL, each, strict=True))
+
+
+def covering(found: Estimates, half: dict[str, Array]) -> dict[str, Array]:
+    """Return where each form of the interval holds the truth."""
+    within = {form: np.abs(found.error) <= own for form, own in half.items()}
+    return within | {WIDE: found.covers}
+
+
+def silent(found: Estimates, covers: Array) -> Array:
+    """Return where an interval misses with the verdict ok."""
+    return ~covers & (found.verdict == "ok")
+
+
+def trade(records: Sequence[Record]) -> str:
+    """Return what `Narrow()` does in place of the default, where models are sound and where not."""
+    said = []
+    for kind in ("sound", "nonlinear"):
+        names = [name for name in study.CLAIMED if DESIGNS[name].kind == kind]
+        found = of_form(records, names)
+        among, half = np.isfinite(found.error), halves(found)
+        covers = covering(found, half)
+        missed = [share(silent(found, covers[form]), among) for form in (NARROW, WIDE)]
+        wider = (half[WIDE] / half[NARROW])[among].mean() - 1.0
+        said.append(
+            f"on the {len(names)} {kind} designs it covers {share(covers[NARROW], among):.3f}, "
+            f"with {missed[0]:.3f} silent misses, where the default, {wider:.0%} wider, covers "
+            f"{share(covers[WIDE], among):.3f}, with {missed[1]:.3f}"
+        )
+    return (
+        "What a user can do is `interval=Narrow()`. In the groups of confounding *held out*, "
+        f"*newest* and *latest*, with {COMPARED_ROWS:,} rows: {'; '.join(said)}."
+    )
 
 
 def checks(records: list[Record]) -> str:

@@ -49,6 +49,14 @@ class Design:
         doses = chosen(x) if callable(chosen) else np.asarray(chosen)
         return float(self.outcome(np.ravel(doses), x).mean())
 
+    def on_masses(self, policy: str, n: int = 1000) -> float:
+        """Return the share of rows whose dose by a policy is one that several logged doses are."""
+        log, _ = self.versions(n, [7])
+        dose, count = np.unique(log.treatment, return_counts=True)
+        chosen = self.policies[policy]
+        doses = chosen(log.context) if callable(chosen) else np.asarray(chosen)
+        return float(np.isin(doses, dose[count > 1]).mean())
+
 
 # Doses with point masses. The remedy, found by itself, is to treat them as such; without it, with
 # ``atoms=()``, all doses have one density.

@@ -8,15 +8,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtr
 
+from benchmarks.confounding.page import table, trade
 from benchmarks.confounding.records import records_in
+from benchmarks.confounding.study import RECORDS as CONFOUNDING
 from benchmarks.structure.calibration import NEW, OUT
-from benchmarks.structure.designs import DESIGNS, GROUPS
+from benchmarks.structure.designs import DESIGNS, GROUPS, POINT_MASSES
 from benchmarks.structure.study import RECORDS, VERSIONS
+from benchmarks.widths import (
+    FACTOR_HEADS,
+    FACTORS,
+    NORMAL,
+    STRUCTURED,
+    Steps,
+    factor_table,
+    geometric_mean,
+    told_and_off,
+)
+from benchmarks.widths import RECORDS as WIDTHS
 from titrant.inference.trust.rules import EVEN_WANTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     Array = np.ndarray
     Record = dict[str, Any]
@@ -57,6 +71,13 @@ weights do not need. A dose *between* list prices
 (9.5, 37 mg) is read off its neighbors either way, and with the remedy always warned of.""",
 }
 
+WIDTHS_READ = """\
+With the remedy. *SE/spread* is as above, a mean over policies; *RMS bias/SE* is the mean error
+of a policy in standard errors, squared less what chance adds and averaged over policies: whether
+the SE itself is right. *A normal law* is how often intervals of that width would cover errors of
+that spread, normal and without bias. The policies of designs with point masses stand together: a
+value *at point masses* is not smoothed and its interval is hardly wider than 1.96 SE."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -87,6 +108,11 @@ class Found:
         """The mean standard error as a share of the spread of the estimates."""
         return float(self.se.mean() / self.error.std(ddof=1))
 
+    @property
+    def normal_coverage(self) -> float:
+        """How often intervals so wide would cover if errors were normal, without bias."""
+        return float(2.0 * ndtr(self.width.mean() / 2 / self.error.std(ddof=1)) - 1.0)
+
     def cells(self) -> list[str]:
         """Return bias, coverage, width, standard error and the shares of verdicts."""
         c = float(self.covered.mean())
@@ -109,14 +135,16 @@ TOO_SMALL, MANY = 0.9, 100
 """A standard error below this share of the spread is named, where so many logs tell it."""
 COPIED, OWN = "four copies", "rows of their own"
 THIN = "a text of 400 levels"
+MISSING = "outcomes missing"
+AT_MASSES, AT_ONE, AT_NONE = "at point masses", "at a point mass or not, by context", "at none"
 
 
-def page(records: Sequence[Record]) -> str:
-    """Return the page made of some records."""
+def page(records: Sequence[Record], made_again: Sequence[Record], others: Sequence[Record]) -> str:
+    """Return the page of the records, of those of `benchmarks.widths` and those of confounding."""
     failed = [r for r in records if "failed" in r]
     whole = [r for r in records if "failed" not in r]
     parts = [TITLE, f"{len(whole):,} logs; {len(failed)} could not be evaluated.", in_band(whole)]
-    parts.append(standard_errors(whole))
+    parts += [standard_errors(whole), widths(whole, made_again, others)]
     for heading, names in GROUPS.items():
         parts += [f"## {heading}", *([NOTES[heading]] if heading in NOTES else [])]
         parts.append("\n".join(f"- *{name}*: {DESIGNS[name].about}." for name in names))
@@ -160,6 +188,86 @@ def standard_errors(records: Sequence[Record]) -> str:
         "for the bias of smoothing and go by Student's law, so they are wider than 1.96 standard "
         "errors on each side."
     )
+
+
+def widths(
+    records: Sequence[Record], made_again: Sequence[Record], others: Sequence[Record]
+) -> str:
+    """Return what the widths of intervals with the remedy are made of, and what they cost."""
+    kinds: dict[str, list[Found]] = {}
+    for name, policy, found in with_remedy(records):
+        kinds.setdefault(_kind(name, policy), []).append(found)
+    lines = [[kind, *_width_cells(every)] for kind, every in kinds.items()]
+    heads = ["designs", "estimates", "coverage, 1.96·SE", "coverage, default"]
+    heads += ["half-width/1.96·SE", "SE/spread", "RMS bias/SE", "a normal law"]
+    factors = factor_table(made_again, {name: [name] for name in STRUCTURED})
+    parts = ["## Where the width comes from", WIDTHS_READ, table(heads, lines)]
+    parts += [_excess(kinds), FACTORS, table(FACTOR_HEADS, factors)]
+    return "\n\n".join([*parts, _missing(kinds[MISSING], made_again), trade(others)])
+
+
+def _excess(kinds: Mapping[str, Sequence[Found]]) -> str:
+    """Return what coverage beyond 95 % is."""
+    exact, smoothed = (
+        np.concatenate([found.covered for found in kinds[kind]]).mean()
+        for kind in (AT_MASSES, AT_NONE)
+    )
+    return (
+        "What intervals cover beyond 95 % is width that reaches over a smoothing bias which these "
+        f"designs hardly have: at point masses, where nothing is smoothed, they cover {exact:.3f}, "
+        f"at other doses of the same designs {smoothed:.3f}. No such width makes up for "
+        f"confounding that is left, as in *{THIN}*."
+    )
+
+
+def _missing(every: Sequence[Found], made_again: Sequence[Record]) -> str:
+    """Return why intervals cover most where outcomes are missing, and what narrow ones would."""
+    error, se, covered, width = (
+        np.concatenate([getattr(found, name) for found in every])
+        for name in ("error", "se", "covered", "width")
+    )
+    made = Steps([r for r in made_again if r["design"] == MISSING])
+    order_four, narrow = geometric_mean(made.factors()["order four"]), geometric_mean(made.narrow())
+    sds = np.mean([found.width.mean() / 2 / found.error.std(ddof=1) for found in every])
+    told, _ = told_and_off((found.error, found.se) for found in every)
+    outside = 1.0 - np.mean([found.normal_coverage for found in every])
+    return (
+        f"Why do intervals cover {covered.mean():.3f} in *{MISSING}*? The SE is {told:.2f} of the "
+        f"spread, and 1.96·SE alone covers {np.mean(np.abs(error) <= NORMAL * se):.3f}. The "
+        f"half-width is {geometric_mean(width / (2.0 * NORMAL * se)):.2f} times that, in the logs "
+        f"evaluated again {order_four:.2f} by the order-four fit alone, and {sds:.1f} sd of the "
+        f"errors: a normal law leaves {outside:.3f} outside, {outside * len(error):.0f} of "
+        f"{len(error)} estimates, and {np.sum(~covered)} were. With {narrow:.2f} times 1.96·SE, "
+        f"the width of `Narrow()` in these logs, "
+        f"{np.mean(np.abs(error) <= narrow * NORMAL * se):.3f} of all would be covered."
+    )
+
+
+def _kind(design: str, policy: str) -> str:
+    """Return the name of the row in which a policy is: those at point masses have rows together."""
+    if design not in POINT_MASSES:
+        return design
+    share = POINT_MASSES[design].on_masses(policy)
+    return AT_MASSES if share == 1.0 else AT_NONE if share == 0.0 else AT_ONE
+
+
+def _width_cells(every: Sequence[Found]) -> list[str]:
+    """Return a row's numbers, over its designs and policies."""
+    half = np.concatenate([found.width / 2 for found in every])
+    naive = NORMAL * np.concatenate([found.se for found in every])
+    error = np.concatenate([found.error for found in every])
+    covered = np.concatenate([found.covered for found in every])
+    told, off = told_and_off((found.error, found.se) for found in every)
+    normal = np.mean([found.normal_coverage for found in every])
+    return [
+        f"{len(error):,}",
+        f"{np.mean(np.abs(error) <= naive):.3f}",
+        f"{covered.mean():.3f}",
+        f"{geometric_mean(half / naive):.2f}",
+        f"{told:.2f}",
+        f"{off:.2f}",
+        f"{normal:.3f}",
+    ]
 
 
 def _copies(records: Sequence[Record]) -> str:
@@ -257,7 +365,8 @@ SAID = {
 
 
 def main() -> None:
-    PAGE.write_text(page(records_in(RECORDS)), encoding="utf-8")
+    records = map(records_in, (RECORDS, WIDTHS, CONFOUNDING))
+    PAGE.write_text(page(*records), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,12 +26,15 @@ def truths(design: str) -> tuple[float, ...]:
     return tuple(digits(DESIGNS[design].truth(name)) for name in DESIGNS[design].policies)
 
 
+def seed_of(task: Task) -> list[int]:
+    return [task.seed, task.n, task.replication, zlib.crc32(task.design.encode())]
+
+
 def study(task: Task) -> dict[str, Any]:
     """Return what is kept of one log; every list is in the order of the design's policies."""
     design = DESIGNS[task.design]
-    seed = [task.seed, task.n, task.replication, zlib.crc32(task.design.encode())]
     found: dict[str, Any] = {"truth": list(truths(task.design))}
-    for name, log in zip(VERSIONS, design.versions(task.n, seed), strict=True):
+    for name, log in zip(VERSIONS, design.versions(task.n, seed_of(task)), strict=True):
         (_, answers), found[name] = timed(lambda log=log: evaluated(log, design.policies))
         found[name] |= estimates(answers, design.policies)
     return found

@@ -17,6 +17,7 @@ from benchmarks.confounding.designs import DESIGNS, GROUPS, TUNING
 from benchmarks.confounding.page import PAGE, Estimates, page, share_se, speaking
 from benchmarks.confounding.records import Task, records_in, run_missing
 from benchmarks.coverage.designs import Case
+from benchmarks.widths import RECORDS as WIDTHS
 
 import titrant as tt
 
@@ -225,4 +226,4 @@ def test_coverage_where_a_check_warns_is_counted_as_loops_count_it():
 
 
 def test_the_page_is_written_from_the_records():
-    assert PAGE.read_text() == page(records_in(study.RECORDS), records_in(safe.RECORDS))
+    assert PAGE.read_text() == page(*map(records_in, (study.RECORDS, safe.RECORDS, WIDTHS)))

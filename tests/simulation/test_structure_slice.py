@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.confounding.records import Task, records_in
+from benchmarks.confounding.study import RECORDS as CONFOUNDING
 from benchmarks.structure.designs import DESIGNS, GROUPS, POINT_MASSES
 from benchmarks.structure.page import COPIED, OWN, PAGE, page
 from benchmarks.structure.study import RECORDS, VERSIONS, study
+from benchmarks.widths import RECORDS as WIDTHS
 
 import titrant as tt
 from sweeps import long
@@ -32,7 +34,15 @@ def test_both_versions_are_of_the_same_rows(name: str) -> None:
 
 
 def test_the_page_is_that_of_the_records() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(records_in(RECORDS))
+    records = map(records_in, (RECORDS, WIDTHS, CONFOUNDING))
+    assert PAGE.read_text(encoding="utf-8") == page(*records)
+
+
+def test_doses_at_point_masses_are_told_from_those_between() -> None:
+    none, list_price = DESIGNS["some without a dose"], DESIGNS["nine list prices"]
+    assert [none.on_masses(name) for name in ("0", "0.6")] == [1.0, 0.0]
+    assert none.on_masses("0 or 1.2") == pytest.approx(0.5, abs=0.08)  # of 1,000 rows, 5 SE
+    assert [list_price.on_masses(name) for name in ("7.99 or 9.99", "9.5")] == [1.0, 0.0]
 
 
 def widths(records: list, design: str) -> np.ndarray:
