@@ -1,5 +1,6 @@
 """A policy written in another language gives the same doses, run there."""
 
+import bisect
 import math
 import re
 import sqlite3
@@ -15,7 +16,9 @@ from titrant.data.columns import Recipe
 from titrant.errors import InvalidArgument
 from titrant.policies import (
     POLICIES,
+    Additive,
     Clipped,
+    InLimits,
     Linear,
     Personal,
     StatusQuo,
@@ -24,7 +27,7 @@ from titrant.policies import (
     to_sql,
 )
 from titrant.policies.calling import recommended
-from titrant.policies.formats.exporting import LONGEST_CELL
+from titrant.policies.formats.exporting import LONGEST_CELL, SHORT
 
 CLOSE = 1e-9  # a spreadsheet keeps 15 digits; sums run in another order
 WITHOUT = "function", "clipped function", "personal"
@@ -70,6 +73,7 @@ SPREADSHEET = {
     "IF": lambda test, then, otherwise: then if test else otherwise,
     "MIN": min,
     "MAX": max,
+    "LOOKUP": lambda number, starts, found: found[bisect.bisect(starts, number) - 1],
     "INT": lambda number: number if math.isnan(number) else math.floor(number),
     "EXP": math.exp,
     "OR": lambda *tests: any(tests),
@@ -90,6 +94,7 @@ def by_excel(policy, table, recipe):
     compiled = []
     for formula in formulas:
         text = re.sub(r'([A-Z]+2)&""', r"TEXT(\1)", formula.removeprefix("="))
+        text = re.sub(r"\{([-+.,e\d]+)\}", r"(\1)", text.replace("^", "**"))
         compiled.append(re.sub(r'"((?:[^"]|"")*)"', lambda m: repr(m[1].replace('""', '"')), text))
     found = []
     for row in table.to_pylist():
@@ -275,3 +280,146 @@ def test_hostile_names_stay_names(name):
     table = pa.table({name: [1.5]})
     for way in ("python", "duckdb", "sqlite"):
         assert as_doses(WAYS[way](policy, table, None), 1) == 3.0
+
+
+# What steps and limits ask for again is written once.
+
+STRENGTHS = [5.0, 10.0, 15.0, 17.5, 20.0, 22.5, 25.0, 30.0]
+_COLUMNS = "age", "age is missing", "sex=female", "now", "kg", "most"
+_KNOTS = {"age": [20, 35, 45, 55, 70], "now": [10, 15, 20, 25, 30], "kg": [50, 60, 70, 80, 90],
+          "most": [20, 24, 28, 32, 36]}  # fmt: skip
+CURVES = Additive(
+    [0.05, 1.0, -2.0, 0.3, 0.1, 0.02],
+    4.0,
+    knots=[_KNOTS.get(name, []) for name in _COLUMNS],
+    bends=np.random.default_rng(0).normal(size=20),
+    reach=np.full(6, 10.0),
+    features=_COLUMNS,
+)
+FILLED = Recipe(levels={"sex": ("female", "male")}, fills={"age": 41.5})
+LIMITS = {
+    "strengths": {"steps": STRENGTHS},
+    "multiples": {"steps": 2.5},
+    "strengths, each row's limits": {
+        "steps": STRENGTHS, "at_most": "most", "current": "now", "largest_change": 9.0,
+    },
+    "multiples, each row's limits": {
+        "steps": 2.5, "at_least": 5.0, "at_most": "most", "current": "now", "largest_change": 9.0,
+    },
+    "each row's limits": {"at_most": "most", "current": "now", "largest_change": 2.0},
+}  # fmt: skip
+
+
+def patients(n=80):
+    rng = np.random.default_rng(1)
+    numbers = {
+        "age": rng.uniform(10, 90, n),
+        "now": rng.uniform(14, 22, n),
+        "kg": rng.normal(70, 20, n),
+        "most": rng.choice([20.0, 22.5, 24.0, 30.0, 40.0], n),
+    }
+    sex = rng.choice(["female", "male", "neither"], n)
+    lacking = pa.array(np.arange(n) % 7 == 0)
+    none = pa.scalar(None, pa.float64())
+    age = pa.compute.if_else(lacking, none, pa.array(numbers["age"]))
+    return pa.table({**numbers, "age": age, "sex": sex})
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("limits", LIMITS)
+def test_a_long_rule_within_limits_gives_the_same_doses(limits, way):
+    policy, table = InLimits(CURVES, **LIMITS[limits]), patients()
+    expected = recommended(policy, table, recipe=FILLED)
+    assert len(np.unique(expected)) > 3
+    found = as_doses(WAYS[way](policy, table, FILLED), 1)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE)
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_a_long_rule_within_limits_stays_short(limits):
+    policy = InLimits(CURVES, **LIMITS[limits])
+    assert len(to_sql(policy, recipe=FILLED)) < 20_000
+    longest = max(map(len, to_excel(policy, recipe=FILLED).splitlines()))
+    assert longest < LONGEST_CELL
+    # law: strengths and limits add the same text to every rule.
+    simple = InLimits(Linear([1.0, 1.0, 1.0], features=["now", "most", "kg"]), **LIMITS[limits])
+    added = max(map(len, to_excel(simple).splitlines()))
+    assert longest < max(map(len, to_excel(CURVES, recipe=FILLED).splitlines())) + added
+
+
+# A name longer than what is repeated is worked out in the subquery; the others are the names there.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["age", "a" * (SHORT + 1), "part1" * SHORT, "PART1", "inside"])
+def test_a_dose_halfway_between_two_is_the_larger_one(name, way):
+    table = pa.table({name: [-1.0, 7.5, 7.499999, 12.5, 16.25, 27.5, 99.0, 12.0, 18.75]})
+    rule = Linear([1.0], features=[name])
+    for steps, wanted in (
+        (STRENGTHS, [5.0, 10.0, 5.0, 15.0, 17.5, 30.0, 30.0, 10.0, 20.0]),
+        (5.0, [0.0, 10.0, 5.0, 15.0, 15.0, 30.0, 100.0, 10.0, 20.0]),
+        ([20.0], [20.0] * 9),
+    ):
+        policy = InLimits(rule, steps=steps)
+        assert recommended(policy, table).tolist() == wanted
+        assert as_doses(WAYS[way](policy, table, None), 1)[:, 0].tolist() == wanted
+
+
+# A largest change of exactly a step; limits within rounding of a strength count as it.
+@pytest.mark.parametrize("way", WAYS)
+def test_limits_on_a_strength_allow_it(way):
+    table = pa.table({"now": [15.0, 15.0, 20.0, 0.1 + 0.2], "most": [17.5, 17.4, 22.5, 5.0]})
+    rule = Linear([0.0, 0.0], 99.0, features=["now", "most"])
+    limits = {"at_most": "most", "current": "now", "largest_change": 2.5}
+    policy = InLimits(rule, steps=[0.3, *STRENGTHS], **limits)
+    wanted = [17.5, 15.0, 22.5, 0.3]
+    assert recommended(policy, table).tolist() == wanted
+    np.testing.assert_allclose(
+        as_doses(WAYS[way](policy, table, None), 1)[:, 0], wanted, rtol=CLOSE
+    )
+
+
+@pytest.mark.parametrize("way", ["sqlite", "duckdb", "python"])
+@pytest.mark.parametrize("odd", [None, math.nan, math.inf, -math.inf])
+def test_a_long_rule_has_no_dose_for_a_row_with_what_is_no_number(way, odd):
+    policy, table = InLimits(CURVES, **LIMITS["strengths, each row's limits"]), patients(4)
+    column = pa.array([table["most"][0].as_py(), odd, *table["most"].to_pylist()[2:]], pa.float64())
+    gaps = table.set_column(table.column_names.index("most"), "most", column)
+    found = as_doses(WAYS[way](policy, gaps, FILLED), 1)[:, 0]
+    expected = recommended(policy, table, recipe=FILLED)
+    assert np.isnan(found[1])
+    np.testing.assert_allclose(np.delete(found, 1), np.delete(expected, 1), rtol=CLOSE)
+
+
+@pytest.mark.parametrize("connect", [sqlite3.connect, duckdb.connect])
+def test_the_expression_of_a_long_rule_stands_wherever_one_may(connect):
+    policy, table = InLimits(CURVES, **LIMITS["strengths, each row's limits"]), patients()
+    expected = recommended(policy, table, recipe=FILLED)
+    dose = to_sql(policy, recipe=FILLED).removesuffix(' AS "dose"')
+    database = connect(":memory:")
+    names = ", ".join(f'"{name}" {kind}' for name, kind in _types(table).items())
+    database.execute(f"CREATE TABLE people ({names})")
+    database.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", _rows(table))
+    query = f"SELECT {dose}, COUNT(*) FROM people p WHERE {dose} > 15 GROUP BY 1 ORDER BY 1"  # noqa: S608
+    values, counts = np.unique(expected[expected > 15], return_counts=True)
+    assert database.execute(query).fetchall() == list(zip(values, counts, strict=True))
+    (mean,) = database.execute(f"SELECT AVG({dose}) FROM people").fetchone()  # noqa: S608
+    assert mean == pytest.approx(expected.mean())
+    database.execute(f"UPDATE people SET kg = {dose}")  # noqa: S608
+    found = database.execute("SELECT kg FROM people").fetchall()
+    assert sorted(found) == sorted((one,) for one in expected)
+
+
+# The planner of SQLite may write a subquery out wherever its columns are named.
+def test_a_bump_is_worked_out_once_for_each_row():
+    policy = InLimits(NAMED["rbf"], steps=[-1.0, 0.0, 0.5, 1.0], at_most="bmi")
+    calls = []
+
+    def counted(power):
+        calls.append(power)
+        return math.exp(power)
+
+    database = sqlite3.connect(":memory:")
+    database.create_function("EXP", 1, counted)
+    database.execute("CREATE TABLE people (age DOUBLE, bmi DOUBLE, sex DOUBLE)")
+    database.executemany("INSERT INTO people VALUES (?, ?, ?)", contexts(10).tolist())
+    database.execute(f"SELECT {to_sql(policy)} FROM people").fetchall()  # noqa: S608
+    assert len(calls) == 10 * len(policy.policy.centers)

@@ -51,6 +51,9 @@ RULES = {
     "limits of each row": tt.InLimits(
         _LINEAR, steps=2.5, at_least=5.0, at_most="kg", current="kg", largest_change=45.0
     ),
+    "strengths of each row": tt.InLimits(
+        _LINEAR, steps=[5, 20, 40, 45, 90], at_most="kg", current="kg", largest_change=45.0
+    ),
     "additive": tt.Additive(
         *(_SLOPES, 3.0),
         knots=[[20, 40, 60, 80] if name in ("age", "kg") else [] for name in NAMES],
@@ -102,7 +105,12 @@ def evaluated(formula, row):
         low, high = (end if end is not None else side for end, side in
                      zip(parts[1:], (-math.inf, math.inf), strict=True))  # fmt: skip
         return min(max(evaluated(parts[0], row), low), high)
-    plain = {"Ratio": lambda v: v / parts[1], "Exponential": math.exp, "Floor": math.floor}
+    plain = {
+        "Ratio": lambda v: v / parts[1],
+        "Exponential": math.exp,
+        "Floor": math.floor,
+        "Stairs": lambda v: parts[2][sum(start <= v for start in parts[1])],
+    }
     return plain[kind](evaluated(parts[0], row))
 
 

@@ -15,14 +15,13 @@ from titrant.policies.base import ParametricPolicy, Policy, formulas_of, is_exac
 from titrant.policies.calling import contexts_for, recommended
 from titrant.policies.constant import as_policy
 from titrant.policies.formats.formulas import (
-    AtMost,
-    Choice,
     Floor,
     Largest,
     Number,
     Product,
     Ratio,
     Smallest,
+    Stairs,
     Sum,
     Within,
     each_dose,
@@ -250,28 +249,25 @@ class Steps:
             return tau
         if isinstance(self.of, float):
             return _rounded(tau, self.of, 0.0)
-        found: Formula = Number(float(self.of[0]))
-        for small, large in zip(self.of[:-1], self.of[1:], strict=True):
-            enough = AtMost(_minus(tau), -float((small + large) / 2.0))
-            found = Choice(enough, Number(float(large)), found)
-        return found
+        return self._stairs(tau, (self.of[1:] + self.of[:-1]) / 2.0)
 
     def above_formula(self, low: Formula) -> Formula:
         """Return `above` as a formula; the last strength where there is none."""
-        if self.of is None:
-            return low
-        if isinstance(self.of, float):
-            steps = Floor(Sum((Ratio(_minus(low), self.of), Number(ROUNDING))))
-            return Product((Number(-self.of), steps))
-        found: Formula = Number(float(self.of[-1]))
-        for strength in self.of[-2::-1]:
-            enough = AtMost(low, float(strength) + self._near())
-            found = Choice(enough, Number(float(strength)), found)
-        return found
+        return _minus(Steps(self._mirrored()).below_formula(_minus(low)))
 
     def below_formula(self, high: Formula) -> Formula:
         """Return `below` as a formula; the first strength where there is none."""
-        return _minus(Steps(self._mirrored()).above_formula(_minus(high)))
+        if self.of is None:
+            return high
+        if isinstance(self.of, float):
+            steps = Floor(Sum((Ratio(high, self.of), Number(ROUNDING))))
+            return Product((Number(self.of), steps))
+        return self._stairs(Sum((high, Number(self._near()))), self.of[1:])
+
+    def _stairs(self, of: Formula, starts: Array) -> Formula:
+        """Return the strengths one by one, each but the first from its start on."""
+        levels = np.atleast_1d(np.asarray(self.of)).tolist()
+        return Stairs(of, tuple(starts.tolist()), tuple(levels)) if len(starts) else Number(*levels)
 
     def _mirrored(self) -> float | Array | None:
         return -self.of[::-1] if isinstance(self.of, np.ndarray) else self.of

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +33,7 @@ from titrant.policies.formats.formulas import (
     Ratio,
     Reads,
     Smallest,
+    Stairs,
     Sum,
     Test,
     Within,
@@ -47,8 +49,10 @@ def to_sql(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") 
     r"""Return the policy as one SQL expression a dose, `… AS "dose"`.
 
     It needs CASE, and FLOOR and EXP where the rule rounds or bends: PostgreSQL, DuckDB, SQLite,
-    Snowflake, BigQuery and others have them. ``recipe`` says how the contexts are made of columns;
-    ``name`` is that of the dose, numbered if there are several.
+    Snowflake, BigQuery and others have them. Parts of a long rule that its steps and limits ask for
+    again are worked out once, in a scalar subquery that reads columns of the row outside of it.
+    ``recipe`` says how the contexts are made of columns; ``name`` is that of the dose, numbered if
+    there are several.
 
     >>> from titrant import Linear
     >>> print(to_sql(Linear(coef=[0.5], features=["age"])).replace(" THEN", "\nTHEN"))
@@ -58,7 +62,9 @@ def to_sql(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") 
     rule = RuleFormulas.of(policy, recipe)
     names = _numbered(name, len(rule.doses))
     doses = zip(rule.doses, names, strict=True)
-    return ",\n".join(f"{rule.written(dose, Sql())} AS {_quoted(own)}" for dose, own in doses)
+    return ",\n".join(
+        f"{rule.written(dose, Sql(rule.columns))} AS {_quoted(own)}" for dose, own in doses
+    )
 
 
 def to_python(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") -> str:
@@ -78,6 +84,7 @@ def to_python(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose
     value = doses[0] if len(doses) == 1 else f"[{', '.join(doses)}]"
     columns = ", ".join(rule.columns) or "no column"
     lines = [
+        "import bisect",
         "import math",
         "",
         "",
@@ -115,6 +122,10 @@ def to_excel(policy: Policy, *, recipe: Recipe | None = None, row: int = 2) -> s
 
 
 LONGEST_CELL = 8192
+SHORT = 100
+"""Parts of SQL with at most so many characters are repeated as they are, without a subquery."""
+_LOWEST_NUMBER = -9e307
+"""A spreadsheet knows hardly any number below."""
 _EPOCH, _SPREADSHEET = date(1970, 1, 1), date(1899, 12, 30)
 """Day 0 of the running time, and of a spreadsheet."""
 
@@ -155,7 +166,7 @@ class RuleFormulas:
 
     def written(self, dose: Formula, language: Language) -> str:
         """Return one dose in a language."""
-        return language.guarded([language.test(one) for one in self.needed], language.write(dose))
+        return language.guarded([language.test(one) for one in self.needed], language.whole(dose))
 
 
 def context_formula(name: str, recipe: Recipe | None) -> Formula:
@@ -251,24 +262,30 @@ class Language(ABC):
     nothing: str
     """What stands for no dose."""
 
+    def whole(self, formula: Formula) -> str:
+        """Return a formula that is part of no other."""
+        return self.write(formula)
+
     def write(self, formula: Formula) -> str:
         """Return a formula, in brackets where it needs them."""
         match formula:
             case Sum(parts):
                 found = f"({self.plus.join(map(self.write, parts))})"
             case Product(parts):
-                found = self.times.join(map(self.write, parts))
+                written = groupby(map(self.write, parts))
+                found = self.times.join(self.power(of, len(list(same))) for of, same in written)
             case Ratio(of, by):
                 found = f"({self.write(of)}{self.over}{self.number(by)})"
-            case Exponential(of):
-                found = self.exponential(self.write(of))
-            case Floor(of):
-                found = self.floor(self.write(of))
+            case Exponential(of) | Floor(of):
+                function = self.floor if isinstance(formula, Floor) else self.exponential
+                found = function(self.write(of))
             case Within(of, low, high):
                 found = self.within(self.write(of), low, high)
+            case Stairs(of, starts, levels):
+                found = self.stairs(self.write(of), starts, levels)
             case Largest(parts) | Smallest(parts):
-                written = tuple(map(self.write, parts))
-                found = self.extreme(written, largest=isinstance(formula, Largest))
+                several = tuple(map(self.write, parts))
+                found = self.extreme(several, largest=isinstance(formula, Largest))
             case Choice(test, then, otherwise):
                 found = self.choice(self.test(test), self.write(then), self.write(otherwise))
             case Number() | Column() | DatePart():
@@ -286,6 +303,10 @@ class Language(ABC):
     def number(self, value: float) -> str:
         """Return a number with all its digits; a negative one in brackets."""
         return f"({value!r})" if value < 0.0 else repr(value)
+
+    def power(self, of: str, times: int) -> str:
+        """Return the product of something with itself."""
+        return self.times.join([of] * times)
 
     def test(self, test: Test) -> str:
         """Return a test."""
@@ -324,6 +345,10 @@ class Language(ABC):
         """Return something held within two numbers."""
 
     @abstractmethod
+    def stairs(self, of: str, starts: Sequence[float], levels: Sequence[float]) -> str:
+        """Return the level that something has reached."""
+
+    @abstractmethod
     def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
         """Return the largest or the smallest of several."""
 
@@ -348,10 +373,51 @@ class Language(ABC):
         """Return whether a column has no value; ``marks`` stand for none among texts."""
 
 
+@dataclass(frozen=True)
 class Sql(Language):
-    """SQL as most databases read it."""
+    """SQL as most databases read it, for one dose.
+
+    A CASE repeats what it compares; a long part is worked out once, in a subquery, and has a name.
+    """
+
+    columns: Sequence[str] = ()
+    """The columns of the rule: none of them is called like a part."""
+    parts: dict[str, str] = field(default_factory=dict)
+    """What is worked out once, and its name; each comes after those it is made of."""
 
     nothing = "NULL"
+
+    def whole(self, formula: Formula) -> str:
+        """Return a formula, as a subquery if it has parts that are worked out once."""
+        found = self.write(formula)
+        depths: dict[str, int] = {}
+        for part, name in self.parts.items():
+            used = (depth for other, depth in depths.items() if other in part)
+            depths[name] = 1 + max(used, default=0)
+        table = ""
+        for depth in range(1, 1 + max(depths.values(), default=0)):
+            own = [
+                f"{part} AS {name}" for part, name in self.parts.items() if depths[name] == depth
+            ]
+            named = ", ".join(["*", *own] if table else own)
+            inside = f" FROM {table}" if table else ""
+            # Of one row, and yet DISTINCT: without it SQLite and others write parts out again
+            # wherever they are named.
+            table = f"(SELECT DISTINCT {named}{inside}) AS inside"
+        return f"(SELECT {found} FROM {table})" if table else found  # noqa: S608  (names are quoted)
+
+    def once(self, of: str) -> str:
+        """Return what may be written several times: a long part is called by its name."""
+        if len(of) <= SHORT:
+            return of
+        prefix = "part"
+        while any(column.lower().startswith(prefix) for column in self.columns):
+            prefix += "_"
+        return self.parts.setdefault(of, f"{prefix}{1 + len(self.parts)}")
+
+    def power(self, of: str, times: int) -> str:
+        """Return the product of something with itself."""
+        return self.times.join([self.once(of) if times > 1 else of] * times)
 
     def column(self, name: str) -> str:
         """Return a quoted name."""
@@ -373,18 +439,29 @@ class Sql(Language):
 
     def within(self, of: str, low: float, high: float) -> str:
         """Return a CASE: not every database has LEAST and GREATEST."""
-        ends = ((low, "<"), (high, ">"))
-        cases = [
-            f" WHEN {of} {sign} {self.number(end)} THEN {self.number(end)}"
-            for end, sign in ends
-            if np.isfinite(end)
-        ]
-        return f"CASE{''.join(cases)} ELSE {of} END" if cases else of
+        ends = [(end, sign) for end, sign in ((low, "<"), (high, ">")) if np.isfinite(end)]
+        if not ends:
+            return of
+        value = self.once(of)
+        cases = (
+            f" WHEN {value} {sign} {self.number(end)} THEN {self.number(end)}" for end, sign in ends
+        )
+        return f"CASE{''.join(cases)} ELSE {value} END"
+
+    def stairs(self, of: str, starts: Sequence[float], levels: Sequence[float]) -> str:
+        """Return a CASE with a line for each start."""
+        value = self.once(of)
+        cases = (
+            f" WHEN {value} < {self.number(start)} THEN {self.number(level)}"
+            for start, level in zip(starts, levels[:-1], strict=True)
+        )
+        return f"CASE{''.join(cases)} ELSE {self.number(levels[-1])} END"
 
     def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
         """Return a CASE for each but the first."""
         found, sign = of[0], ">=" if largest else "<="
-        for other in of[1:]:
+        for other in map(self.once, of[1:]):
+            found = self.once(found)
             found = f"CASE WHEN {found} {sign} {other} THEN {found} ELSE {other} END"
         return found
 
@@ -446,6 +523,10 @@ class Python(Language):
             of = f"max({of}, {self.number(low)})"
         return f"min({of}, {self.number(high)})" if np.isfinite(high) else of
 
+    def stairs(self, of: str, starts: Sequence[float], levels: Sequence[float]) -> str:
+        """Return the level behind as many starts as have been reached."""
+        return f"{tuple(levels)!r}[bisect.bisect({tuple(starts)!r}, {of})]"
+
     def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
         """Return max(…) or min(…)."""
         return f"{'max' if largest else 'min'}({', '.join(of)})"
@@ -504,6 +585,15 @@ class Excel(Language):
         if np.isfinite(low):
             of = f"MAX({of},{self.number(low)})"
         return f"MIN({of},{self.number(high)})" if np.isfinite(high) else of
+
+    def stairs(self, of: str, starts: Sequence[float], levels: Sequence[float]) -> str:
+        """Return LOOKUP(…), which finds the last start that has been reached."""
+        reached, there = (",".join(map(repr, row)) for row in ((_LOWEST_NUMBER, *starts), levels))
+        return f"LOOKUP({of},{{{reached}}},{{{there}}})"
+
+    def power(self, of: str, times: int) -> str:
+        """Return something to a power."""
+        return f"({of})^{times}" if times > 1 else of
 
     def extreme(self, of: tuple[str, ...], *, largest: bool) -> str:
         """Return MAX(…) or MIN(…)."""

@@ -84,6 +84,18 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
+class Stairs:
+    """A number that depends on how many of some rising starts a formula has reached.
+
+    levels[0] below starts[0], levels[1] from there on, and so forth: one level more than starts.
+    """
+
+    of: Formula
+    starts: tuple[float, ...]
+    levels: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Largest:
     """The largest of its parts."""
 
@@ -149,6 +161,7 @@ Formula = (
     | Exponential
     | Floor
     | Within
+    | Stairs
     | Largest
     | Smallest
     | Choice

@@ -31,6 +31,10 @@
       case "Exponential": return Math.exp(value(of, row));
       case "Floor": return Math.floor(value(of, row));
       case "Within": return Math.min(Math.max(value(of, row), by ?? -Infinity), other ?? Infinity);
+      case "Stairs": {
+        const reached = value(of, row);
+        return other[by.filter((start) => start <= reached).length];
+      }
       case "Largest": return Math.max(...of.map((part) => value(part, row)));
       case "Smallest": return Math.min(...of.map((part) => value(part, row)));
       case "Choice": return value(holds(of, row) ? by : other, row);
