@@ -376,7 +376,8 @@ class PolicyLearner(BaseEstimator):
             learned = replace(learned, policy=policy).noted([levels.note(policy)])
         if rows is every:
             return learned
-        drawn = {"learned_on": len(rows.log), "rows": every.survey.n}
+        on = learned.report.get("learned_on", len(rows.log))
+        drawn = {"learned_on": on, "rows": every.survey.n}
         return replace(learned, report={**learned.report, **drawn})
 
     def _honest_value(self, whole: TrainingLog) -> HonestValue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from titrant.learn.candidates import (
 )
 from titrant.learn.classes import CurveClass, DoseCurves
 from titrant.learn.limits.keeping import (
+    found_kept,
     found_within,
     kept,
     learn_within,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from titrant.learn.candidates import Candidate, LearningRows
     from titrant.learn.classes import FittedClass, PolicyClass
     from titrant.learn.limits import Limits
+    from titrant.learn.limits.population import Population
     from titrant.learn.setting import Units
     from titrant.learn.tables import Curves, Predictions
     from titrant.learn.vector import VectorArena
@@ -89,6 +92,8 @@ class Arena:
     """The mean loss."""
     limits: Limits | None = None
     """What every rule keeps to; what that is in each row, the rows know."""
+    population: Population | None = None
+    """By whose means a rule is deployed, where these are not all rows of the log, each once."""
 
     @staticmethod
     def folded(
@@ -142,6 +147,10 @@ class Arena:
     def bounds_personal(self) -> bool:
         """Whether a personal rule keeps to all limits, so that rules may be held against it."""
         return self.limits is None or not {"monotone", "equal"} & set(self.limits.parts)
+
+    def settled(self, policy: Policy) -> Policy:
+        """Return a policy that was found on all rows with the last move to its mean dose."""
+        return found_kept(policy, self.population)
 
     def deployed(self, policy: Policy) -> Policy:
         """Return a policy as it is deployed: within the limits of each row."""
@@ -230,12 +239,18 @@ class AffineContender(Contender[Arena]):
     def learned(self, arena: Arena) -> Learned:
         """Learn all candidates on all rows and combine them by their held-out scores."""
         params, solutions = learn_within(self.candidates, self.rows, arena.units, arena.constraint)
-        combined = kept(self.held_out.combined(params), self.rows)
+        rule = partial(_rule, self.fitted, arena.units)
+        combined = kept(self.held_out.combined(params), self.rows, arena.population, rule)
         return Learned(
             policy=arena.deployed(arena.units.policy(self.fitted, combined)),
             solution=solutions[self.held_out.best],
             report=self.held_out.to_dict([c.name for c in self.candidates]),
         )
+
+
+def _rule(fitted: FittedClass, units: Units, params: Array) -> Policy:
+    """Return the policy with parameters β/s (P,) before it is cut to any range."""
+    return fitted.policy(params * units.dose_sd)
 
 
 # Classes with a search of their own: the best of their policies.
@@ -268,7 +283,7 @@ class CurveContender(Contender["Arena | VectorArena"]):
     def learned(self, arena: Arena | VectorArena) -> Learned:
         """Find the policies on all rows and take the one that was best on rows held out."""
         names, best = [*self.kind.candidates], int(np.argmin(self.score.mean(axis=1)))
-        found = arena.found(self.kind)
+        policy = arena.settled(arena.found(self.kind)[best])
         alone = np.eye(len(names))[best]
         candidates = {
             "chosen": names[best],
@@ -276,8 +291,8 @@ class CurveContender(Contender["Arena | VectorArena"]):
             "scores": score_table(names, self.score, alone, self.score[best]),
         }
         return Learned(
-            policy=arena.deployed(found[best]),
-            solution=_end(found[best], float(self.score[best].mean())),
+            policy=arena.deployed(policy),
+            solution=_end(policy, float(self.score[best].mean())),
             report=candidates,
         )
 

@@ -56,6 +56,8 @@ class TrainingLog:
     """Whether the outcome is a reward."""
     checkpoint: str | os.PathLike[str] | None = None
     """The folder that keeps the state of a search."""
+    drawn_from: TrainingLog | None = None
+    """The log from whose rows these were drawn by weight."""
 
     @classmethod
     def of(
@@ -96,7 +98,14 @@ class TrainingLog:
             )
         if not self.log.weighted:
             return self
-        return self.part(drawn_by_weight(self.survey.sample.log)[0])
+        drawn = self.part(drawn_by_weight(self.survey.sample.log)[0])
+        return replace(drawn, drawn_from=self)
+
+    @property
+    def each_once(self) -> bool:
+        """Whether the rows in memory are all rows of the log, and count alike."""
+        whole = self.drawn_from or self
+        return self.survey.sample.whole and not whole.log.weighted
 
     def part(self, log: Source) -> Self:
         """Return some of the rows with what is known of them."""

@@ -16,6 +16,7 @@ from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
 from titrant.learn.limits.found import told
+from titrant.learn.limits.population import Population
 from titrant.learn.limits.prices import capped
 from titrant.learn.setting import Learned, Procedure, Units, outcome_sd, silent
 from titrant.learn.tables import DOSES, unseen
@@ -121,6 +122,8 @@ class StackedDR(Procedure):
             learned = chosen.learned(arena if within is None else within.arena)
         else:
             learned = chosen.learned(arena)
+        if arena.population is not None:
+            notes = [*notes, *arena.population.notes(learned.policy)]
         progress("candidates", steps, steps)
         report = {
             "procedure": "stacked doubly robust",
@@ -146,8 +149,11 @@ class StackedDR(Procedure):
         if drawn is not None:
             log, q = log.rows(drawn), q[drawn]
         self._check_rows(len(log))
-        units = Units.of(log, policy_class.limits)
-        return self._arena(log, q, units, policy_class.kept, progress)
+        units, limits = Units.of(log, policy_class.limits), policy_class.kept
+        arena = self._arena(log, q, units, limits, progress)
+        if limits is None or (drawn is None and training.each_once):
+            return arena
+        return replace(arena, population=Population.of(training, limits, log, units))
 
     def _drawn(self, n: int) -> NDArray[np.intp] | None:
         """Return which of n rows are learned from; None for all."""

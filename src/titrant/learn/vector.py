@@ -203,6 +203,10 @@ class VectorArena:
         """Return the doses of a rule as they are: several doses have no limits of a row."""
         return raw
 
+    def settled(self, policy: Policy) -> Policy:
+        """Return a policy as it is: several doses have no limits of means."""
+        return policy
+
     def deployed(self, policy: Policy) -> Policy:
         """Return a policy as it is deployed: as it is."""
         return policy

@@ -72,8 +72,8 @@ class Limits:
         one may be from it
     increasing, decreasing : contexts with which the dose must not fall, or not rise, all others
         the same. The rule is a constant, a line or curves that are lines in these contexts
-    mean_dose : the budget: the mean dose of the log's rows is at most this. A total for N people
-        is a mean of total/N
+    mean_dose : the budget: the mean dose of the log's rows, by their weights, is at most this. A
+        total for N people is a mean of total/N
     equal_across, margin : a column of texts, or a context with two values; the mean doses of its
         groups differ by at most the margin. The rule is a constant, a line, curves or products
     cap : a `Cap` on the mean of a second outcome under the rule
@@ -150,6 +150,11 @@ class Limits:
         return self.cap
 
     @property
+    def budget(self) -> float:
+        """The largest mean dose; infinite unless given."""
+        return np.inf if self.mean_dose is None else self.mean_dose
+
+    @property
     def signs(self) -> dict[str, int]:
         """Which way the dose may go with a context: 1 upward, −1 downward."""
         return dict.fromkeys(self.increasing, 1) | dict.fromkeys(self.decreasing, -1)
@@ -184,32 +189,23 @@ class Limits:
 
     def on(self, log: LoggedData, units: Units) -> RowLimits:
         """Return what the limits are in the rows of a log; refuse what no dose keeps to."""
+        limits = self.of_rows(log, (units.low, units.high))
+        check_possible(limits.low, limits.high, self.columns)
+        _check_near(limits.steps, log.treatment, units)
+        if self.equal_across is not None:
+            limits = replace(limits, groups=groups_of(self.equal_across, log))
+        check_least(float(limits.given(np.full(len(log), units.low)).mean()), limits.budget)
+        return limits
+
+    def of_rows(self, log: LoggedData, ends: tuple[float, float]) -> RowLimits:
+        """Return what the limits are in some rows of a log, for a rule learned between ends."""
         names = self.columns
         found = places(names, log.names, "set of limits")
         columns = {name: log.context[:, j] for name, j in zip(names, found, strict=True)}
         steps = Steps.checked(self.steps, "Limits")
         low, high = row_limits(self, steps, columns, len(log))
-        check_possible(low, high, names)
-        _check_near(steps, log.treatment, units)
-        budget = np.inf if self.mean_dose is None else self.mean_dose
-        limits = RowLimits(
-            low,
-            high,
-            steps,
-            (units.low, units.high),
-            budget,
-            self.signs,
-            groups=None if self.equal_across is None else groups_of(self.equal_across, log),
-            margin=np.inf if self.margin is None else self.margin,
-        )
-        least = float(limits.given(np.full(len(log), units.low)).mean())
-        if least > budget + SLACK * abs(budget):
-            raise DataError(
-                f"No rule has a mean dose of at most {budget:.6g}: the smallest doses that the "
-                f"log and the other limits allow have a mean of {least:.6g}. Raise the budget, or "
-                "allow smaller doses."
-            )
-        return limits
+        margin = np.inf if self.margin is None else self.margin
+        return RowLimits(low, high, steps, ends, self.budget, self.signs, margin=margin)
 
     def kept(self, policy: Policy) -> Policy:
         """Return a policy that keeps to the limits of each row."""
@@ -237,6 +233,21 @@ def _check_near(steps: Steps, logged: Array, units: Units) -> None:
         raise DataError(
             f"No dose on the steps is near a logged dose: those are from {ends[0]:.6g} to "
             f"{ends[1]:.6g}. Allow steps among them."
+        )
+
+
+def passes(mean: float | Array, budget: float) -> NDArray[np.bool_]:
+    """Return whether mean doses pass a budget."""
+    return np.asarray(mean > budget + SLACK * abs(budget))
+
+
+def check_least(least: float, budget: float) -> None:
+    """Refuse a budget that even the smallest doses, with this mean, pass."""
+    if passes(least, budget):
+        raise DataError(
+            f"No rule has a mean dose of at most {budget:.6g}: the smallest doses that the "
+            f"log and the other limits allow have a mean of {least:.6g}. Raise the budget, or "
+            "allow smaller doses."
         )
 
 
@@ -282,8 +293,7 @@ class RowLimits:
 
     def exceeded(self, raw: Array) -> NDArray[np.bool_]:
         """Return whether the mean given dose of each rule (…, n) passes the budget."""
-        most = self.budget + SLACK * abs(self.budget)
-        return np.asarray(self.given(raw).mean(axis=-1) > most)
+        return passes(self.given(raw).mean(axis=-1), self.budget)
 
     @property
     def moves(self) -> bool:
@@ -327,7 +337,7 @@ class RowLimits:
         means, size = self._means(raw, groups)
         if np.ptp(means) <= self.margin:
             return raw
-        low = _interval(means, size, self.margin)
+        low = nearest_interval(means, size, self.margin)
         moved = raw.copy()
         goals = np.clip(means, low, low + self.margin)
         for g, mean, goal in zip(np.unique(groups), means, goals, strict=True):
@@ -437,7 +447,7 @@ class LimitedClass(PolicyClass):
         return self.to.within(self.inside.limits)
 
 
-def _interval(means: Array, size: Array, margin: float) -> float:
+def nearest_interval(means: Array, size: Array, margin: float) -> float:
     """Return the low end of the interval as wide as the margin that is nearest to all means.
 
     It is the least of Σ size·(distance of mean)², a convex function of the end.

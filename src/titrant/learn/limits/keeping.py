@@ -3,7 +3,8 @@
 Where rows have limits of their own, a search sees D_i(clip(g, low_i, high_i)) in place of D_i(g).
 Steps are left to the end: the nearest dose on the steps is what is scored. A rule that passes the
 budget is learned again with a bound on its mean dose, and then moved downward as a whole until the
-mean of the doses as they are given meets the budget.
+mean of the doses as they are given meets the budget. Where learning saw other rows than those of
+the log, each once, the last move is by the means of all rows with their weights.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from titrant.errors import DataError, InvalidArgument
 from titrant.learn.candidates import learn_candidates
 from titrant.learn.classes.base import DoseCurves
+from titrant.learn.limits.declared import ROUNDS
 from titrant.optimize import Box, Free
 from titrant.policies import Constant, LinearTree, Personal, Tree
 from titrant.policies.base import is_exactly
@@ -23,11 +25,14 @@ from titrant.policies.calling import recommended
 from titrant.policies.lookup import least_dose
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from titrant._types import Array
     from titrant.data import LoggedData
     from titrant.learn.candidates import Candidate, LearningRows
     from titrant.learn.classes import CurveClass
     from titrant.learn.limits.declared import RowLimits
+    from titrant.learn.limits.population import Population
     from titrant.learn.setting import Units
     from titrant.optimize import Constraint, Solution
     from titrant.policies import Policy
@@ -72,11 +77,14 @@ def settled(params: Array, rows: LearningRows) -> Array:
         return params
     raw = rows.phi @ params
     offset = limits.offset(raw)
-    if not offset.any():
-        return params
+    return _moved_by(params, offset, rows) if offset.any() else params
+
+
+def _moved_by(params: Array, offset: Array, rows: LearningRows) -> Array:
+    """Return the parameters (P,) of a rule whose doses are larger by an offset (n,)."""
     by = np.linalg.lstsq(rows.phi, offset, rcond=None)[0]
     left = np.abs(offset - rows.phi @ by).max()
-    if left > NOTHING * np.ptp(limits.ends):
+    if rows.limits is None or left > NOTHING * np.ptp(rows.limits.ends):
         raise InvalidArgument(
             "Limits of mean doses move a rule as a whole, or group by group: that takes a class "
             "with an intercept and, for `equal_across`, with the contexts that tell groups apart. "
@@ -85,18 +93,44 @@ def settled(params: Array, rows: LearningRows) -> Array:
     return np.asarray(params + by)
 
 
-def kept(params: Array, rows: LearningRows) -> Array:
-    """Return the same; refuse a rule whose groups stay further apart than their margin."""
+def kept(
+    params: Array,
+    rows: LearningRows,
+    population: Population | None,
+    rule: Callable[[Array], Policy],
+) -> Array:
+    """Return the same, by the means of a population if there is one; ``rule`` is that of β/s (P,).
+
+    A rule whose groups stay further apart than their margin is refused.
+    """
     params, limits = settled(params, rows), rows.limits
     if limits is None:
         return params
-    raw = rows.phi @ params
-    if limits.apart(raw) > limits.margin + FAR * np.ptp(limits.ends):
+    if population is None:
+        apart = limits.apart(rows.phi @ params)
+    else:
+        params = _kept_by(population, params, rows, rule)
+        apart = population.apart(rule(params))
+    if apart > limits.margin + FAR * np.ptp(limits.ends):
         raise DataError(
-            f"The mean doses of the groups still differ by {limits.apart(raw):.6g}, more than the "
+            f"The mean doses of the groups still differ by {apart:.6g}, more than the "
             f"margin of {limits.margin:.6g}: the other limits leave no dose nearer. Widen the "
             "margin, or allow finer steps and wider limits."
         )
+    return params
+
+
+def _kept_by(
+    population: Population, params: Array, rows: LearningRows, rule: Callable[[Array], Policy]
+) -> Array:
+    """Return the parameters (P,) of a rule moved so that its means in a population keep limits."""
+    groups = None if rows.limits is None else rows.limits.groups
+    place = np.full(len(rows.phi), -1) if groups is None else groups
+    for _ in range(ROUNDS):
+        moves = population.moves(rule(params))
+        if not moves.any():
+            break
+        params = _moved_by(params, moves[place], rows)
     return params
 
 
@@ -192,6 +226,12 @@ def least_within(curves: DoseCurves, limits: RowLimits) -> Array:
 
 def _doses(policy: Policy, log: LoggedData) -> Array:
     return recommended(policy, log.context, log.names)
+
+
+def found_kept(policy: Policy, population: Population | None) -> Policy:
+    """Return a policy moved so that its mean dose in a population, if any, is in budget."""
+    by = 0.0 if population is None else float(population.moves(policy)[-1])
+    return moved(policy, by) if by else policy
 
 
 def _settled(policy: Policy, log: LoggedData, limits: RowLimits) -> Policy:

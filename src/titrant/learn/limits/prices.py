@@ -271,7 +271,15 @@ def indicators(column: str, names: Sequence[str]) -> list[int]:
 
 
 def groups_of(column: str, log: LoggedData) -> NDArray[np.intp]:
-    """Return the group of each row (n,) by a column of texts, or a context with two values."""
+    """Return the group of each row (n,), its place among `told_apart`."""
+    return told_apart(column, log)[1]
+
+
+def told_apart(column: str, log: LoggedData) -> tuple[Array, NDArray[np.intp]]:
+    """Return what tells groups apart (G, m), and the group of each row (n,).
+
+    By a column of texts, or a context with two values.
+    """
     at = indicators(column, log.names)
     values = log.context[:, at]
     if len(at) == 1 and len(np.unique(values)) > 2:  # noqa: PLR2004
@@ -279,7 +287,8 @@ def groups_of(column: str, log: LoggedData) -> NDArray[np.intp]:
             f"`{column}` has {len(np.unique(values))} values; groups are told apart by a column of "
             "texts or by a context with two values. Make one of it."
         )
-    return np.unique(values, axis=0, return_inverse=True)[1].astype(np.intp).ravel()
+    groups, place = np.unique(values, axis=0, return_inverse=True)
+    return groups, place.astype(np.intp).ravel()
 
 
 def _by_group(score: Array, group: NDArray[np.intp]) -> Array:
