@@ -23,6 +23,7 @@ from titrant.evaluation.models.fitting import (
     takes_default_propensity,
 )
 from titrant.evaluation.survey import check_log
+from titrant.execute.engine import pinned
 from titrant.inference import Verdict
 from titrant.learn.classes import ClippedClass, class_of
 from titrant.learn.honest import LEARNED, MEAN_DOSE, STATUS_QUO, HonestValue
@@ -170,6 +171,7 @@ class PolicyLearner(BaseEstimator):
         self.executor = executor
         self.checkpoint = checkpoint
 
+    @pinned()
     def fit(self, log: Source) -> Self:
         """Learn on all rows; grade by halves; keep the status quo if asked to be safe.
 

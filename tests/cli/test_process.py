@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -162,8 +163,10 @@ def test_a_terminated_run_leaves_nothing_half_written(tmp_path, number):
     source.write_text("a\n" + "1\n" * 12_000_000)  # in parts, which takes some seconds
     before = sorted(tmp_path.iterdir())
     line = [*TITRANT, "recommend", str(policy), str(source), "--context", "a", "-o", "out.csv"]
-    settings = {"stderr": subprocess.PIPE, "encoding": "utf-8"}
-    process = subprocess.Popen(line, cwd=tmp_path, env=os.environ | HERE, **settings)
+    settings = {"stderr": subprocess.PIPE, "encoding": "utf-8", "cwd": tmp_path}
+    # Tests that were started by nohup ignore hangups, and so would what they start.
+    settings["preexec_fn"] = partial(signal.signal, number, signal.SIG_DFL)
+    process = subprocess.Popen(line, env=os.environ | HERE, **settings)
     while process.poll() is None and sorted(tmp_path.iterdir()) == before:
         time.sleep(0.01)
     (drafted,) = set(tmp_path.iterdir()) - set(before)

@@ -22,7 +22,6 @@ from titrant.estimators import DoublyRobust
 from titrant.evaluation.evaluation import Evaluation
 from titrant.evaluation.models.fitting import takes_default_outcome
 from titrant.evaluation.models.jackknife import models_share
-from titrant.execute import Engine
 from titrant.policies import Constant, StatusQuo
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Asked:
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation, every model fitted for it."""
-        models = self.estimator, self.propensity, Engine(pin=False)
+        models = self.estimator, self.propensity
         return Evaluation.of(self.log, self.policies, *models, hidden=self.hidden)
 
     def answer(self) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import FunctionType
@@ -35,7 +36,7 @@ from titrant.evaluation.model_checks import (
     rank_findings,
     unseen_notes,
 )
-from titrant.evaluation.models.fitting import check_groups
+from titrant.evaluation.models.fitting import check_groups, fits_models
 from titrant.evaluation.models.jackknife import filled, models_share, share_notes
 from titrant.evaluation.models.kept import forget
 from titrant.evaluation.models.masses import asked_of_masses, mass_findings
@@ -61,6 +62,7 @@ from titrant.evaluation.repeated import (
 from titrant.evaluation.shared import rows_numbered
 from titrant.evaluation.survey import SEED, check_log, survey_of
 from titrant.execute import BLOCK, Engine, as_engine
+from titrant.execute.engine import pinned
 from titrant.inference import Diagnostics, IntervalMethod, RobustBiasCorrected
 from titrant.inference.base import without_rounding
 from titrant.inference.results import Comparison, Contrast, Estimate
@@ -80,6 +82,7 @@ from titrant.policies.moves import Limited, Move
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
+    from contextlib import AbstractContextManager
 
     from numpy.typing import ArrayLike
 
@@ -330,6 +333,8 @@ class Evaluation:
             survey = survey_of(log, engine, shared=True)
         check_groups(survey)
         chosen = _laid_out(checked, survey)
+        if executor is None and fits_models(log, chosen, propensity):
+            engine = replace(engine, pin=True)
         masses = survey.masses if knows_point_masses(chosen) else None
         if hidden and isinstance(log, LoggedData):
             seen = log.without(hidden)
@@ -398,6 +403,11 @@ class Evaluation:
         return HeldBlocks(blocks, keep=len(self.log) * len(self.policies) <= MOST_KNOWN)
 
     @property
+    def _blas(self) -> AbstractContextManager[None]:
+        """Keeps BLAS to one thread where passes over the rows have one, also between them."""
+        return pinned() if self.engine.pin else nullcontext()
+
+    @property
     def over_rows(self) -> JointPass:
         """Gives the sum of a statistic over all blocks, in their order."""
         if self.held:
@@ -455,26 +465,27 @@ class Evaluation:
 
         All policies choose together, so that their number does not multiply the passes.
         """
-        which = list(range(len(self.policies)) if policies is None else policies)
-        smoothed = [i for i in which if self.smoothed(i)]
-        selector = self._selector(bandwidth)
-        searches = [self._select(selector, i) for i in smoothed]
-        found = dict(zip(smoothed, served(searches, self.over_rows), strict=True))
-        chosen: dict[int, Bandwidth | None] = {}
-        refused: dict[int, UntrustedEstimate] = {}
-        for i in which:
-            h = found.get(i)
-            if isinstance(h, UntrustedEstimate):
-                refused[i] = h
-            else:
-                chosen[i] = h
-        point = self.point(chosen) if chosen else None
-        reached = [] if point is None else point.joint.tally.count.tolist()
-        for i, rows in zip(list(chosen), reached, strict=True):
-            if not rows:
-                refused[i] = NoOverlap(self._no_overlap(i, chosen.pop(i)))
-        kept = point if all(reached) else None
-        return Choices(chosen, dict(sorted(refused.items())), kept)
+        with self._blas:
+            which = list(range(len(self.policies)) if policies is None else policies)
+            smoothed = [i for i in which if self.smoothed(i)]
+            selector = self._selector(bandwidth)
+            searches = [self._select(selector, i) for i in smoothed]
+            found = dict(zip(smoothed, served(searches, self.over_rows), strict=True))
+            chosen: dict[int, Bandwidth | None] = {}
+            refused: dict[int, UntrustedEstimate] = {}
+            for i in which:
+                h = found.get(i)
+                if isinstance(h, UntrustedEstimate):
+                    refused[i] = h
+                else:
+                    chosen[i] = h
+            point = self.point(chosen) if chosen else None
+            reached = [] if point is None else point.joint.tally.count.tolist()
+            for i, rows in zip(list(chosen), reached, strict=True):
+                if not rows:
+                    refused[i] = NoOverlap(self._no_overlap(i, chosen.pop(i)))
+            kept = point if all(reached) else None
+            return Choices(chosen, dict(sorted(refused.items())), kept)
 
     def _select(self, selector: BandwidthSelector, i: int) -> Search[Bandwidth]:
         """Return the bandwidth of policy i, in passes over the rows."""
@@ -561,51 +572,54 @@ class Evaluation:
 
         ``known`` are the estimates themselves, where they have been asked for already.
         """
-        asked = self.point(bandwidths) if known is None else known
-        familiar = self.held_blocks.first if self.held else []
-        share = models_share(self.policy_rows, asked.joint.questions, self.survey.sample, familiar)
-        whole = filled(share, asked.joint.covariance)
-        point = asked.joint.with_models(whole, max(self.nuisances.folds - 1, 1))
-        facts = self.facts(asked.floor_share)
-        method = interval or RobustBiasCorrected()
-        searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
-        inference, reports = _without_refusals(served(searches, self.over_rows))
-        models = self._second_opinions(point, familiar).findings()
-        for one, i in zip(models, bandwidths, strict=True):
-            one.extend(self._mass_findings(i))
-            one.extend(self.nuisances.weight_notes)
-            one.extend(self._unseen_notes(i))
-            one.extend(self._level_findings(i))
-            one.extend(self._plan_findings(i))
-            one.extend([] if self.population is None else self.population.findings())
-        for k, one in enumerate(models):
-            one.extend(self._variation_findings(point, k, inference.interval(k)))
-        for one, note in zip(models, share_notes(share), strict=True):
-            one.extend([] if note is None else [note])
-        for one, more in zip(models, self._repeated_findings(point), strict=True):
-            one.extend(more)
-        estimates = [
-            Estimate(
-                policy=self.names[i],
-                value=float(point.values[k]),
-                se=float(point.se[k]),
-                rows=self.nuisances.n,
-                ess=float(point.tally.ess[k]),
-                method=self.method(i, asked.floor_share),
-                bandwidth=h,
-                confidence=inference.interval(k),
-                diagnostics=reports[k] + Diagnostics.of(models[k]),
-                flow=self.log.flow,
+        with self._blas:
+            asked = self.point(bandwidths) if known is None else known
+            familiar = self.held_blocks.first if self.held else []
+            share = models_share(
+                self.policy_rows, asked.joint.questions, self.survey.sample, familiar
+            )
+            whole = filled(share, asked.joint.covariance)
+            point = asked.joint.with_models(whole, max(self.nuisances.folds - 1, 1))
+            facts = self.facts(asked.floor_share)
+            method = interval or RobustBiasCorrected()
+            searches: list[Search[Any]] = [method.search(point), diagnose(point, facts)]
+            inference, reports = _without_refusals(served(searches, self.over_rows))
+            models = self._second_opinions(point, familiar).findings()
+            for one, i in zip(models, bandwidths, strict=True):
+                one.extend(self._mass_findings(i))
+                one.extend(self.nuisances.weight_notes)
+                one.extend(self._unseen_notes(i))
+                one.extend(self._level_findings(i))
+                one.extend(self._plan_findings(i))
+                one.extend([] if self.population is None else self.population.findings())
+            for k, one in enumerate(models):
+                one.extend(self._variation_findings(point, k, inference.interval(k)))
+            for one, note in zip(models, share_notes(share), strict=True):
+                one.extend([] if note is None else [note])
+            for one, more in zip(models, self._repeated_findings(point), strict=True):
+                one.extend(more)
+            estimates = [
+                Estimate(
+                    policy=self.names[i],
+                    value=float(point.values[k]),
+                    se=float(point.se[k]),
+                    rows=self.nuisances.n,
+                    ess=float(point.tally.ess[k]),
+                    method=self.method(i, asked.floor_share),
+                    bandwidth=h,
+                    confidence=inference.interval(k),
+                    diagnostics=reports[k] + Diagnostics.of(models[k]),
+                    flow=self.log.flow,
+                    about=self.source.about,
+                )
+                for k, (i, h) in enumerate(bandwidths.items())
+            ]
+            return Comparison(
+                estimates={e.policy: e for e in estimates},
+                covariance=point.covariance,
+                inference=inference,
                 about=self.source.about,
             )
-            for k, (i, h) in enumerate(bandwidths.items())
-        ]
-        return Comparison(
-            estimates={e.policy: e for e in estimates},
-            covariance=point.covariance,
-            inference=inference,
-            about=self.source.about,
-        )
 
     def _repeated_findings(self, point: Joint) -> list[list[Check | str]]:
         """Return for each question what is found about rows that seem to belong together."""

@@ -18,6 +18,7 @@ from titrant.evaluation.models.fitting import contexts
 from titrant.evaluation.models.nuisance import Nuisances
 from titrant.evaluation.survey import survey_of
 from titrant.execute import as_engine
+from titrant.execute.engine import pinned
 from titrant.inference import Diagnostics
 from titrant.inference.trust.doubts import ignored
 from titrant.inference.trust.rules import overlap, propensity_pit, stabilized_weight, unfitted
@@ -74,7 +75,7 @@ def check(
     chosen = DoublyRobust() if estimator is None else estimator
     try:
         evaluation = Evaluation.of(
-            log, {"policy": policy}, chosen, propensity, engine, ignore_doubts=ignore_doubts
+            log, {"policy": policy}, chosen, propensity, executor, ignore_doubts=ignore_doubts
         )
     except DataError as error:
         columns = doubts_report(survey_of(log, engine), ignore_doubts=ignore_doubts)
@@ -133,6 +134,7 @@ def shape_checks(found: Calibration) -> Iterator[Check | str]:
         yield propensity_pit(found.ks_distance, found.ks_p_value)
 
 
+@pinned()
 def calibrated(nuisances: Nuisances, rows: Sample, folds: int, seed: int) -> Calibration:
     """Return the held-out calibration of the propensities, modeled or the log's own column.
 

@@ -61,7 +61,9 @@ class OverBatches(Generic[S]):
         return add_up(self.statistic, partition.batches(self.size))
 
 
-# BLAS on one thread: sums in one order, so that every engine gives the same bits.
+# BLAS on one thread: sums in one order, so that every engine gives the same bits. And models of
+# thousands of rows are fitted before several threads of BLAS have found each other: where other
+# work shares the processor, these wait in loops, and a call of one second takes a minute.
 
 
 def this_process() -> tuple[str, int]:
@@ -329,7 +331,7 @@ def as_engine(executor: Executor | Engine | None, log: Source) -> Engine:
         return Engine(executor=executor)
     if isinstance(log, LoggedData):
         # One partition: there is nothing to hand to threads. And many small logs are evaluated in
-        # memory: finding BLAS to pin it would take longer.
+        # memory without any model: finding BLAS to pin it would take longer.
         return Engine(pin=False)
     return Engine(executor=_threads(*this_process()))
 

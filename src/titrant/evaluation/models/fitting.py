@@ -269,6 +269,14 @@ def fitted_outcome(
 # What a model is fitted to, and by whose choice.
 
 
+def fits_models(
+    log: Source, estimator: Estimator, propensity: PropensityModel | CrossPropensity | None
+) -> bool:
+    """Return whether anything has to be fitted before a policy can be valued."""
+    known = log.has_propensity if propensity is None else is_known(propensity)
+    return estimator.uses_outcome_model or (estimator.uses_propensity and not known)
+
+
 def takes_default_outcome(estimator: Estimator) -> bool:
     """Return whether the estimator takes the default outcome model."""
     settings: Any = estimator

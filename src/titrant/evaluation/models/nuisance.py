@@ -7,6 +7,7 @@ policy.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from titrant.evaluation.models.fitting import (
     contexts,
     counted,
     few_to_follow,
+    fits_models,
     fitted_models,
     folding_numbers,
     is_known,
@@ -35,6 +37,7 @@ from titrant.evaluation.models.masses import check_known_masses, with_masses
 from titrant.evaluation.models.moves import DoseLaw, as_seen, with_move
 from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
+from titrant.execute.engine import pinned
 from titrant.policies import StatusQuo
 from titrant.policies.base import is_exactly
 from titrant.policies.moves import Move
@@ -146,7 +149,8 @@ class Nuisances:
         if few_to_follow(known.sample.seen):
             masses = None
         try:
-            models = fitted_models(log, estimator, propensity, known, masses, law=law)
+            with pinned() if fits_models(log, estimator, propensity) else nullcontext():
+                models = fitted_models(log, estimator, propensity, known, masses, law=law)
         except DataError as error:
             raise known.explained(error) from error
         made = cls(

@@ -22,6 +22,7 @@ from titrant.data.validate import first_rows, listed, of_rows
 from titrant.errors import DataError, InvalidArgument
 from titrant.evaluation.models.fitting import MOST_TO_FIT, contexts, counted, folding_numbers
 from titrant.evaluation.questions.changed import changed
+from titrant.execute.engine import pinned
 from titrant.inference.trust import rules
 from titrant.outcome.crossfit import fold_of
 from titrant.policies.calling import contexts_for
@@ -84,6 +85,7 @@ class Population:
     """(Σω)²/(nΣω²) of the weights."""
 
     @classmethod
+    @pinned()
     def of(cls, log: Source, survey: Survey, table: object) -> Population:
         """Fit the weights of a log to a second table of contexts."""
         if not log.names:
