@@ -6,7 +6,7 @@ and in parts, at few and at many rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pytest
@@ -33,7 +33,9 @@ from titrant.compiled import FEWEST, Loop
 from titrant.data.simulate import Quadratic
 from titrant.inference import INTERVALS
 from titrant.kernels import Epanechnikov
+from titrant.learn.classes.linear import FittedLinear, LinearClass
 from titrant.optimize import LBFGS, Constraint, Status
+from titrant.outcome import ridge_pair
 from titrant.policies import Policy
 
 CLOSE = 1e-9  # the same sums by other operations
@@ -369,6 +371,65 @@ def test_what_cannot_learn_a_policy_of_ones_own_says_so():
         learner = tt.PolicyLearner(policy=policy, procedure=procedure, honest=False)
         with pytest.raises(tt.InvalidArgument, match=said):
             learner.fit(LOG)
+
+
+class Squared(tt.Linear):
+    """A line in the squares of the contexts."""
+
+    def __call__(self, X):
+        return tt.Linear.__call__(self, X**2)
+
+
+class FittedSquares(FittedLinear):
+    """Its features, with the slopes of a line in the contexts themselves."""
+
+    def features(self, X):
+        return FittedLinear.features(self, X**2)
+
+    def policy(self, params):
+        coef, level = self.scaled(params)
+        return Squared(coef, level, features=self.names)
+
+
+class SquaresClass(LinearClass):
+    def on(self, log):
+        scales = LinearClass(standardize=False).on(log)
+        return FittedSquares(*(getattr(scales, f.name) for f in fields(scales)))
+
+
+class FittedOther(FittedLinear):
+    """The same rules, their coefficients counted otherwise by ridges."""
+
+    @property
+    def roughness(self):
+        return 2.0 * self.penalized
+
+
+class OtherClass(LinearClass):
+    def on(self, log):
+        line = LinearClass.on(self, log)
+        return FittedOther(*(getattr(line, f.name) for f in fields(line)))
+
+
+def test_a_class_of_ones_own_is_not_held_monotone_by_the_slopes_of_another():
+    log = Quadratic().draw(600, seed=1)
+
+    def rule(policy, **limits):
+        procedure = tt.StackedDR(models=ridge_pair())
+        declared = tt.Limits(**limits) if limits else None
+        learner = tt.PolicyLearner(
+            policy=policy, procedure=procedure, limits=declared, honest=False
+        )
+        return learner.fit(log).policy_(np.array([[-2.0, 0.0], [0.0, 0.0], [2.0, 0.0]]))
+
+    # Along x₀ a rule of x₀² falls and rises, whatever the sign of its coefficient.
+    with pytest.raises(tt.InvalidArgument, match="`FittedSquares` has no single slope in `x0`"):
+        rule(SquaresClass(), increasing=["x0"])
+    doses = rule(SquaresClass())
+    assert doses[0] == doses[2] > doses[1] + 0.5
+    # What leaves features and rules as they are keeps its slopes, and their signs.
+    assert rule(OtherClass(), increasing=["x0"])[2] > 0.5
+    assert np.ptp(rule(OtherClass(), decreasing=["x0"])) == 0.0
 
 
 class Wide(tt.LinearGaussian):

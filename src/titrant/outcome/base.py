@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from titrant import _check
+from titrant._own import written_anew
 from titrant.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -95,19 +96,6 @@ def weighed(method: Callable[..., T], *rows: object, weights: Array | None) -> T
     if weights is None or not takes_weights(method):
         return method(*rows)
     return method(*rows, sample_weight=weights)
-
-
-def written_anew(model: object, methods: Sequence[str], *, since: str) -> bool:
-    """Return whether a model says otherwise what the author of its method `since` relied on.
-
-    In its class, however late that was written, or by itself.
-    """
-    cls, own = type(model), getattr(model, "__dict__", {})
-    author = next(base for base in cls.__mro__ if since in vars(base))
-    return any(
-        name in own or getattr(cls, name, None) is not getattr(author, name, None)
-        for name in methods
-    )
 
 
 def _predicted(model: OutcomeModel, X: Array, t: Array) -> Array:

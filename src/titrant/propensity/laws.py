@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from titrant._own import written_anew
 from titrant.errors import DataError, InvalidArgument
-from titrant.outcome.base import written_anew
 from titrant.propensity.base import NormalModel, PreciseTails, doses, log_sum_exp, treatments
 
 if TYPE_CHECKING:
