@@ -35,7 +35,7 @@ BLOCK = 65_536
 # Rows that do not count alike.
 
 
-def row_weights(sample_weight: ArrayLike | None, n: int, owner: str) -> Array | None:
+def scaled_weights(sample_weight: ArrayLike | None, n: int, owner: str) -> Array | None:
     """Return the weights ω (n,) of rows to learn from, None if all count alike.
 
     They are scaled to Σω = (Σω)²/Σω², the number of equal rows that are worth as much, so that a
@@ -247,7 +247,7 @@ class OfRegressor(OutcomeModel):
     def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit a clone of the regressor on the columns [x, t], told of weights if it takes any."""
         x, doses, outcome = training(X, t, y, "OfRegressor")
-        weights = row_weights(sample_weight, len(x), "OfRegressor")
+        weights = scaled_weights(sample_weight, len(x), "OfRegressor")
         self.regressor_ = clone(self.regressor)
         weighed(self.regressor_.fit, np.hstack([x, doses]), outcome, weights=weights)
         return self
