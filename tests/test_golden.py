@@ -32,6 +32,25 @@ def test_a_number_that_moves_appears_or_goes_is_told():
     assert "2.0 → 2.1, relative 5.0e-02" in golden.report("case", told)
 
 
+def test_room_for_what_machines_round_otherwise_is_for_files_alone_and_for_nothing_else():
+    old = {
+        "a.value": 2.0,
+        "a.se": 0.01,
+        "a.smoothing_gap": 2e-4,
+        "path.values.0": 1.1,
+        "path.se.0": 6e-8,
+        "path.values.1": 1.1,
+        "path.se.1": 0.01,
+    }
+    near = {"a.smoothing_gap": 2e-4 + 5e-11, "path.se.0": 2.4e-8}
+    beyond = {"a.smoothing_gap": 2e-4 + 2e-9, "path.se.0": 2e-7}
+    others = {name: old[name] * (1.0 + 2e-10) for name in old if name not in near}
+    assert not golden.differences(old | near, old, between_machines=True)
+    assert list(golden.differences(old | near, old)) == list(near)
+    for moved in (beyond, others):
+        assert set(golden.differences(old | moved, old, between_machines=True)) == set(moved)
+
+
 def test_only_the_farthest_numbers_of_a_case_are_listed():
     old = {str(i): 1.0 for i in range(20)}
     lines = golden.report("case", golden.differences({k: 1.0 + int(k) for k in old}, old))
@@ -71,7 +90,9 @@ def test_what_is_written_compares_as_equal_and_a_change_gives_exit_code_1(
     only = ["--only", "default_few"]
     assert golden.main(["--write", str(path), *only]) == 0
     assert golden.main(["--compare", str(path), *only]) == 0
-    assert "No number differs." in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert golden.OPENLY in told
+    assert "No number differs." in told
     monkeypatch.setitem(CASES, "default_few", lambda: {"value": 0.31, "none": None})
     assert golden.main(["--compare", str(path), *only]) == 1
     assert "1 cases differ" in capsys.readouterr().out

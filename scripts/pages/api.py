@@ -56,7 +56,7 @@ DEEPER = (
     ("The convex-concave procedure", "paper.cccp", ("CCCP",)),
     (
         "The paper's theory as numbers",
-        "inference.bounds",
+        "inference",
         ("Expansion", "Generalization", "LinearBall", "RBFBall"),
     ),
 )

@@ -165,7 +165,7 @@ def bounds(
     return ax
 
 
-def doses(
+def learned_doses(
     ax: Axes, x: Array, logged: Array, learned: Array, context: str, *, label: str = "dose"
 ) -> Axes:
     """Draw logged and learned doses (n,) against a context x (n,); of many rows evenly some."""

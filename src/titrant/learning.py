@@ -267,13 +267,15 @@ class PolicyLearner(BaseEstimator):
         drawn, label = _drawing.new_axes(ax), self.source_.about.dose(dose)
         if context is None and not log.names:
             row = np.arange(0.0, len(log))
-            return _drawing.doses(drawn, row, log.doses[:, dose], learned, "row", label=label)
+            return _drawing.learned_doses(
+                drawn, row, log.doses[:, dose], learned, "row", label=label
+            )
         name = _main_context(log, learned) if context is None else context
         if name not in log.names:
             rule = f"one of the log's contexts, {', '.join(log.names) or 'of which it has none'}"
             raise _check.invalid("context", "PolicyLearner.plot", rule, name)
         x = log.context[:, log.names.index(name)]
-        return _drawing.doses(drawn, x, log.doses[:, dose], learned, name, label=label)
+        return _drawing.learned_doses(drawn, x, log.doses[:, dose], learned, name, label=label)
 
     def points(self) -> Points:
         """Return what contexts add to the dose by a learned rule with curves, at round values.

@@ -1,4 +1,7 @@
-"""Several processes that need a compiled function compile it once; nobody waits for ever."""
+"""Several processes that need a compiled function compile it once; nobody waits for ever.
+
+Who has compiled a function and who finds it on disk compute the same bits.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,37 @@ flags[5] = 1
 assert listed(flags, 64, which) == 1 and which[0] == 5
 print(sum(listed.stats.cache_misses.values()), sum(listed.stats.cache_hits.values()))
 """
+# Products of two bandwidths' weights: a loop that may reorder sums inside one that may not.
+PRODUCTS = """
+import numpy as np
+from titrant.compiled.path import products
+h = np.geomspace(0.3, 3.0, 21)
+bins = np.random.default_rng(1).uniform(size=(21, 3, 5))
+found = products(bins, np.array([0.0, 0.75, 0.1]), h, 2)
+print(sum(products.stats.cache_hits.values()), found.tobytes().hex())
+"""
+
+
+def started(code, folder):
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_DISABLE_JIT"}
+    environment["NUMBA_CACHE_DIR"] = str(folder)
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
 
 
 def test_processes_that_start_together_compile_once(tmp_path):
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_DISABLE_JIT"}
-    environment["NUMBA_CACHE_DIR"] = str(tmp_path)
-    command = [sys.executable, "-c", LISTED]
-    runs = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(2)]
+    runs = [started(LISTED, tmp_path) for _ in range(2)]
     told = [tuple(map(int, run.communicate()[0].split())) for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     assert sorted(told) == [(0, 1), (1, 0)]  # misses and hits
+
+
+def test_the_first_call_and_the_next_process_have_the_same_bits(tmp_path):
+    (first, here), (second, there) = (
+        started(PRODUCTS, tmp_path).communicate()[0].split() for _ in range(2)
+    )
+    assert (first, second) == (b"0", b"1")  # compiled, and found on disk
+    assert here == there
 
 
 def test_who_waits_too_long_goes_on_without_the_lock(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 
 from compiled.rows import BOUNDS, FUSED_ESTIMATORS, FUSED_KERNELS, rows
 from titrant.bandwidth import path_of
-from titrant.bandwidth.binned import Grid, binned, has_bins
+from titrant.bandwidth.binned import PathGrid, binned, has_bins
 from titrant.compiled import FEWEST, Loop, path
 from titrant.compiled import path as loops
 from titrant.estimators import DoublyRobust, Problem, SelfNormalized
@@ -103,7 +103,7 @@ def test_threads_change_no_bit(bounds):
     parts = [rows(500, bounds=bounds, seed=seed) for seed in range(6)]
 
     def sums(part):
-        return binned(DoublyRobust(), Grid(kernel, h), part)
+        return binned(DoublyRobust(), PathGrid(kernel, h), part)
 
     alone = reduce(add, map(sums, parts)).finish()
     for threads in (1, 2):
@@ -154,7 +154,7 @@ def test_a_row_at_a_bandwidth_and_cells_with_many():
         h = np.array([0.125, 0.1250001, 0.1250002, 0.25, 0.2501, 8.0])
         a = np.array([0.0, 0.125, 0.25, 0.2501, 0.1250001, 0.3, 9.0, 0.05])
         some = replace(rows(8, tau=np.zeros(8)), t=a[:, None])
-        sums = binned(SelfNormalized(kernel=kernel), Grid(kernel, h), some)
+        sums = binned(SelfNormalized(kernel=kernel), PathGrid(kernel, h), some)
         inside = a[:, None] < h if isinstance(kernel, Epanechnikov) else a[:, None] <= h
         np.testing.assert_array_equal(sums.finish().count, inside.sum(axis=0))
 
@@ -286,7 +286,7 @@ def test_more_bandwidths_are_no_more_passes_and_enter_no_row_twice(monkeypatch, 
         assert calls == [600]
     # Each row in reach of the widest bandwidth is in one bin.
     some = rows(600)
-    grid = Grid(Epanechnikov(), path.bandwidths)
+    grid = PathGrid(Epanechnikov(), path.bandwidths)
     sums = binned(SelfNormalized(), grid, some)
     assert sums.bins[:, -1].sum() == path.count[-1]
 
@@ -306,7 +306,7 @@ def test_kernels_without_bins_and_unordered_grids_go_term_by_term(monkeypatch):
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_no_rows_add_nothing_to_bins(estimator, bounds):
     some = rows(600, bounds=bounds)
-    grid = Grid(estimator.kernel, FACTORS)
+    grid = PathGrid(estimator.kernel, FACTORS)
     whole, none = binned(estimator, grid, some), binned(estimator, grid, some.take(np.arange(0)))
     for both in (whole + none, none + whole):
         np.testing.assert_array_equal(both.bins, whole.bins)

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
-from sklearn.linear_model import LinearRegression
 
 import titrant as tt
 from titrant.data.keys import repeating
 from titrant.data.logged import _assembled
 from titrant.errors import TableWarning
 from titrant.estimators import ESTIMATORS as ROOM
-from titrant.estimators import Observed, PartlyObserved, Question, SelfNormalized
+from titrant.estimators import Observed, PartlyObserved, Question
 from titrant.estimators.joint import GroupSums, ask, joint_estimates, statistics_of
 from titrant.estimators.rows import Rows
 from titrant.evaluation.evaluation import Evaluation
@@ -33,8 +32,9 @@ from titrant.propensity.logistic import SeenModel
 EXACT = 1e-12
 PASSES = 1e-9  # rows dropped into bins, or not: sums in another order
 POLICIES = {"low": tt.Constant(-0.3), "rule": tt.Linear([0.4, 0.0], 0.1)}
-PLAIN = tt.DoublyRobust(outcome=LinearRegression())
 ESTIMATORS = [e for e in ROOM if e.uses_propensity or e.uses_outcome_model]
+WITHOUT_BINS = [e for e in ESTIMATORS if not isinstance(e, tt.Discretized)]
+BY_WEIGHTS_ALONE = [e for e in WITHOUT_BINS if not e.uses_outcome_model]
 
 
 def columns(n=240, seed=0, groups=60):
@@ -80,7 +80,7 @@ def test_groups_of_one_row_are_no_groups(estimator):
     np.testing.assert_allclose(numbers(single), numbers(plain), rtol=EXACT)
 
 
-@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), PLAIN], ids=["SN", "DR"])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_groups_of_one_row_are_no_groups_where_propensities_are_estimated(estimator):
     data = columns()[0] | {"propensity": None}
     # Ids in the order of the rows: folds go by the number of the group, which is then the row's.
@@ -98,7 +98,7 @@ def test_groups_of_one_row_are_no_groups_in_the_default_call():
     np.testing.assert_allclose(single.interval(), plain.interval(), rtol=EXACT)
 
 
-@pytest.mark.parametrize("estimator", [SelfNormalized(), tt.DoublyRobust(), tt.IPW()], ids=repr)
+@pytest.mark.parametrize("estimator", WITHOUT_BINS, ids=repr)
 def test_sums_of_groups_of_one_row_are_those_of_rows(estimator):
     rows = some_rows()
     question = Question(estimator, 0, Scale.of(0.8, 1))
@@ -176,7 +176,7 @@ def test_parts_add_up_to_the_influence_of_a_row():
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+@pytest.mark.parametrize("estimator", WITHOUT_BINS, ids=repr)
 def test_a_row_repeated_within_its_group_with_its_weight_shared_changes_nothing(estimator):
     data, who = columns()
     log = tt.LoggedData(**data, groups=who, weights=np.ones(240))
@@ -206,7 +206,7 @@ def test_copies_of_every_row_make_intervals_as_wide_as_the_rows_themselves():
         assert width["known"] >= 1.8 * width["taken"]
 
 
-@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+@pytest.mark.parametrize("estimator", BY_WEIGHTS_ALONE, ids=repr)
 def test_a_bandwidth_path_of_copies_has_the_errors_of_the_rows_themselves(estimator):
     data, _ = columns(400)
     four = np.tile(np.arange(400), 4)
@@ -398,7 +398,7 @@ def test_missing_outcomes_that_others_stand_for():
         tt.evaluate(missing(log, seen), policy, estimator=tt.Discretized())
 
 
-@pytest.mark.parametrize("estimator", [tt.SelfNormalized(), tt.IPW()], ids=repr)
+@pytest.mark.parametrize("estimator", WITHOUT_BINS, ids=repr)
 def test_outcomes_that_are_not_seen_do_not_matter(estimator):
     data, _ = columns()
     seen = np.random.default_rng(2).random(240) < 0.7

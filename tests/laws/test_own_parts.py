@@ -6,7 +6,7 @@ and in parts, at few and at many rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pytest
@@ -32,8 +32,11 @@ from titrant.bandwidth import PlugIn
 from titrant.compiled import FEWEST, Loop
 from titrant.data.simulate import Quadratic
 from titrant.inference import INTERVALS
-from titrant.kernels import Epanechnikov
+from titrant.kernels import Biweight, Epanechnikov
+from titrant.kernels.base import CompactKernel
+from titrant.learn.classes.linear import FittedLinear, LinearClass
 from titrant.optimize import LBFGS, Constraint, Status
+from titrant.outcome import ridge_pair
 from titrant.policies import Policy
 
 CLOSE = 1e-9  # the same sums by other operations
@@ -222,6 +225,91 @@ def test_what_cannot_be_honored_is_refused():
         tt.SelfNormalized(kernel=Mutable())
 
 
+class Peaked(Epanechnikov):
+    """¾(1 − u²) and 15/16(1 − u²)² mixed by a number of its own, beside the fields."""
+
+    __slots__ = ("share",)
+
+    def __init__(self, share):
+        object.__setattr__(self, "share", share)
+
+    @property
+    def coefficients(self):
+        one, other = (np.resize((*k.coefficients, 0, 0), 5) for k in (Epanechnikov, Biweight))
+        return tuple(one + self.share * (other - one))
+
+
+class PeakedByDict(Epanechnikov):
+    __init__, coefficients = Peaked.__init__, Peaked.coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class PeakedByField(Epanechnikov):
+    share: float
+    coefficients = Peaked.coefficients
+
+
+@dataclass(frozen=True, slots=True)
+class PeakedUncompared(Epanechnikov):
+    share: float = field(compare=False)
+    coefficients = Peaked.coefficients
+
+
+@dataclass(frozen=True, slots=True)
+class PeakedOpenly(Epanechnikov):
+    share: float
+    coefficients = Peaked.coefficients
+
+
+class PeakedByItself(CompactKernel):
+    """Equal to itself alone."""
+
+    second_moment, roughness = Epanechnikov.second_moment, Epanechnikov.roughness
+    bound, lipschitz = Biweight.bound, Biweight.lipschitz
+    __init__, coefficients = Peaked.__init__, Peaked.coefficients
+
+
+@pytest.mark.parametrize("kind", [Peaked, PeakedByDict, PeakedByField, PeakedUncompared])
+def test_a_kernel_that_equals_another_is_refused(kind):
+    # What is computed once for equal kernels would be that of the first of them.
+    assert kind(0.2) == kind(0.8)
+    with pytest.raises(tt.InvalidArgument, match="a field for all that differs; 'share' is none"):
+        tt.SelfNormalized(kernel=kind(0.2))
+
+
+@pytest.mark.parametrize("kind", [PeakedOpenly, PeakedByItself])
+def test_a_kernel_with_a_number_of_its_own_is_told_from_others(kind):
+    # A mixture of two kernels has the mixture of their sums: the weighted mean of both estimates.
+    asked = {"bandwidth": 0.5, "allow_untrusted": True, "interval": tt.Normal()}
+    ends = [
+        tt.evaluate(LOG, POLICY, estimator=tt.IPW(kernel=kernel), **asked).value
+        for kernel in (Epanechnikov(), Biweight())
+    ]
+    for on in (True, False):
+        with where.loops(on=on):
+            for share in (0.2, 0.8):
+                mixed = tt.evaluate(LOG, POLICY, estimator=tt.IPW(kernel=kind(share)), **asked)
+                assert mixed.value == pytest.approx(np.interp(share, [0, 1], ends), rel=CLOSE)
+
+
+@pytest.mark.usefixtures("loops")
+def test_one_estimator_that_says_otherwise_by_itself():
+    # Its weight and that weight's slope are those of `Tilted`, in no class.
+    own, twin = tt.SelfNormalized(clip=0.0), Tilted(clip=0.0)
+    object.__setattr__(own, "weight", twin.weight)
+    object.__setattr__(own, "weight_slope", twin.weight_slope)
+    mine, theirs = (tt.bandwidth_path(LOG, POLICY, estimator=e) for e in (own, twin))
+    np.testing.assert_array_equal(mine.values, theirs.values)
+    np.testing.assert_array_equal(mine.se, theirs.se)
+    np.testing.assert_array_equal(*(params(learned(LOG, estimator=e)) for e in (own, twin)))
+    lower = tt.SelfNormalized()
+    object.__setattr__(lower, "value", lambda mean: float(lower.values(mean)) - 1.0)
+    below, plain = (
+        tt.bandwidth_path(LOG, POLICY, estimator=e).values for e in (lower, tt.SelfNormalized())
+    )
+    np.testing.assert_allclose(below, plain - 1.0, rtol=CLOSE)
+
+
 # ── constraints ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -369,6 +457,65 @@ def test_what_cannot_learn_a_policy_of_ones_own_says_so():
         learner = tt.PolicyLearner(policy=policy, procedure=procedure, honest=False)
         with pytest.raises(tt.InvalidArgument, match=said):
             learner.fit(LOG)
+
+
+class Squared(tt.Linear):
+    """A line in the squares of the contexts."""
+
+    def __call__(self, X):
+        return tt.Linear.__call__(self, X**2)
+
+
+class FittedSquares(FittedLinear):
+    """Its features, with the slopes of a line in the contexts themselves."""
+
+    def features(self, X):
+        return FittedLinear.features(self, X**2)
+
+    def policy(self, params):
+        coef, level = self.scaled(params)
+        return Squared(coef, level, features=self.names)
+
+
+class SquaresClass(LinearClass):
+    def on(self, log):
+        scales = LinearClass(standardize=False).on(log)
+        return FittedSquares(*(getattr(scales, f.name) for f in fields(scales)))
+
+
+class FittedOther(FittedLinear):
+    """The same rules, their coefficients counted otherwise by ridges."""
+
+    @property
+    def roughness(self):
+        return 2.0 * self.penalized
+
+
+class OtherClass(LinearClass):
+    def on(self, log):
+        line = LinearClass.on(self, log)
+        return FittedOther(*(getattr(line, f.name) for f in fields(line)))
+
+
+def test_a_class_of_ones_own_is_not_held_monotone_by_the_slopes_of_another():
+    log = Quadratic().draw(600, seed=1)
+
+    def rule(policy, **limits):
+        procedure = tt.StackedDR(models=ridge_pair())
+        declared = tt.Limits(**limits) if limits else None
+        learner = tt.PolicyLearner(
+            policy=policy, procedure=procedure, limits=declared, honest=False
+        )
+        return learner.fit(log).policy_(np.array([[-2.0, 0.0], [0.0, 0.0], [2.0, 0.0]]))
+
+    # Along x₀ a rule of x₀² falls and rises, whatever the sign of its coefficient.
+    with pytest.raises(tt.InvalidArgument, match="`FittedSquares` has no single slope in `x0`"):
+        rule(SquaresClass(), increasing=["x0"])
+    doses = rule(SquaresClass())
+    assert doses[0] == doses[2] > doses[1] + 0.5
+    # What leaves features and rules as they are keeps its slopes, and their signs.
+    assert rule(OtherClass(), increasing=["x0"])[2] > 0.5
+    assert np.ptp(rule(OtherClass(), decreasing=["x0"])) == 0.0
 
 
 class Wide(tt.LinearGaussian):

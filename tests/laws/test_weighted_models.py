@@ -18,7 +18,7 @@ from titrant.evaluation.survey import survey_of
 from titrant.execute import Engine
 from titrant.moments import Moments
 from titrant.outcome import OUTCOMES, FoldForests, Forest, Landmarks, OutcomeModel, Stack
-from titrant.outcome.base import row_weights, worth
+from titrant.outcome.base import scaled_weights, worth
 from titrant.outcome.repeated import Shrinkage
 from titrant.outcome.ridge import leverages, ridge_gcv
 from titrant.propensity import PROPENSITIES, CrossMasses, CrossPropensity, smooth_members
@@ -83,10 +83,10 @@ def test_weights_that_are_none_are_refused(model):
 
 def test_weights_are_worth_as_many_equal_rows():
     """ω = 1, 1, 2 is worth 4²/6 rows: Σω = 8/3, in the ratio 1 : 1 : 2."""
-    w = row_weights([1.0, 1.0, 2.0], 3, "Model")
+    w = scaled_weights([1.0, 1.0, 2.0], 3, "Model")
     assert w == pytest.approx(np.array([2 / 3, 2 / 3, 4 / 3]))
     assert worth(w, 3) == pytest.approx(8 / 3)
-    assert row_weights([5.0, 5.0, 5.0], 3, "Model") is None
+    assert scaled_weights([5.0, 5.0, 5.0], 3, "Model") is None
     assert worth(None, 3) == 3
 
 
@@ -130,7 +130,7 @@ def test_leverages_leave_out_a_weighted_row():
     # e/(1 − h) is the residual of the weighted least squares without the row.
     x, t, y, w = rows(30)
     z = np.column_stack([np.ones(30), x, t])
-    w = row_weights(w, 30, "test")
+    w = scaled_weights(w, 30, "test")
     columns = np.column_stack([x, t, y])
     moments = Moments.of(columns, w)
     ridge = ridge_gcv(moments)
@@ -198,7 +198,7 @@ def test_a_linear_propensity_of_three_rows():
 
 def test_the_gradient_of_a_weighted_likelihood():
     x, t, _, w = rows()
-    z, w = np.column_stack([np.ones(N), x]), row_weights(w, N, "test")
+    z, w = np.column_stack([np.ones(N), x]), scaled_weights(w, N, "test")
     b, g, eps = np.array([0.1, 0.4, 0.0]), np.array([0.0, 0.1, -0.1]), 1e-6
     found = log_likelihood_gradient(z, t, b, g, w)
     for k, unit in enumerate(np.eye(3)):

@@ -32,7 +32,7 @@ def test_a_context_is_like_itself(kernel):
 
 def test_kernels_are_what_they_say():
     a, b = np.array([[0.0, 1.0, -1.0]]), np.array([[0.5, -1.0, 0.0]])
-    together = room.Together(V, 0.8)(a, b)[0, 0]
+    together = room.Overall(V, 0.8)(a, b)[0, 0]
     naive = np.exp(-sum(3 * V[j] * (a[0, j] - b[0, j]) ** 2 for j in range(3)) / (2 * 0.8**2 * 3))
     assert together == pytest.approx(naive)
     one = [np.exp(-((a[0, j] - b[0, j]) ** 2) / (2 * 0.8**2)) for j in range(3)]

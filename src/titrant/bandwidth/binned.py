@@ -98,7 +98,7 @@ class PathMoments:
 
 
 @dataclass(frozen=True)
-class Grid:
+class PathGrid:
     """m increasing bandwidths h (m,) with a kernel that is a polynomial in r."""
 
     kernel: Kernel
@@ -143,7 +143,7 @@ class Grid:
 class Binned:
     """What is kept of the rows: sums over bins (`titrant.compiled.path.add_rows`) and of b."""
 
-    grid: Grid
+    grid: PathGrid
     center: float
     baseline: Moments
     """Of b alone."""
@@ -183,7 +183,9 @@ def has_bins(problem: Problem, factors: Array) -> bool:
     )
 
 
-def binned(estimator: SmoothedEstimator, grid: Grid, rows: Rows, *, joint: bool = True) -> Binned:
+def binned(
+    estimator: SmoothedEstimator, grid: PathGrid, rows: Rows, *, joint: bool = True
+) -> Binned:
     """Return the sums of some rows; without ``joint`` those of the variances alone."""
     from titrant.compiled.path import add_rows  # noqa: PLC0415  (numba)
 

@@ -16,7 +16,7 @@ import numpy as np
 from titrant import _drawing
 from titrant._tables import Tabular, rows_of
 from titrant.bandwidth.base import Bandwidth, as_bandwidth, rate
-from titrant.bandwidth.binned import Grid, PathMoments, binned, has_bins
+from titrant.bandwidth.binned import PathGrid, PathMoments, binned, has_bins
 from titrant.errors import NoOverlap
 from titrant.estimators import Question
 from titrant.estimators.form import has_weighted_terms, values_of
@@ -155,7 +155,7 @@ def path_search(
     if not problem.alike:
         path = yield from _path_of_questions(problem, g, scales)
     elif has_bins(problem, g):
-        grid = Grid(estimator.kernel, g * problem.spread[0])
+        grid = PathGrid(estimator.kernel, g * problem.spread[0])
         found = yield problem.ask(partial(binned, estimator, grid, joint=joint))
         path = _path(problem, g, found.finish())
     elif has_weighted_terms(estimator):

@@ -5,7 +5,9 @@ their coefficients (`titrant.kernels`), weights in `titrant.estimators.weight`, 
 `titrant.estimators.base`. The loops here do the same to a million rows in one reading.
 
 When one of them stands in for numpy is said here; for which estimators it may,
-in `titrant.estimators.form`.
+in `titrant.estimators.form`. Forests at a grid of doses (`titrant.compiled.forest`, the bits of
+`Trees.predict`), the steps of L-BFGS and the exact search along a line (both in
+`titrant.optimize.compiled`) stand in for nothing, and are used at any size.
 """
 
 from __future__ import annotations

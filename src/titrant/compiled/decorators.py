@@ -51,8 +51,13 @@ def compiled(function: F) -> F:
 
 
 def fast(function: F) -> F:
-    """Compile a function whose sums may be reordered, so that they vectorize."""
-    return _made(function, {**OPTIONS, "fastmath": FAST})
+    """Compile a function whose sums may be reordered, so that they vectorize.
+
+    It becomes a part of each caller. As a function that is called it would be there twice, by
+    itself and with its caller, reordered otherwise: the process that compiles both would use the
+    one, and who loads the caller from disk the other.
+    """
+    return _made(function, {**OPTIONS, "fastmath": FAST, "forceinline": True})
 
 
 def inlined(function: F) -> F:

@@ -236,12 +236,21 @@ def _check_kernel(kernel: Kernel, owner: str) -> None:
     except TypeError:
         rule = "hashable: decorate its class with `@dataclass(frozen=True)`, and no list in a field"
         raise _check.invalid("kernel", owner, rule, kernel) from None
-    record: Any = kernel
-    named = {f.name for f in fields(record)} if is_dataclass(record) else None
-    apart = set() if named is None else set(getattr(kernel, "__dict__", ())) - named
-    if apart:
+    kinds = type(kernel).__mro__
+    author: Any = next(kind for kind in kinds if "__eq__" in vars(kind))
+    if not is_dataclass(author):  # equal to itself alone, or as its author says
+        return
+    held = set(getattr(kernel, "__dict__", ()))
+    held.update(*(_slots(kind) for kind in kinds))
+    if apart := held - {f.name for f in fields(author) if f.compare}:
         rule = f"a dataclass with a field for all that differs; {min(apart)!r} is none"
         raise _check.invalid("kernel", owner, rule, kernel)
+
+
+def _slots(kind: type) -> set[str]:
+    """Return the names of what instances of a class have room for."""
+    named = vars(kind).get("__slots__", ())
+    return ({named} if isinstance(named, str) else set(named)) - {"__dict__", "__weakref__"}
 
 
 # The value of the status quo: the outcomes that were observed, averaged.

@@ -3,6 +3,7 @@
 from titrant.inference.base import Inference, Interval, IntervalMethod, Normal, StudentInference
 from titrant.inference.bernstein import EmpiricalBernstein
 from titrant.inference.bootstrap import PoissonBootstrap
+from titrant.inference.bounds import Expansion, Generalization, LinearBall, PolicyBall, RBFBall
 from titrant.inference.diagnostics import Check, Diagnostics, Verdict
 from titrant.inference.rbc import Narrow, RobustBiasCorrected
 
@@ -21,12 +22,17 @@ __all__ = [
     "Check",
     "Diagnostics",
     "EmpiricalBernstein",
+    "Expansion",
+    "Generalization",
     "Inference",
     "Interval",
     "IntervalMethod",
+    "LinearBall",
     "Narrow",
     "Normal",
     "PoissonBootstrap",
+    "PolicyBall",
+    "RBFBall",
     "RobustBiasCorrected",
     "StudentInference",
     "Verdict",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from titrant._own import leaves
 from titrant.kernels.base import CompactKernel
 from titrant.kernels.boundary import Boundary, far_from_bounds
 
@@ -80,11 +81,9 @@ def middle_polynomial(kernel: Kernel, boundary: Boundary) -> Array:
 
 
 def _is_its_polynomial(kernel: CompactKernel) -> bool:
-    """Whether the class left K, its slope and its integrals as its coefficients define them."""
-    own, base = type(kernel), CompactKernel
+    """Whether K, its slope and its integrals are left as the coefficients define them."""
     names = ("__call__", "derivative", "antiderivative", "moment")
-    same = all(getattr(own, name) is getattr(base, name) for name in names)
-    return same and kernel.support == base.support
+    return leaves(kernel, names, of=CompactKernel) and kernel.support == CompactKernel.support
 
 
 # The Epanechnikov kernel, the default: least mean squared error among second-order kernels.

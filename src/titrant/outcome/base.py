@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from titrant import _check
+from titrant._own import written_anew
 from titrant.errors import DataError, InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -34,7 +35,7 @@ BLOCK = 65_536
 # Rows that do not count alike.
 
 
-def row_weights(sample_weight: ArrayLike | None, n: int, owner: str) -> Array | None:
+def scaled_weights(sample_weight: ArrayLike | None, n: int, owner: str) -> Array | None:
     """Return the weights ω (n,) of rows to learn from, None if all count alike.
 
     They are scaled to Σω = (Σω)²/Σω², the number of equal rows that are worth as much, so that a
@@ -95,19 +96,6 @@ def weighed(method: Callable[..., T], *rows: object, weights: Array | None) -> T
     if weights is None or not takes_weights(method):
         return method(*rows)
     return method(*rows, sample_weight=weights)
-
-
-def written_anew(model: object, methods: Sequence[str], *, since: str) -> bool:
-    """Return whether a model says otherwise what the author of its method `since` relied on.
-
-    In its class, however late that was written, or by itself.
-    """
-    cls, own = type(model), getattr(model, "__dict__", {})
-    author = next(base for base in cls.__mro__ if since in vars(base))
-    return any(
-        name in own or getattr(cls, name, None) is not getattr(author, name, None)
-        for name in methods
-    )
 
 
 def _predicted(model: OutcomeModel, X: Array, t: Array) -> Array:
@@ -259,7 +247,7 @@ class OfRegressor(OutcomeModel):
     def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Fit a clone of the regressor on the columns [x, t], told of weights if it takes any."""
         x, doses, outcome = training(X, t, y, "OfRegressor")
-        weights = row_weights(sample_weight, len(x), "OfRegressor")
+        weights = scaled_weights(sample_weight, len(x), "OfRegressor")
         self.regressor_ = clone(self.regressor)
         weighed(self.regressor_.fit, np.hstack([x, doses]), outcome, weights=weights)
         return self

@@ -15,7 +15,7 @@ from titrant.outcome.base import (
     as_outcome_model,
     curve_of,
     given_of,
-    row_weights,
+    scaled_weights,
     some,
     training,
     weighed,
@@ -138,7 +138,7 @@ class CrossFit(Folded, BaseEstimator):
         _check.count(self.seed, "seed", "CrossFit", at_least=0)
         x, doses, outcome = training(X, t, y, "CrossFit")
         need_rows(len(x), self.folds, "CrossFit")
-        weights = row_weights(sample_weight, len(x), "CrossFit")
+        weights = scaled_weights(sample_weight, len(x), "CrossFit")
         fold = self.fold(first_row, len(x), numbers)
         self.extended_ = extended is not None
         model = as_outcome_model(self.model)

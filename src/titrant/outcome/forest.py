@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import asked_about, learned_from, row_weights, some, training
+from titrant.outcome.base import asked_about, learned_from, scaled_weights, some, training
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.outcome.landmarks import Landmarks
 from titrant.outcome.repeated import RepeatedValues
@@ -74,7 +74,7 @@ class Forest(BaseEstimator):
         """
         self._check()
         contexts, aims = learned_from(X, targets, "Forest")
-        weights = row_weights(sample_weight, len(contexts), "Forest")
+        weights = scaled_weights(sample_weight, len(contexts), "Forest")
         self.n_features_in_, self.n_targets_ = contexts.shape[1], aims.shape[1]
         self.context_ = Standard.of_contexts(contexts)
         x, u = self._columns(contexts), grained(Standard.of(aims)(aims))
@@ -209,7 +209,7 @@ class FoldForests(Folded, BaseEstimator):
         _check.count(self.seed, "seed", "FoldForests", at_least=0)
         x, doses, outcome = training(X, t, y, "FoldForests")
         need_rows(len(x), self.folds, "FoldForests")
-        weights = row_weights(sample_weight, len(x), "FoldForests")
+        weights = scaled_weights(sample_weight, len(x), "FoldForests")
         fold = self.fold(first_row, len(x), numbers)
         targets = np.column_stack([outcome, doses])
         self.extra_ = 2 * targets.shape[1]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
-from titrant.outcome.base import asked_about, blocks, learned_from, row_weights, some, worth
+from titrant.outcome.base import asked_about, blocks, learned_from, scaled_weights, some, worth
 from titrant.outcome.crossfit import inner_folds
 from titrant.scaling import Standard, grained
 
@@ -55,7 +55,7 @@ class Likeness(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Likeness):
+class Overall(Likeness):
     """k(z, z*) = exp(−Σⱼ vⱼ(zⱼ − z*ⱼ)²/(2·width²)), v ≥ 0 of mean 1: alike in all that matters."""
 
     importance: Array
@@ -109,7 +109,7 @@ class Pairs(Likeness):
 def kernels(importance: Array) -> list[Likeness]:
     """Return the kernels tried."""
     return [
-        *(Together(importance, width) for width in WIDTHS),
+        *(Overall(importance, width) for width in WIDTHS),
         *(Pairs(importance, width) for width in PAIR_WIDTHS),
     ]
 
@@ -226,7 +226,7 @@ class Landmarks(BaseEstimator):
         _check.count(self.landmarks, "landmarks", "Landmarks")
         _check.count(self.seed, "seed", "Landmarks", at_least=0)
         x, aims = learned_from(X, targets, "Landmarks")
-        w = row_weights(sample_weight, len(x), "Landmarks")
+        w = scaled_weights(sample_weight, len(x), "Landmarks")
         self.n_features_in_, self.n_targets_ = x.shape[1], aims.shape[1]
         self.context_ = Standard.of_contexts(x)
         z, u = self._columns(x), grained(Standard.of(aims)(aims))

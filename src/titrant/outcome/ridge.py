@@ -13,7 +13,7 @@ from sklearn.base import clone
 from titrant import _check
 from titrant.data.masses import reach_of
 from titrant.moments import Moments
-from titrant.outcome.base import OutcomeModel, blocks, inputs, row_weights, some, training
+from titrant.outcome.base import OutcomeModel, blocks, inputs, scaled_weights, some, training
 from titrant.scaling import ONE_VALUE, Standard
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class RidgeModel(OutcomeModel):
     def fit(self, X: Array, t: Array, y: Array, sample_weight: Array | None = None) -> Self:
         """Learn from contexts X (n, p), doses t (n,) or (n, d) and outcomes y (n,)."""
         x, doses, outcome = training(X, t, y, "RidgeModel")
-        weights = row_weights(sample_weight, len(x), "RidgeModel")
+        weights = scaled_weights(sample_weight, len(x), "RidgeModel")
         self.features_ = self.basis.on(x, doses)
         self.ridge_ = ridge_gcv(_moments(self.features_, x, doses, outcome, weights))
         return self
@@ -268,7 +268,7 @@ class RidgeModel(OutcomeModel):
     ) -> Array:
         """Fit, and return what `out_of_fold` does: the moments of all folds add up to the fit."""
         x, doses, outcome = training(X, t, y, "RidgeModel")
-        weights = row_weights(sample_weight, len(x), "RidgeModel")
+        weights = scaled_weights(sample_weight, len(x), "RidgeModel")
         self.features_ = self.basis.on(x, doses)
         table = FeatureTable.of(len(x), lambda rows: self.features_(x[rows], doses[rows]))
         total, parts = folded_moments(table, outcome, fold, weights)

@@ -17,7 +17,7 @@ from titrant.outcome.base import (
     curve_of,
     given_of,
     mean_of,
-    row_weights,
+    scaled_weights,
     some,
     training,
     weighed,
@@ -121,7 +121,7 @@ class Stack(OutcomeModel):
         need_rows(len(x), self.folds, "Stack")
         members = self._members(doses.shape[1])
         models = {name: clone(model) for name, model in members.items()}
-        w = row_weights(sample_weight, len(x), "Stack")
+        w = scaled_weights(sample_weight, len(x), "Stack")
         fold = inner_folds(len(x), self.folds, self.seed, units)
         mean = _mean_outside(outcome, fold, self.folds, w)
         held_out = [

@@ -10,7 +10,7 @@ from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import check_array
 
 from titrant import _check
-from titrant.outcome.base import BLOCK, OutcomeModel, blocks, inputs, row_weights, training
+from titrant.outcome.base import BLOCK, OutcomeModel, blocks, inputs, scaled_weights, training
 from titrant.scaling import Standard, residual_sd
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Trees(OutcomeModel):
         leaf = _check.count(self.leaf, "leaf", "Trees")
         draws = np.random.RandomState(_check.count(self.seed, "seed", "Trees", at_least=0))
         columns, aim = self._columns(x, doses), self.outcome_.grained(outcome[:, None])
-        weights = row_weights(sample_weight, len(x), "Trees")
+        weights = scaled_weights(sample_weight, len(x), "Trees")
         # The very trees of scikit-learn's `ExtraTreesRegressor`, whose copies, threads and checks
         # of each tree take half as long again as growing it.
         with config_context(assume_finite=True, skip_parameter_validation=True):

@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, minimize
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import OutcomeModel, inputs, row_weights, training, worth
+from titrant.outcome.base import OutcomeModel, inputs, scaled_weights, training, worth
 from titrant.scaling import Standard, grained
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class WellFit:
     """Outcomes (n,)."""
     ridge: float
     omega: Array | None = None
-    """Row weights (n,), as `row_weights` has them."""
+    """Row weights (n,), as `scaled_weights` has them."""
 
     @property
     def n(self) -> float:
@@ -183,7 +183,7 @@ class Well(OutcomeModel):
         z = _design(self.context_.grained(x))
         self.dose_ = DoseUnits.of(z, _only_dose(doses))
         target = self.outcome_.grained(outcome[:, None])[:, 0]
-        omega = row_weights(sample_weight, len(x), "Well")
+        omega = scaled_weights(sample_weight, len(x), "Well")
         s = grained(self.dose_(z, doses[:, 0]))
         problem = WellFit(z, s, target, self.ridge or PILOT, omega)
         random = np.random.default_rng(seed).normal(0.0, 0.5, (starts, z.shape[1]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from titrant._types import Array
     from titrant.policies.formats.formulas import Formula
 
-    Answers = tuple[tuple[int, bool], ...]
+    Turns = tuple[tuple[int, bool], ...]
 
 
 class Questions(ParametricPolicy):
@@ -53,7 +53,7 @@ class Questions(ParametricPolicy):
         ends = [self.leaf_formulas(leaf, contexts) for leaf in range(len(self.doses))]
         return tuple(self._formula(0, contexts, own) for own in zip(*ends, strict=True))
 
-    def paths(self) -> Iterator[tuple[Answers, int]]:
+    def paths(self) -> Iterator[tuple[Turns, int]]:
         """Yield each leaf's answers (split, whether at most the cut) and its number, in order."""
         yield from self._paths(0, ())
 
@@ -63,7 +63,7 @@ class Questions(ParametricPolicy):
         sides = (self._formula(s[at], contexts, ends) for s in (self.below, self.above))
         return Choice(AtMost(contexts[self.columns[at]], float(self.cuts[at])), *sides)
 
-    def _paths(self, at: int, answers: Answers) -> Iterator[tuple[Answers, int]]:
+    def _paths(self, at: int, answers: Turns) -> Iterator[tuple[Turns, int]]:
         if at < 0:
             yield answers, -1 - at
             return

@@ -18,7 +18,7 @@ from titrant.propensity.base import (
     Propensity,
     PropensityModel,
     SearchedModel,
-    doses,
+    as_doses,
     treatments,
 )
 from titrant.propensity.calibration import splits
@@ -116,12 +116,12 @@ class Average(PreciseTails):
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
         X = np.asarray(X)
-        return self.laws(X).log_probability(doses(lower, len(X)), doses(upper, len(X)))
+        return self.laws(X).log_probability(as_doses(lower, len(X)), as_doses(upper, len(X)))
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F(t|x), (n,)."""
         X = np.asarray(X)
-        return self.laws(X).cdf(doses(t, len(X)))
+        return self.laws(X).cdf(as_doses(t, len(X)))
 
     def laws(self, X: ArrayLike) -> AveragedLaws:
         """Return the laws at contexts X (n, p), by which doses are asked."""

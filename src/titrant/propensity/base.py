@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from titrant.errors import DataError
-from titrant.outcome.base import row_weights
+from titrant.outcome.base import scaled_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,7 +179,7 @@ class Propensity(BaseEstimator, ABC):
         return tags
 
     def _weights(self, sample_weight: ArrayLike | None, n: int) -> Array | None:
-        return row_weights(sample_weight, n, type(self).__name__)
+        return scaled_weights(sample_weight, n, type(self).__name__)
 
     def _training_rows(
         self, X: ArrayLike, y: ArrayLike, *, vector: bool = False
@@ -240,17 +240,17 @@ class NormalModel(Propensity, PreciseTails):
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,), exact where the density itself would underflow."""
         X = self._context(X)
-        return self._by_block(X, NormalMixture.log_density, doses(t, len(X)))
+        return self._by_block(X, NormalMixture.log_density, as_doses(t, len(X)))
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F(t|x) = P(T ≤ t | x), (n,); t is one treatment a row or one for all."""
         X = self._context(X)
-        return self._by_block(X, NormalMixture.cdf, doses(t, len(X)))
+        return self._by_block(X, NormalMixture.cdf, as_doses(t, len(X)))
 
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,), precise far into the tails."""
         X = self._context(X)
-        bounds = doses(lower, len(X)), doses(upper, len(X))
+        bounds = as_doses(lower, len(X)), as_doses(upper, len(X))
         return self._by_block(X, NormalMixture.log_probability, *bounds)
 
     def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
@@ -294,7 +294,7 @@ def blocks(n: int, width: int) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, n, size))
 
 
-def doses(t: ArrayLike, n: int) -> Array:
+def as_doses(t: ArrayLike, n: int) -> Array:
     """Return `t` as n floats from (n,), (n, 1) or one number for all; ±inf is allowed."""
     values = np.asarray(t, dtype=np.float64)
     if values.shape == (n, 1):
@@ -313,4 +313,4 @@ def treatments(t: ArrayLike, n: int) -> Array:
     """Return one treatment a row, of several doses as they are."""
     values = np.asarray(t, dtype=np.float64)
     several = values.ndim == 2 and values.shape[1] > 1  # noqa: PLR2004
-    return values if several else doses(values, n)
+    return values if several else as_doses(values, n)

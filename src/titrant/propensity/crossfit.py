@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.errors import DataError
-from titrant.outcome.base import row_weights, some, training
+from titrant.outcome.base import scaled_weights, some, training
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.propensity.average import (
     Average,
@@ -20,7 +20,7 @@ from titrant.propensity.average import (
     fitted_members,
     usable,
 )
-from titrant.propensity.base import PreciseTails, doses, treatments
+from titrant.propensity.base import PreciseTails, as_doses, treatments
 from titrant.propensity.laws import FoldLaws
 from titrant.propensity.smooth import few_rows
 
@@ -86,7 +86,7 @@ class CrossPropensity(Folded, BaseEstimator):
         x, doses_ = np.asarray(X, dtype=np.float64), np.asarray(t, dtype=np.float64)
         training(x, doses_, np.zeros(len(x)), "CrossPropensity")  # refuses what is no table of rows
         need_rows(len(x), self.folds, "CrossPropensity")
-        w = row_weights(sample_weight, len(x), "CrossPropensity")
+        w = scaled_weights(sample_weight, len(x), "CrossPropensity")
         fold = self.fold(first_row, len(x), numbers)
         members = dict(self.members)
         outside = [fold != k for k in range(self.folds)]
@@ -134,11 +134,11 @@ class ByFold(PreciseTails):
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
         n = len(self.fold)
-        return self.laws(X).log_probability(doses(lower, n), doses(upper, n))
+        return self.laws(X).log_probability(as_doses(lower, n), as_doses(upper, n))
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F̂(t|x), (n,)."""
-        return self.laws(X).cdf(doses(t, len(self.fold)))
+        return self.laws(X).cdf(as_doses(t, len(self.fold)))
 
     def laws(self, X: ArrayLike) -> FoldLaws:
         """Return the laws at contexts X (n, p), by which doses are asked."""

@@ -125,7 +125,7 @@ def residual_sd(
 ) -> float:
     """Return √(Σe²/(n − coefficients)), refusing a treatment that the context determines.
 
-    With weights (n,), Σωe² and Σω as `row_weights` scales them.
+    With weights (n,), Σωe² and Σω as `scaled_weights` scales them.
     """
     n, squares = len(t), residuals**2
     total = np.sum(squares) if weights is None else weights @ squares

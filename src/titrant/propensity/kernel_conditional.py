@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from titrant._check import finite_array, invalid, positive
 from titrant.outcome.base import mean_of, worth
-from titrant.propensity.base import NormalMixture, NormalModel, blocks, doses, log_sum_exp
+from titrant.propensity.base import NormalMixture, NormalModel, as_doses, blocks, log_sum_exp
 from titrant.propensity.gaussian import residual_sd
 from titrant.scaling import Held, spread_of
 
@@ -125,7 +125,7 @@ class KernelConditional(NormalModel):
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,), a training row not voting for itself."""
         X = self._context(X)
-        t = doses(t, len(X))
+        t = as_doses(t, len(X))
         parts = blocks(len(X), self.components_)
         return np.concatenate([self._log_density(X[rows], t[rows]) for rows in parts])
 

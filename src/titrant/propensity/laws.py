@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from titrant._own import written_anew
 from titrant.errors import DataError, InvalidArgument
-from titrant.outcome.base import written_anew
-from titrant.propensity.base import NormalModel, PreciseTails, doses, log_sum_exp, treatments
+from titrant.propensity.base import NormalModel, PreciseTails, as_doses, log_sum_exp, treatments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,7 +149,7 @@ class FoldLaws:
 
     def log_probability(self, lower: Array, upper: Array) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
-        ends = doses(lower, self.n), doses(upper, self.n)
+        ends = as_doses(lower, self.n), as_doses(upper, self.n)
         return self._each(lambda laws, low, high: laws.log_probability(low, high), *ends)
 
     def _each(self, ask: Callable[..., Array], *columns: Array) -> Array:
@@ -238,7 +238,7 @@ class Truncated:
                 "column, or evaluate without bounds."
             )
         n = self.n
-        t, lower, upper = doses(t, n), doses(self.lower, n), doses(self.upper, n)
+        t, lower, upper = as_doses(t, n), as_doses(self.lower, n), as_doses(self.upper, n)
         if empty := int(np.sum(lower >= upper)):
             raise DataError(
                 f"The lower bound must be below the upper one; it is not in {empty:,} of {n:,} "

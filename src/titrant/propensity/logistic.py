@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
-from titrant.outcome.base import mean_of, row_weights, some
+from titrant.outcome.base import mean_of, scaled_weights, some
 from titrant.outcome.context import ContextMap
 from titrant.outcome.crossfit import Folded, Folds, fold_of, need_rows
 
@@ -96,7 +96,7 @@ class SeenModel(FoldedLogistic):
         _check.count(self.folds, "folds", "SeenModel", at_least=2)
         x, delta = np.asarray(X, dtype=np.float64), np.asarray(seen, dtype=np.float64)
         need_rows(len(x), self.folds, "SeenModel")
-        w = row_weights(sample_weight, len(x), "SeenModel")
+        w = scaled_weights(sample_weight, len(x), "SeenModel")
         return self._fit(x, delta, self.fold(first_row, len(x), numbers), w)
 
     def _likelihood(self, score: Array, label: Array, weights: Array | None) -> float:

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from titrant import _check
 from titrant.data.masses import reach_of
-from titrant.outcome.base import row_weights, some
+from titrant.outcome.base import scaled_weights, some
 from titrant.outcome.context import ContextMap
 from titrant.outcome.crossfit import Folded, Folds, need_rows
 from titrant.propensity.average import FLOOR, likeliest
-from titrant.propensity.base import doses
+from titrant.propensity.base import as_doses
 from titrant.scaling import Standard
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class MixedLaws:
 
     def density(self, t: ArrayLike) -> Array:
         """Return the density with respect to dt + s·Σδ_a, (n,)."""
-        t = doses(t, len(self.probabilities))
+        t = as_doses(t, len(self.probabilities))
         k = self.masses.index(t)
         at = self.probabilities[np.arange(len(k)), k] / self.unit
         return np.asarray(np.where(k >= 0, at, self.beside(t)))
@@ -103,7 +103,7 @@ class MixedLaws:
 
     def cdf(self, t: ArrayLike) -> Array:
         """Return F(t|x) = P(T ≤ t | x), (n,)."""
-        t = doses(t, len(self.probabilities))
+        t = as_doses(t, len(self.probabilities))
         reached = self.masses.values <= t[:, None]
         total = np.sum(self.probabilities * reached, axis=1)
         if self.rest is not None:
@@ -235,7 +235,7 @@ class CrossMasses(Folded, BaseEstimator):
         rows as the fold's models see them; `latent` (n, K) probabilities to be averaged in.
         """
         need_rows(len(index), self.folds, "CrossMasses")
-        w = row_weights(sample_weight, len(index), "CrossMasses")
+        w = scaled_weights(sample_weight, len(index), "CrossMasses")
         self.size_ = size
         label = np.where(index < 0, size, index)
         total = len(label) if w is None else float(w.sum())

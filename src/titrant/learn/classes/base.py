@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from titrant._own import written_anew
 from titrant._types import Array
 from titrant.data.columns import places
 from titrant.errors import InvalidArgument
@@ -148,6 +149,16 @@ class FittedClass(ABC):
         """Return any policy of the features, its parameters in units of ``unit`` (d,)."""
         size, d = len(self.penalized), len(unit)
         return FeaturePolicy(np.zeros(size if d == 1 else (size, d)), unit)
+
+
+RULE = ("features", "policy", "scaled", "basis", "bent")
+"""What makes a rule of parameters: whoever says where its slopes are relies on these."""
+
+
+def slope_of(fitted: FittedClass, context: str) -> int | None:
+    """Return what `slope` does; refuse where the rule was written anew and its slopes were not."""
+    anew = written_anew(fitted, RULE, since="slope")
+    return FittedClass.slope(fitted, context) if anew else fitted.slope(context)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,13 @@ import numpy as np
 
 from titrant.data.columns import places
 from titrant.errors import InvalidArgument
-from titrant.learn.classes.base import FittedClass, PolicyClass, used_columns, varying
+from titrant.learn.classes.base import (
+    FittedClass,
+    PolicyClass,
+    slope_of,
+    used_columns,
+    varying,
+)
 from titrant.learn.classes.linear import FittedLinear, LinearClass
 from titrant.policies.bent import Additive, Products, product_basis, spline_basis
 from titrant.scaling import Held, spread_of
@@ -148,7 +154,7 @@ class FittedAdditive(FittedBent):
 
     def slope(self, context: str) -> int | None:
         """Return the place of a context's coefficient, if it has a line."""
-        place = self.linear.slope(context)
+        place = slope_of(self.linear, context)
         if place is None or not len(self.knots[self.linear.names.index(context)]):
             return place
         return FittedBent.slope(self, context)

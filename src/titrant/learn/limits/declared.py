@@ -10,7 +10,7 @@ import numpy as np
 from titrant import _check
 from titrant.data.columns import places
 from titrant.errors import DataError, InvalidArgument
-from titrant.learn.classes.base import CurveClass, PolicyClass
+from titrant.learn.classes.base import CurveClass, PolicyClass, slope_of
 from titrant.learn.classes.bent import AdditiveClass
 from titrant.learn.classes.linear import ConstantClass, LinearClass
 from titrant.learn.classes.rbf import RBFClass
@@ -362,7 +362,7 @@ class RowLimits:
 
     def of_class(self, fitted: FittedClass) -> RowLimits:
         """Return the limits with the signs of a class's parameters."""
-        found = {fitted.slope(name): sign for name, sign in self.signs.items()}
+        found = {slope_of(fitted, name): sign for name, sign in self.signs.items()}
         return replace(self, slopes={j: sign for j, sign in found.items() if j is not None})
 
     def take(self, index: NDArray[np.intp]) -> RowLimits:

@@ -1,6 +1,6 @@
 """Theorems 1 and 2: bias ∝ h², variance ∝ 1/(nh), the best bandwidth; and where they fail.
 
-Predictions are those of `titrant.inference.bounds.Expansion` with constants worked out by hand, or
+Predictions are those of `titrant.inference.Expansion` with constants worked out by hand, or
 integrals over the kernel. They are compared with populations (no chance) and with logs of 1,000
 rows (chance, stated).
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import titrant as tt
-from titrant.inference.bounds import Expansion
+from titrant.inference import Expansion
 from titrant.paper.result import Row, around, mean_of, standard_error, where
 from titrant.paper.study import Findings
 from titrant.paper.synthetic import LOGGING, least_error

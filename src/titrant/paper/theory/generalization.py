@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import titrant as tt
-from titrant.inference.bounds import Generalization, LinearBall, RBFBall
+from titrant.inference import Generalization, LinearBall, RBFBall
 from titrant.paper.result import Row, around, mean_of, standard_error, where
 from titrant.paper.study import Findings, crossed
 from titrant.paper.synthetic import line
