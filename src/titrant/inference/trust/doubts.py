@@ -31,10 +31,18 @@ import numpy as np
 from titrant.data.about import About
 from titrant.data.columns import IS_MISSING
 from titrant.data.keys import MOST_WHOLE
-from titrant.data.masses import FEW_VALUES, heaps
+from titrant.data.masses import FEW_VALUES, has_many, heaps
 from titrant.data.validate import counted
 from titrant.inference.diagnostics import Check, Verdict
-from titrant.scaling import CODE_ROWS, USUAL_CODES, Held, ends_without_few, robust_sd, spread_of
+from titrant.scaling import (
+    CODE_ROWS,
+    NEXT_TO_USUAL,
+    USUAL_CODES,
+    Held,
+    ends_without_few,
+    robust_sd,
+    spread_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -794,22 +802,44 @@ def heaped(column: Array, known: Iterable[float]) -> list[tuple[float, int]]:
 
     They may stand among the others, where nothing but their number tells them: they are point
     masses, by the rule for doses. What has other point masses, as prices have, says nothing by one
-    more; 0 is one of many amounts, though beside it −1 may be another. Nor does a greatest value
-    say that comes next to another whole number: a scale of two digits ends at 99.
+    more; 0 is one of many amounts, though beside it −1 may be another. Nor do greatest values say
+    that come next to another whole number: a scale of two digits ends at 99.
     """
     values, counts = np.unique(column, return_counts=True)
     if len(values) <= FEW_VALUES:
         return []
     heap, usual = heaps(values, counts), np.isin(values, list(USUAL_CODES))
+    less_usual = np.isin(values, list(NEXT_TO_USUAL))
+    for run in _runs_apart(values, (usual | less_usual) & has_many(counts)):
+        usual[run] = True
+        for i in run:  # side by side, 98 and 99 would be taken for each other's neighbors
+            alone = np.delete(np.arange(len(values)), [k for k in run if k != i])
+            heap[i] = heaps(values[alone], counts[alone])[alone == i].item()
+    goes_on = values[-1] == values[-2] + 1.0 and not usual[-2]
+    usual |= less_usual & np.isin(values + np.sign(values), values[heap & usual])
     zero = heap & (values == 0.0)
     if (heap & ~usual & ~zero).any():
         return []
     if zero.any():
         usual &= np.abs(values) > _ONE_DIGIT
-    usual[-1] &= values[-1] != values[-2] + 1.0
+    if goes_on:
+        usual[-2:] = False
     usual &= ~np.isin(values, list(known))
     found = heap & usual
     return list(zip(values[found].tolist(), counts[found].tolist(), strict=True))
+
+
+def _runs_apart(values: Array, listed: NDArray[np.bool_]) -> Iterator[NDArray[np.intp]]:
+    """Yield the places of the values (m,), increasing, at each end that are all listed (m,).
+
+    Not those that go on in the next value, a whole number before or after them.
+    """
+    for order in (np.arange(len(values)), np.arange(len(values))[::-1]):
+        run = order[np.logical_and.accumulate(listed[order])]
+        if 0 < len(run) < len(order):
+            last, following = values[order[len(run) - 1]], values[order[len(run)]]
+            if abs(following - last) != 1.0:
+                yield run
 
 
 def _coded(
