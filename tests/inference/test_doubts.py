@@ -167,12 +167,19 @@ EXAMPLES = {
         lambda d: d.t - 2.0 * d.y,
         lambda d: d.y + 3.0 * d.x[:, 1] - d.x[:, 2] + d.t,
         lambda d: np.round(d.y + d.x[:, 1], 1),
+        lambda d: d.y / d.x[:, 1],
+        lambda d: d.y * d.x[:, 1],
+        lambda d: d.y - d.x[:, 1] ** 2,
+        lambda d: d.y - 3.0 * d.x[:, 0] * d.x[:, 1],
+        lambda d: d.y - 2.0 * d.t * d.x[:, 1],
     ],
     "copied_treatments": [
         lambda d: 2.0 * d.t + 1.0,
         lambda d: np.arctan(d.t),
         lambda d: np.digitize(d.t, [-1.0, 0.0, 1.0]),
         lambda d: np.round(d.t, 1),
+        lambda d: np.round(d.t),
+        lambda d: np.floor(2.0 * d.t),
         lambda d: d.t + d.x[:, 1],
     ],
     "acting_gaps": [],
@@ -471,6 +478,21 @@ def test_products_and_ratios_are_leaks(how):
     odd = np.column_stack([x, z, how(y, t, z)])
     found = checks_of(tt.LoggedData(odd, t, y, names=[*NAMES, "size", "odd"]))
     assert "as a product or ratio, from 'odd'" in found["leaked_outcomes"]
+
+
+def test_a_leak_beside_products_is_named_with_them():
+    _, x, t, y = drawn()
+    odd = y - x[:, 0] ** 2 + 2.0 * x[:, 0] * x[:, 1]
+    log = tt.LoggedData(np.column_stack([x, odd]), t, y, names=[*NAMES, "odd"])
+    found = checks_of(log)["leaked_outcomes"]
+    assert "as a sum with a square or product, from 'odd' with 'age', 'weight' (R² 0." in found
+    # No leak: what is known but for noise of a hundredth of the variance, or a square of the dose.
+    rng = np.random.default_rng(1)
+    for outcome in (
+        x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=N),
+        (t - x[:, 0]) ** 2 + x[:, 0] * x[:, 1],
+    ):
+        assert not checks_of(tt.LoggedData(x, t, outcome, names=NAMES))
 
 
 def test_each_of_several_doses_is_looked_at():
