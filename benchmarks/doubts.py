@@ -59,6 +59,11 @@ def first(log: tt.LoggedData) -> Array:
     return log.context[:, 0]
 
 
+def factor(log: tt.LoggedData) -> Array:
+    """Return the first context (n,), 1 where it is 0."""
+    return np.where(first(log) == 0.0, 1.0, first(log))
+
+
 def noisy(rng: np.random.Generator, column: Array, r2: float) -> Array:
     """Return a column (n,) with noise, of which it explains ``r2``."""
     return column + column.std() * np.sqrt(1.0 / r2 - 1.0) * rng.normal(size=len(column))
@@ -112,6 +117,15 @@ SPOILED: dict[str, Spoil] = {
     "outcome less the dose": lambda _, log: log.outcome - log.doses[:, 0],
     "twice the outcome plus the dose": lambda _, log: 2.0 * log.outcome + log.doses[:, 0],
     "outcome plus a context, rounded": lambda _, log: _rounded(log.outcome + first(log)),
+    "outcome times a context": lambda _, log: log.outcome * factor(log),
+    "outcome over a context": lambda _, log: log.outcome / factor(log),
+    "outcome less a squared context": lambda _, log: log.outcome - first(log) ** 2,
+    "outcome less a product of contexts": lambda _, log: (
+        log.outcome - first(log) * log.context[:, -1]
+    ),
+    "dose in whole numbers of its sd": lambda _, log: np.round(
+        log.doses[:, 0] / log.doses[:, 0].std()
+    ),
     "outcome on another scale": lambda _, log: 3.0 - 2.0 * log.outcome,
     "whether the outcome is high": lambda _, log: 1.0 * (log.outcome > np.median(log.outcome)),
     "dose on another scale": lambda _, log: 2.0 * log.doses[:, 0] + 1.0,
@@ -120,6 +134,12 @@ SPOILED: dict[str, Spoil] = {
     "ages with -99": lambda rng, log: coded(rng, rng.integers(18, 90, len(log)), -99.0),
     "counts with -1": lambda rng, log: coded(rng, rng.poisson(9.0, len(log)), -1.0),
     "pressures with 999": lambda rng, log: coded(rng, rng.normal(120, 20, len(log)), 999.0),
+    "ages with -99 and -98": lambda rng, log: coded(
+        rng, coded(rng, rng.integers(18, 90, len(log)), -99.0), -98.0
+    ),
+    "answers from 1 to 5 with 8 and 9": lambda rng, log: coded(
+        rng, coded(rng, rng.integers(1, 6, len(log)), 8.0), 9.0
+    ),
     "changes with -99, sd 30": lambda rng, log: coded(rng, rng.normal(0, 30, len(log)), -99.0),
     "changes with 99, sd 30": lambda rng, log: coded(rng, rng.normal(0, 30, len(log)), 99.0),
     "changes with -99, sd 100": lambda rng, log: coded(rng, rng.normal(0, 100, len(log)), -99.0),
