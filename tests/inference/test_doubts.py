@@ -863,6 +863,12 @@ def test_the_page_tells_what_was_counted():
     )
     assert f"9999 among incomes of which a third are 0 in {zeros};" in told
     assert f"rounded to a twentieth of its sd in {rounded}, the others" in told
+    times, over, square = (
+        f"{100 * spoiled[f'outcome {way}']:.0f}"
+        for way in ("times a context", "over a context", "less a squared context")
+    )
+    assert f"named in {times}, over a context in {over}, and less the square" in told
+    assert f"the square of a context in {square}." in told
     assert (
         f"{late[0]} of 100 logs if it explains 98 %, in {late[1]} if 95 %, and in {late[2]}" in told
     )
@@ -885,3 +891,21 @@ def test_the_page_tells_what_was_counted():
     assert not any(heaps.values())
     assert len(heaps) == 10
     assert f"a score of which a tenth is at the top, 99, in {top}." in told
+
+
+def test_the_page_tells_what_was_counted_in_columns_alone():
+    root = Path(__file__).parents[2]
+    alone = json.loads((root / "benchmarks" / "results" / "doubts.json").read_text())["alone"]
+    page = (root / "docs" / "how-to" / "look-at-a-log.md").read_text(encoding="utf-8")
+    told = " ".join(page.split("\nCodes are also looked for ")[1].split("\n## ")[0].split())
+    honest, coded = alone["honest"], alone["coded"]
+    silent = sum(share == 0.0 for share in honest.values())
+    assert f"Of {len(honest)} kinds" in told
+    assert f"{silent} are never doubted" in told
+    late, plans = honest["minutes late"], honest["prices of plans"]
+    assert silent == len(honest) - 2
+    assert f"Minutes late are in {100 * late:.1f} %" in told
+    assert f"99, in {100 * plans:.0f} %" in told
+    seen = sum(share >= 0.99 for share in coded.values())
+    assert f"{seen} of {len(coded)} ways" in told
+    assert f"only in {100 * coded['ages with 98 and 99']:.0f} %" in told
