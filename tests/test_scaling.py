@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.doubts import ALONE, PAIRS, two_codes
 
 from titrant.scaling import Code, Held, codes_of, ends_without_few, robust_sd, spread_of
 
@@ -107,8 +108,33 @@ def test_many_different_absurd_values_are_marked_together():
         ([*range(100), 999, 999, 999, -999, -999, -999], [-999.0, 999.0]),
         # Usual codes need be 3 robust sds away, others 10: of 18 … 89 an sd is 26.7.
         ([*range(18, 90), *[-99] * 4], [-99.0]),
-        ([*range(18, 90), *[-98] * 4], []),
+        ([*range(18, 90), *[180] * 4], []),
         ([*range(18, 90), *[99] * 4], []),
+        # −98 is written as often as −99 is; any other number is a code where it alone is negative,
+        # farther from the others than nearly all of these are apart: ages 22 … 85.
+        ([*range(18, 90), *[-98] * 4], [-98.0]),
+        ([*range(18, 90), *[-90] * 4], [-90.0]),
+        ([*range(18, 90), *[-50] * 4], []),
+        # Side by side, two are judged by what lies beyond both,
+        ([*range(18, 90), *[-99] * 4, *[-98] * 4], [-99.0, -98.0]),
+        ([*range(18, 90), *[-99] * 4, -98], [-99.0, -98.0]),  # though one of them is rare
+        ([*range(18, 90), *[-88] * 4, *[-99] * 4], [-99.0, -88.0]),
+        ([*range(18, 90), *[997, 998, 999] * 3], [997.0, 998.0, 999.0]),
+        ([1, 2, 3, 4, 5] * 20 + [98, 99] * 4, [98.0, 99.0]),
+        # and not if they are no usual codes, or the last of values that go on.
+        ([*range(18, 90), *[2000, 2001] * 4], []),
+        ([*[92, 93, 94] * 9, *[96, 97, 98, 99] * 20], []),
+        # Negative ones, with the rows of many of the steps above them: 5 in each of 30 are too few,
+        ([*range(18, 90), *[-2, -1] * 4], [-2.0, -1.0]),
+        ([*range(30)] * 2 + [-2, -1] * 20, [-2.0, -1.0]),
+        ([*range(30)] * 2 + [-2, -1] * 5, []),
+        # 8 and 9 across three steps from a scale of whole numbers.
+        ([1, 2, 3, 4, 5] * 20 + [8, 9] * 5, [8.0, 9.0]),
+        ([0, 1] * 40 + [9] * 5, [9.0]),
+        ([1, 2, 3, 4, 5, 6] * 20 + [8, 9] * 5, []),
+        ([1, 2, 3, 4, 5] * 20 + [8, 9] * 2, []),  # a few may be a count's
+        ([1, 2, 3, 5] * 20 + [8] * 5, []),  # 1, 2, 3, 5, 8, 13
+        ([0, 1, 2, 3] * 20 + [7] * 5, []),  # days of a week
         # A usual code that alone is negative need not be away at all,
         ([*range(18, 90), *[-9] * 4], [-9.0]),
         ([*range(30), *[-1] * 4], [-1.0]),
@@ -120,6 +146,35 @@ def test_many_different_absurd_values_are_marked_together():
 )
 def test_what_looks_like_a_code(column, codes):
     assert codes_of(np.array(column, dtype=float)) == codes
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ALONE if kind != "prices of plans"])
+def test_no_value_of_honest_columns_of_many_kinds_is_a_code(kind):
+    for seed in range(10):
+        column = np.asarray(ALONE[kind](np.random.default_rng(seed), 1000), dtype=float)
+        held = Held.of(column[:, None])
+        assert held.codes == ()
+        # Law: what is neither a code nor absurd passes to the last bit.
+        if not held.strays(column[:, None]).any():
+            assert held(column[:, None]).tobytes() == column.tobytes()
+
+
+@pytest.mark.parametrize("base", PAIRS)
+def test_codes_side_by_side_become_columns_of_their_own(base):
+    rng = np.random.default_rng(3)
+    for codes in PAIRS[base]:
+        if (base, codes) == ("ages", (98, 99)):
+            continue  # nine years beyond the oldest: only their rows tell, and nothing is held
+        x = two_codes(rng, base, codes, 1000)[:, None]
+        held = Held.of(x)
+        assert {code.value for code in held.codes} == set(codes)
+        coded = np.isin(x[:, 0], codes)
+        seen = held(x)
+        # Law: other rows keep their values; rows of a code count as the median of these.
+        np.testing.assert_array_equal(seen[~coded, 0], x[~coded, 0])
+        assert set(seen[coded, 0]) == {np.median(x[~coded, 0])}
+        for code, mark in zip(held.codes, seen[:, 1:].T, strict=True):
+            np.testing.assert_array_equal(mark, x[:, 0] == code.value)
 
 
 def test_held_columns_do_not_depend_on_units_or_on_zero():

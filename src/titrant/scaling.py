@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from titrant._types import Array
@@ -43,13 +45,26 @@ USUAL_CODES = frozenset(
     ]
 )
 """−1 … −9, and ±77, ±88, ±99, ±777, …: what tables write for "not asked", "refused", "unknown"."""
+NEXT_TO_USUAL = frozenset(
+    sign * (10.0**length - k) for k in (2, 3) for length in range(2, 7) for sign in (-1, 1)
+)
+"""±97, ±98, ±997, …: more of these words, but numbers like others unless they stand at an end."""
 USUAL_SHARE = 0.01
-"""Least share of rows of a usual code that is told by its sign alone."""
+"""Least share of rows of a code that is told by its sign."""
+BEYOND_SCALE = frozenset([7.0, 8.0, 9.0])
+"""What is written so beyond a scale of whole numbers, such as 1 … 5: 7 not without 8 or 9,"""
+SCALE_GAP, SCALE_ROWS, SCALE_SHARE = 3.0, 5, 0.02
+"""across so many steps, in as many rows and this share of them: a count has no such gap."""
+TIMES_A_STEP = 5.0
+"""Of several negative codes each has so many times the rows of a step of the values next to them: a
+column that goes on below 0 has as many there as above."""
 _MANY_VALUES = 12
 _MOST_CODES = 4
+_CODES = USUAL_CODES | NEXT_TO_USUAL
+_NEARLY_ALL = (0.05, 0.95)
 _NORMAL_IQR = 1.349
 _MANY = 20
-_FEWEST_OTHERS, _LEAST_OTHERS = 10, 0.05
+_FEWEST_OTHERS, _LEAST_OTHERS, _LEAST_BESIDE = 10, 0.05, 0.25
 _OFFSET, _TINY = 1e6, 1e-100
 
 
@@ -155,19 +170,38 @@ def codes_of(column: Array) -> list[float]:
     """Return the values of a column (n,) that look like codes.
 
     A code is the least or the greatest value, is repeated, and lies far from all others; one of
-    `USUAL_CODES` need not lie as far, and not far at all if it alone is negative.
+    `USUAL_CODES` need not lie as far, and not far at all if it alone is negative. Several that are
+    side by side there, such as −99 and −98, are judged together, or each would hide the others.
     """
     least = fewest(len(column))
     found: list[float] = []
     rest = column
     while len(found) < _MOST_CODES and len(rest):
-        ends = ((float(end), rest[rest != end]) for end in (rest.min(), rest.max()))
-        code = next((end for end, others in ends if _is_code(end, rest, others, least)), None)
-        if code is None:
+        most = _MOST_CODES - len(found)
+        runs = sorted(_runs_at_ends(rest, least, most), key=len)  # at the lower end first
+        run = next((run for run in runs if _are_codes(run, rest, least)), None)
+        if run is None:
             break
-        found.append(code)
-        rest = rest[rest != code]
+        found += run.tolist()
+        rest = _without(rest, run.tolist())
     return found
+
+
+def _runs_at_ends(column: Array, least: float, most: int) -> Iterator[Array]:
+    """Yield the least 1, 2, … values of a column (n,), and the greatest, at most so many.
+
+    They increase, and each has so many rows; values that codes are written as may have fewer.
+    """
+    for outermost, inward in ((np.min, 1), (np.max, -1)):
+        rest, run = column, list[float]()
+        while len(rest) and len(run) < most:
+            end = float(outermost(rest))
+            others = rest[rest != end]
+            if len(rest) - len(others) < least and end not in _CODES:
+                break
+            run.append(end)
+            rest = others
+            yield np.array(run[::inward])
 
 
 def fewest(n: int) -> float:
@@ -188,20 +222,46 @@ def robust_sd(column: Array) -> float:
     return float(np.median(np.abs(others - middle))) if len(others) else 0.0
 
 
-def _is_code(end: float, column: Array, others: Array, least: float) -> bool:
-    rows = len(column) - len(others)
-    if rows < least or len(others) < max(_FEWEST_OTHERS, _LEAST_OTHERS * len(column)):
+def _are_codes(run: Array, column: Array, least: float) -> bool:
+    """Whether the values (k,) at an end of a column (n,) look like codes."""
+    n, several, named = len(column), len(run) > 1, _CODES.intersection(run.tolist())
+    steps = np.diff(run)
+    usual = len(named) == len(run) or bool(named and (steps == 1.0).all())
+    scaled = BEYOND_SCALE.issuperset(run.tolist()) and run[-1] > min(BEYOND_SCALE)
+    rows = [int(np.count_nonzero(column == value)) for value in run]
+    others = _without(column, run.tolist())
+    fewest_others = max(_FEWEST_OTHERS, (_LEAST_BESIDE if several else _LEAST_OTHERS) * n)
+    if max(rows) < least or len(others) < fewest_others or (several and not (usual or scaled)):
         return False
-    gap = float(np.abs(others - end).min())
-    # Of two or three values none is far from the others: there is nothing to measure by.
-    unit = robust_sd(others)
-    if end not in USUAL_CODES:
-        return gap > APART * unit > 0.0
-    return gap > APART_USUAL * unit > 0.0 or (
-        end < 0.0 <= others.min()
-        and rows >= USUAL_SHARE * len(column)
-        and len(np.unique(others)) > _MANY_VALUES
-    )
+    low, high = float(others.min()), float(others.max())
+    gap = max(low - run[-1], run[0] - high)
+    if not several or gap > steps.max():  # else they are the last of values that go on
+        # Of two or three values none is far from the others: there is nothing to measure by.
+        if gap > (APART_USUAL if usual else APART) * robust_sd(others) > 0.0:
+            return True
+        if scaled and gap >= SCALE_GAP and min(rows) >= max(SCALE_ROWS, SCALE_SHARE * n):
+            return _is_scale(np.unique(others))
+    negative = bool(run[-1] < 0.0 <= low) and min(rows) >= USUAL_SHARE * n
+    return negative and _told_by_sign(run, min(rows), others, usual=usual)
+
+
+def _told_by_sign(run: Array, rows: int, others: Array, *, usual: bool) -> bool:
+    """Whether negative values (k,), each in so many rows, are codes beside others that are not."""
+    values, unit = np.unique(others), robust_sd(others)
+    if not usual:
+        low, high = np.quantile(others, _NEARLY_ALL)
+        return bool(values[0] - run[-1] > max(APART_USUAL * unit, high - low) > 0.0)
+    if len(values) <= _MANY_VALUES:
+        return False
+    if len(run) == 1:
+        return True
+    near = np.count_nonzero(others <= run[-1] + unit)
+    return bool(rows * unit > TIMES_A_STEP * near * np.median(np.diff(values)))
+
+
+def _is_scale(values: Array) -> bool:
+    """Whether distinct values (m,) are whole numbers without a gap, such as 1 … 5."""
+    return len(values) > 1 and bool((values % 1.0 == 0.0).all() and (np.diff(values) == 1.0).all())
 
 
 def _marks(column: Array) -> tuple[float, float, float, float, float]:

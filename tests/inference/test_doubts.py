@@ -71,6 +71,12 @@ def coded(rng, column, code, share=0.1):
     return np.where(rng.random(len(column)) < share, code, column)
 
 
+def twice_coded(d, column, pair):
+    for code in pair:
+        column = coded(d.rng, column, code, share=0.07)
+    return column
+
+
 def far_doses(d):
     d.t[3] = 3e3
     return d.rng.normal(size=len(d.t))
@@ -92,6 +98,12 @@ def coded_outcome_among(d):
     return d.rng.normal(size=len(d.t))
 
 
+def two_codes_of_outcomes(d):
+    for code in (-99.0, -98.0):
+        d.y[d.rng.random(len(d.y)) < 0.05] = code
+    return d.rng.normal(size=len(d.t))
+
+
 def later(d):
     """A noisy copy of outcomes that the dose moves and chance as well."""
     d.y[:] += 1.5 * d.t + 3.0 * d.rng.normal(size=len(d.t))
@@ -105,7 +117,7 @@ def far_value(d):
 
 
 EXAMPLES = {
-    "coded_outcomes": [coded_outcome, coded_outcome_among],
+    "coded_outcomes": [coded_outcome, coded_outcome_among, two_codes_of_outcomes],
     "stray_doses": [far_doses],
     "stray_outcomes": [far_outcomes],
     "dropped_rows": [],
@@ -121,6 +133,12 @@ EXAMPLES = {
         lambda d: coded(d.rng, np.round(d.rng.uniform(-200, 200, len(d.t))), -99.0),
         lambda d: coded(d.rng, d.rng.integers(18, 90, len(d.t)), 77.0),
         lambda d: coded(d.rng, np.round(d.rng.lognormal(10.5, 0.8, len(d.t))), 9999.0),
+        *(
+            lambda d, pair=pair: twice_coded(d, d.rng.integers(18, 90, len(d.t)), pair)
+            for pair in ((-99.0, -98.0), (98.0, 99.0), (-1.0, -2.0), (998.0, 999.0))
+        ),
+        lambda d: twice_coded(d, d.rng.integers(1, 6, len(d.t)), (8.0, 9.0)),
+        lambda d: twice_coded(d, np.round(d.rng.uniform(-200, 200, len(d.t))), (98.0, 99.0)),
     ],
     "silent_contexts": [lambda d: d.x[:, 1] + 1e16],
     "constant_contexts": [lambda d: np.full(len(d.t), 3.0)],
@@ -149,12 +167,19 @@ EXAMPLES = {
         lambda d: d.t - 2.0 * d.y,
         lambda d: d.y + 3.0 * d.x[:, 1] - d.x[:, 2] + d.t,
         lambda d: np.round(d.y + d.x[:, 1], 1),
+        lambda d: d.y / d.x[:, 1],
+        lambda d: d.y * d.x[:, 1],
+        lambda d: d.y - d.x[:, 1] ** 2,
+        lambda d: d.y - 3.0 * d.x[:, 0] * d.x[:, 1],
+        lambda d: d.y - 2.0 * d.t * d.x[:, 1],
     ],
     "copied_treatments": [
         lambda d: 2.0 * d.t + 1.0,
         lambda d: np.arctan(d.t),
         lambda d: np.digitize(d.t, [-1.0, 0.0, 1.0]),
         lambda d: np.round(d.t, 1),
+        lambda d: np.round(d.t),
+        lambda d: np.floor(2.0 * d.t),
         lambda d: d.t + d.x[:, 1],
     ],
     "acting_gaps": [],
@@ -363,6 +388,35 @@ def test_a_code_among_the_values_is_named_with_its_rows():
     assert "In many more rows than the values around it, 'odd' is -99 in 30 rows" in said
 
 
+def test_codes_side_by_side_are_all_named_among_the_values_too():
+    def said(column):
+        return checks_of(with_column(column))["coded_contexts"]
+
+    for code, other in ((-99.0, -98.0), (98.0, 99.0), (-1.0, -2.0)):
+        found = said(lambda d, c=(code, other): twice_coded(d, d.rng.integers(18, 90, N), c))
+        assert f"'odd' is {code:g} in " in found
+        assert f"'odd' is {other:g} in " in found
+    inside = said(lambda d: twice_coded(d, np.round(d.rng.uniform(-200, 200, N)), (98.0, 99.0)))
+    assert inside.startswith("In many more rows than the values around it, 'odd' is 98 in ")
+    assert "'odd' is 99 in " in inside
+
+
+def test_two_codes_among_ages_move_no_value_unseen():
+    # In a tenth of the rows doses follow an age that is not there: no adjustment helps, and the
+    # value of the dose 1.2 is some .1 too large. It was called ok.
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 90, 1000)
+    z = (age - 53.5) / 20.8
+    t = 0.9 * z + rng.normal(size=1000)
+    y = 0.5 * (t - 0.3) ** 2 + 1.5 * z + 0.5 * rng.normal(size=1000)
+    place = rng.random(1000)
+    age = np.where(place < 0.05, -99, np.where(place < 0.1, -98, age))
+    estimate = tt.evaluate(tt.LoggedData(age[:, None], t, y, names=["age"]), tt.Constant(1.2))
+    assert estimate.diagnostics.verdict.value == "warn"
+    assert "'age' is -99 in " in estimate.diagnostics["coded_contexts"].message
+    assert "'age' is -98 in " in estimate.diagnostics["coded_contexts"].message
+
+
 def test_a_median_that_was_filled_in_and_the_places_of_texts_are_no_codes(tmp_path):
     rng, x, t, y = drawn(n=2000)
     score = np.round(rng.normal(88, 40, 2000), 1)
@@ -424,6 +478,21 @@ def test_products_and_ratios_are_leaks(how):
     odd = np.column_stack([x, z, how(y, t, z)])
     found = checks_of(tt.LoggedData(odd, t, y, names=[*NAMES, "size", "odd"]))
     assert "as a product or ratio, from 'odd'" in found["leaked_outcomes"]
+
+
+def test_a_leak_beside_products_is_named_with_them():
+    _, x, t, y = drawn()
+    odd = y - x[:, 0] ** 2 + 2.0 * x[:, 0] * x[:, 1]
+    log = tt.LoggedData(np.column_stack([x, odd]), t, y, names=[*NAMES, "odd"])
+    found = checks_of(log)["leaked_outcomes"]
+    assert "as a sum with a square or product, from 'odd' with 'age', 'weight' (R² 0." in found
+    # No leak: what is known but for noise of a hundredth of the variance, or a square of the dose.
+    rng = np.random.default_rng(1)
+    for outcome in (
+        x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=N),
+        (t - x[:, 0]) ** 2 + x[:, 0] * x[:, 1],
+    ):
+        assert not checks_of(tt.LoggedData(x, t, outcome, names=NAMES))
 
 
 def test_each_of_several_doses_is_looked_at():
@@ -794,6 +863,12 @@ def test_the_page_tells_what_was_counted():
     )
     assert f"9999 among incomes of which a third are 0 in {zeros};" in told
     assert f"rounded to a twentieth of its sd in {rounded}, the others" in told
+    times, over, square = (
+        f"{100 * spoiled[f'outcome {way}']:.0f}"
+        for way in ("times a context", "over a context", "less a squared context")
+    )
+    assert f"named in {times}, over a context in {over}, and less the square" in told
+    assert f"the square of a context in {square}." in told
     assert (
         f"{late[0]} of 100 logs if it explains 98 %, in {late[1]} if 95 %, and in {late[2]}" in told
     )
@@ -816,3 +891,21 @@ def test_the_page_tells_what_was_counted():
     assert not any(heaps.values())
     assert len(heaps) == 10
     assert f"a score of which a tenth is at the top, 99, in {top}." in told
+
+
+def test_the_page_tells_what_was_counted_in_columns_alone():
+    root = Path(__file__).parents[2]
+    alone = json.loads((root / "benchmarks" / "results" / "doubts.json").read_text())["alone"]
+    page = (root / "docs" / "how-to" / "look-at-a-log.md").read_text(encoding="utf-8")
+    told = " ".join(page.split("\nCodes are also looked for ")[1].split("\n## ")[0].split())
+    honest, coded = alone["honest"], alone["coded"]
+    silent = sum(share == 0.0 for share in honest.values())
+    assert f"Of {len(honest)} kinds" in told
+    assert f"{silent} are never doubted" in told
+    late, plans = honest["minutes late"], honest["prices of plans"]
+    assert silent == len(honest) - 2
+    assert f"Minutes late are in {100 * late:.1f} %" in told
+    assert f"99, in {100 * plans:.0f} %" in told
+    seen = sum(share >= 0.99 for share in coded.values())
+    assert f"{seen} of {len(coded)} ways" in told
+    assert f"only in {100 * coded['ages with 98 and 99']:.0f} %" in told

@@ -435,6 +435,15 @@ def test_copies_and_ids_are_seen_where_no_groups_are_given():
         "repeated_rows"
         not in tt.evaluate(tt.LoggedData(**data), tt.Constant(0.2)).diagnostics.names
     )
+    # Of 300 rows 69 are there twice: Σ rows²/n = (231 + 69·4)/369 = 1.37, too little for a warning.
+    some = np.append(np.arange(300), np.arange(69))
+    found = tt.evaluate(
+        tt.LoggedData(**{name: part[some] for name, part in data.items()}), tt.Constant(0.2)
+    ).diagnostics
+    assert "repeated_rows" not in found.names
+    (note,) = (note for note in found.notes if "copies" in note)
+    assert note.startswith("37.4 % of the rows are copies of others. ")
+    assert note.endswith("the variance of this estimate would be 1.37 times as large.")
     rng = np.random.default_rng(4)
     who = np.repeat(np.arange(100), 10)
     t = rng.normal(size=1000)

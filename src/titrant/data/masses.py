@@ -174,8 +174,7 @@ def heaps(values: Array, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
 
     Those with enough rows, many more than other values close by.
     """
-    n = int(counts.sum())
-    many = (counts >= ROWS) & (counts >= SHARE * n)
+    many = has_many(counts)
     if not many.any():
         return many
     reach = WITHIN * _spread(values, counts) * (1.0 + ROUNDING)
@@ -184,6 +183,11 @@ def heaps(values: Array, counts: NDArray[np.intp]) -> NDArray[np.bool_]:
     total = np.append(0, np.cumsum(counts))
     others = np.maximum(last - first - 1, 1)
     return np.asarray(many & (counts * others >= TIMES * (total[last] - total[first] - counts)))
+
+
+def has_many(counts: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which distinct values, by their counts (m,), have the rows of a point mass."""
+    return np.asarray((counts >= ROWS) & (counts >= SHARE * int(counts.sum())))
 
 
 def _spread(values: Array, counts: NDArray[np.intp]) -> float:

@@ -128,10 +128,16 @@ def repeated_findings(
             effect = (
                 float(rows @ rows) / len(keys) if copied else design_effect(own[i][place], keys)
             )
-            if effect > rules.DESIGN_EFFECT or copied:
-                share = float(rows[rows > 1].sum() / len(keys))
+            share = float(rows[rows > 1].sum() / len(keys))
+            if effect > rules.DESIGN_EFFECT:
                 found[i].append(
                     rules.repeated_rows(effect, what, f"{about}{values:,}", share, context=context)
+                )
+            elif copied:
+                found[i].append(
+                    f"{rules.seen_copies(share)}. If they should not be there, drop them; if rows "
+                    "of one belong together, say `groups` (`--groups`); the variance of this "
+                    f"estimate would be {effect:.2f} times as large."
                 )
             elif not one.kind.context and CALLED_ID.search(name) and name not in encoded:
                 found[i].append(

@@ -5,8 +5,8 @@ leaves some of the outcome open, if only the error of measuring it: the same qua
 earlier visit explains 90 or 95 % of it. A column that was computed from the outcome leaves nothing
 open but rounding. So a context is called a leak if it puts the rows in the order of the outcome
 (rank correlation beyond .99), if it parts the outcomes into ranges that do not overlap, or if the
-outcome is a sum, difference, product or ratio of it and other columns up to a thousandth of its
-variance.
+outcome is a sum, difference, product or ratio of it and other columns, or of it and squares and
+products of others, up to a thousandth of its variance.
 
 A noisy copy of the outcome, such as one measured at a later visit, is not exact. What gives it away
 is the dose: without the context the dose explains some of the outcome, beside it next to nothing,
@@ -31,10 +31,18 @@ import numpy as np
 from titrant.data.about import About
 from titrant.data.columns import IS_MISSING
 from titrant.data.keys import MOST_WHOLE
-from titrant.data.masses import FEW_VALUES, heaps
+from titrant.data.masses import FEW_VALUES, has_many, heaps
 from titrant.data.validate import counted
 from titrant.inference.diagnostics import Check, Verdict
-from titrant.scaling import CODE_ROWS, USUAL_CODES, Held, ends_without_few, robust_sd, spread_of
+from titrant.scaling import (
+    CODE_ROWS,
+    NEXT_TO_USUAL,
+    USUAL_CODES,
+    Held,
+    ends_without_few,
+    robust_sd,
+    spread_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,6 +88,8 @@ SOLVED = 10_000
 """Rows by which columns are solved for each other, fewer where there are many columns,"""
 WORK = 2e8
 """so that rows times squared columns stay below this."""
+PRODUCTS = 12
+"""Squares and products of contexts that are looked at beside the columns."""
 MOST_FOUND = 5
 """Leaks after which the search for more ends."""
 REPEATS = 10.0
@@ -621,7 +631,11 @@ def leaked_outcomes(log: LogColumns) -> Iterator[Check]:
     x, t, y = log.seen[log.some][:, rest], log.doses[log.some], log.outcome[log.some]
     how, found = "sum or difference", determined(y, t, x)
     if not found:
-        how, found = "product or ratio", _by_logarithms(y, t, x)
+        # As logged: far values, as ratios have, are not far in logarithms.
+        logged = log.context[log.some][:, rest]
+        how, found = "product or ratio", _by_logarithms(y, t, logged)
+    if not found:
+        how, found = "sum with a square or product", _beside_products(y, t, x)
     said = []
     for one in found:
         beside = f" with {log.named(rest[j] for j in one.others)}" if one.others else ""
@@ -794,22 +808,44 @@ def heaped(column: Array, known: Iterable[float]) -> list[tuple[float, int]]:
 
     They may stand among the others, where nothing but their number tells them: they are point
     masses, by the rule for doses. What has other point masses, as prices have, says nothing by one
-    more; 0 is one of many amounts, though beside it −1 may be another. Nor does a greatest value
-    say that comes next to another whole number: a scale of two digits ends at 99.
+    more; 0 is one of many amounts, though beside it −1 may be another. Nor do greatest values say
+    that come next to another whole number: a scale of two digits ends at 99.
     """
     values, counts = np.unique(column, return_counts=True)
     if len(values) <= FEW_VALUES:
         return []
     heap, usual = heaps(values, counts), np.isin(values, list(USUAL_CODES))
+    less_usual = np.isin(values, list(NEXT_TO_USUAL))
+    for run in _runs_apart(values, (usual | less_usual) & has_many(counts)):
+        usual[run] = True
+        for i in run:  # side by side, 98 and 99 would be taken for each other's neighbors
+            alone = np.delete(np.arange(len(values)), [k for k in run if k != i])
+            heap[i] = heaps(values[alone], counts[alone])[alone == i].item()
+    goes_on = values[-1] == values[-2] + 1.0 and not usual[-2]
+    usual |= less_usual & np.isin(values + np.sign(values), values[heap & usual])
     zero = heap & (values == 0.0)
     if (heap & ~usual & ~zero).any():
         return []
     if zero.any():
         usual &= np.abs(values) > _ONE_DIGIT
-    usual[-1] &= values[-1] != values[-2] + 1.0
+    if goes_on:
+        usual[-2:] = False
     usual &= ~np.isin(values, list(known))
     found = heap & usual
     return list(zip(values[found].tolist(), counts[found].tolist(), strict=True))
+
+
+def _runs_apart(values: Array, listed: NDArray[np.bool_]) -> Iterator[NDArray[np.intp]]:
+    """Yield the places of the values (m,), increasing, at each end that are all listed (m,).
+
+    Not those that go on in the next value, a whole number before or after them.
+    """
+    for order in (np.arange(len(values)), np.arange(len(values))[::-1]):
+        run = order[np.logical_and.accumulate(listed[order])]
+        if 0 < len(run) < len(order):
+            last, following = values[order[len(run) - 1]], values[order[len(run)]]
+            if abs(following - last) != 1.0:
+                yield run
 
 
 def _coded(
@@ -911,9 +947,16 @@ def _parts(levels: Array, values: Array) -> bool:
     """Whether values (n,) of different levels (n,) do not overlap.
 
     Σ n_g r̄_g², r̄ the mean ranks of levels, is then what ranks one after the other would give.
+    Levels at either end count as one until they have enough rows, as those of a rounded dose.
     """
-    level, place, count = np.unique(levels, return_inverse=True, return_counts=True)
-    if not 1 < len(level) <= FEW_LEVELS or count.min() < FEWEST:
+    _, place, count = np.unique(levels, return_inverse=True, return_counts=True)
+    first = np.searchsorted(np.cumsum(count), FEWEST)
+    last = len(count) - 1 - np.searchsorted(np.cumsum(count[::-1]), FEWEST)
+    if not first < last < first + FEW_LEVELS:
+        return False
+    place = np.clip(place, first, last) - first
+    count = np.bincount(place)
+    if count.min() < FEWEST:
         return False
     mean = np.bincount(place, centered_ranks(values)) / count
     sizes = count[np.argsort(mean)]
@@ -1012,11 +1055,11 @@ def standardized(x: Array) -> Array:
 
 
 def _by_logarithms(y: Array, t: Array, x: Array) -> list[Determined]:
-    """Return what determines log y by logarithms, where most outcomes are positive."""
-    rows = y > 0.0
+    """Return what determines log |y| by logarithms of sizes, where most outcomes are not 0."""
+    rows = y != 0.0
     if 2 * np.count_nonzero(rows) < len(y) or not (x.size and rows.any()):
         return []
-    y, t, x = y[rows], t[rows], x[rows]
+    y, t, x = np.abs(y[rows]), np.abs(t[rows]), np.abs(x[rows])
     positive = np.flatnonzero((x > 0.0).all(axis=0))
     doses = np.log(t[:, (t > 0.0).all(axis=0)])
     found = determined(np.log(y), doses, np.log(x[:, positive]))
@@ -1024,3 +1067,33 @@ def _by_logarithms(y: Array, t: Array, x: Array) -> list[Determined]:
     return [
         f._replace(column=back[f.column], others=tuple(back[j] for j in f.others)) for f in found
     ]
+
+
+def _beside_products(y: Array, t: Array, x: Array) -> list[Determined]:
+    """Return the column of x (n, p) by which, beside products of columns, y is exact.
+
+    Squares, too, but not of doses: a loss may be a square without noise. Products are taken that go
+    most with what all columns leave of y. One column is named: others may hide behind it.
+    """
+    (n, d), p = t.shape, x.shape[1]
+    z, target = standardized(np.column_stack([t, x])), standardized(y[:, None])[:, 0]
+    if p == 0 or n < max(FEWEST, 4 * (d + p + 1)):
+        return []
+    design = np.column_stack([np.ones(n), z])
+    left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    size = np.sqrt(np.maximum((z**2).T @ z**2 / n - (z.T @ z / n) ** 2, np.finfo(float).tiny))
+    pairs = np.column_stack(np.triu_indices(d + p))
+    pairs = pairs[pairs[:, 1] >= d]
+    told = (np.abs((z * left[:, None]).T @ z) / size)[tuple(pairs.T)]
+    pairs = pairs[np.argsort(-told, kind="stable")[:PRODUCTS]]
+    given = np.column_stack([z, standardized(z[:, pairs[:, 0]] * z[:, pairs[:, 1]])])
+    if cross_fitted_r2(given, target) <= EXACT:
+        return []
+    needed = [d + k for k in indispensable(given, target, d)]
+    column = next((k for k in needed if k < d + p), None)
+    if column is None:
+        return []
+    parts_of = ([k] if k < d + p else pairs[k - d - p].tolist() for k in needed)
+    others = dict.fromkeys(k - d for ks in parts_of for k in ks if k >= d and k != column)
+    without = cross_fitted_r2(np.delete(given, column, axis=1), target)
+    return [Determined(column - d, tuple(others), max(without, 0.0))]

@@ -298,7 +298,7 @@ def repeated_rows(effect: float, what: str, values: str, share: float, *, contex
     ``effect`` is by how much that makes the variance larger; ``context`` if it is one so far.
     """
     if what == "copies":
-        seen = f"{_percent(share)} of the rows are copies of others"
+        seen = seen_copies(share)
         remedy = "Drop the copies, or give the id of those who have several rows as `groups`."
     else:
         seen = f"The {what} repeats each of {values} values, as an id would"
@@ -312,6 +312,11 @@ def repeated_rows(effect: float, what: str, values: str, share: float, *, contex
         remedy,
         judge(effect, warn=effect > DESIGN_EFFECT),
     )
+
+
+def seen_copies(share: float) -> str:
+    """Return how many rows are copies, in words."""
+    return f"{_percent(share)} of the rows are copies of others"
 
 
 def drift(doses: float, outcomes: float, along: str = "the order of the rows") -> Check:
