@@ -31,7 +31,7 @@ from benchmarks.speed import (
     search,
     starting,
 )
-from benchmarks.speed.measuring import Line, machine, source
+from benchmarks.speed.measuring import Line, machine, source, today
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 OUT = Path(__file__).parent / "results" / "speed.json"
 LONG = ("2-60", "4-evaluate-1000000", "4-learn-5000", "11")
 """Steps that --quick leaves out: there is no small form of them."""
-SIZES = {"1e3": 1_000, "1e4": 10_000, "1e5": 100_000, "1e6": 1_000_000}
 
 
 def steps(*, quick: bool) -> dict[str, Callable[[], list[Line]]]:
@@ -71,15 +70,12 @@ def steps(*, quick: bool) -> dict[str, Callable[[], list[Line]]]:
         "13-imports": lambda: starting.imports(3 if quick else 12),
         "13-growth": lambda: paths.growth((10**5, 3 * 10**5, 10**6)[: 2 if quick else 3], few),
     }
-    for size, rows in {"1e3": 1_000}.items() if quick else SIZES.items():
-        for p in (3,) if quick else (3, 20, 60):
-            if rows <= calls.MOST[p]:
-                found[f"calls-{size}-{p}"] = partial(calls.in_python, rows, p)
+    for name, (rows, p) in calls.IN_PYTHON.items():
+        if not quick or name == "calls-1e3-3":
+            found[name] = partial(calls.in_python, rows, p)
     if quick:
         return {name: step for name, step in found.items() if name not in LONG}
-    for size in ("1e3", "1e4", "1e5"):
-        found[f"commands-{size}"] = partial(calls.commands, SIZES[size])
-    return found
+    return found | {name: partial(calls.commands, n) for name, n in calls.COMMANDS.items()}
 
 
 def main() -> None:
@@ -100,7 +96,7 @@ def main() -> None:
             show(lines)
             if not options.quick:
                 found = [asdict(line) for line in lines]
-                kept[name] = {"source": version, "load": load, "lines": found}
+                kept[name] = {"source": version, "date": today(), "load": load, "lines": found}
                 write({other: kept[other] for other in steps(quick=False) if other in kept})
 
 

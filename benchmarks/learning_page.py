@@ -12,13 +12,14 @@ from benchmarks.rules.page import section
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "learning.md"
 
 INTRODUCTION = """\
-Measured by `{command}` on seeds that no setting was chosen by; this page is written from its
-results by `python -m benchmarks.learning_page`. Every number is a mean over replications with its
-Monte-Carlo standard error. All choices of the learner are made from logged data.
+All choices of the learner are made from logged data. This page is written from records by
+`python -m benchmarks.learning_page`."""
+OLDER = """\
+## An older learner, which always learned a line
 
-These runs are older than version 0.2: *default* in the table is the learner of then, which always
-learned a line. That of today chooses the shape of its rule; it is measured
-[below](#which-rules-are-found)."""
+Measured by `{command}` on seeds that no setting was chosen by, before version 0.2: *default* is
+the learner of then. Every number is a mean over replications with its Monte-Carlo standard error.
+That of today chooses the shape of its rule, and is what the tables above are about."""
 DESIGNS = """\
 *One parameter* is the paper's design with one context, n = 300, its best policy worth 0. *Linear
 truth* has five contexts, n = 2000, noise of sd .5; `moved by a shift`: how far ±20 on the outcomes
@@ -38,15 +39,16 @@ def page(results: dict[str, Any]) -> str:
     notes = [f"- {e['name']}: {e['note']}." for e in results["experiments"] if e["note"]]
     parts = [
         "# How good learned policies are",
-        INTRODUCTION.format(command=results["command"]),
+        INTRODUCTION,
+        section(),
+        OLDER.format(command=results["command"]),
         "\n".join(f"| {' | '.join(row)} |" for row in table),
-        "## The designs",
+        "### The designs",
         DESIGNS,
         "\n".join(dict.fromkeys(notes)),
         f"Machine: {results['machine']}.",
-        section(),
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, ...]]:

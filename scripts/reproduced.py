@@ -47,8 +47,8 @@ FOUND = {
     "figure-1": (
         "The error of the kernel estimates falls with n, and the discretized estimate is biased. "
         "Its variance is larger at the paper's plug-in bandwidth with the normal-reference pilot, "
-        "which is ours; with half of that pilot the ratio of standard deviations, {half}, leaves "
-        "it open, and at the constant of the authors' code it is {constant}."
+        "which is ours; with half of that pilot the ratio of standard deviations is {half}, which "
+        "does not decide it, and at the constant of the authors' code it is {constant}."
     ),
     "figure-1-uniform": (
         "The same, with a smaller bias of the discretized estimate. The ratio is {half} with half "

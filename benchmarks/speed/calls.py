@@ -22,6 +22,11 @@ DOSES = (-0.5, 0.0, 0.5, 1.0, 1.5)
 LEARNED = {3: 100_000, 20: 10_000, 60: 1_000}
 """The most rows that are learned from, by contexts: more would take longer than all the rest."""
 MOST = {3: 1_000_000, 20: 100_000, 60: 100_000}
+SIZES = {"1e3": 1_000, "1e4": 10_000, "1e5": 100_000, "1e6": 1_000_000}
+IN_PYTHON = {f"calls-{size}-{p}": (n, p) for size, n in SIZES.items() for p in MOST if n <= MOST[p]}
+"""Rows and contexts of the calls from Python, by the name of the step."""
+COMMANDS = {f"commands-{size}": n for size, n in SIZES.items() if n <= LEARNED[3]}
+"""Rows of the file that commands read."""
 TREES, NUMPY = "× boosted trees, doubly robust, five folds", "× import numpy"
 
 
@@ -48,8 +53,6 @@ def works(log: tt.LoggedData, known: tt.LoggedData) -> dict[str, Callable[[], An
 
 def in_python(n: int, p: int) -> list[Line]:
     """Return the CPU seconds of each call, once, after all ran on few rows."""
-    if n > MOST[p]:
-        return []
     logs = {m: tuple(people(m, p, known=known) for known in (False, True)) for m in (FEW, n)}
     for call in works(*logs[FEW]).values():
         call()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -115,6 +116,11 @@ def source(tree: Path = ROOT) -> str:
     return git("rev-parse", "--short", "HEAD:src/titrant") + (
         "+" if git("status", "--porcelain", "src/titrant") else ""
     )
+
+
+def today() -> str:
+    """Return the date of a measurement."""
+    return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def machine() -> dict[str, str]:

@@ -7,9 +7,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from benchmarks.speed.calls import COMMANDS as FILES
+from benchmarks.speed.calls import IN_PYTHON
+
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "performance.md"
 RESULTS = Path(__file__).parents[1] / "results" / "speed.json"
 SINCE = RESULTS.with_name("speed_since.json")
+SHARES = RESULTS.with_name("speed_shares.json")
 
 INTRODUCTION = """\
 # Performance
@@ -19,7 +23,9 @@ default. Measured by `{command}` (`make bench`), which writes this page from its
 is a ratio of the least CPU times of contestants that took turns on one thread, because an absolute
 time says more about the machine than about the code.
 
-{machine}{busy}{sources}"""
+{machine}{busy}
+
+{sources}"""
 HOLDS = """\
 ## What holds
 
@@ -59,7 +65,7 @@ CHANGED = """\
 Least CPU time of calls that were public before the rooms of the source were made anew, at
 `{commit}`, and still are, after their loops were compiled. Both took turns on one thread. Estimates
 are self-normalized, without models, and propensities known, unless a line says otherwise. Measured
-by `{command}`, on git trees `{before}` and {now}.
+by `{command}`, on git trees `{before}` and {now}, {when}.
 
 {lines}"""
 HOW = """\
@@ -86,33 +92,24 @@ HOW = """\
   made, multiplied and added 32 at a time and never stored.
 - **Searches** that compute all restarts together and, with the rows in memory, run whole in
   compiled code; see `benchmarks/speed/search.py`.
-- **Nothing is imported before it is needed**: `import titrant` loads numpy alone."""
+- **Nothing is imported before it is needed**: `import titrant` loads not even numpy."""
 WHY = {
     "1": """\
 **The default call of many rows.** The self-normalized one beside it has become several times
-  faster. Half of the CPU time goes into asking models about all rows, most of that forests and
-  landmarks that have not seen them; a quarter is fitting models, on 10,000 rows.""",
+  faster. Most of the time goes into asking models about all rows; they are fitted on 10,000.""",
     "2-3": """\
 **The default call beside boosted trees.** The two take about as long, and which is ahead changes
-  from run to run. Two thirds of ours are fitting models on about 10,000 rows, and more than half of
-  that is growing forests and finding landmarks; the law of the doses is a quarter of it. A fifth of
-  the call is asking models about all rows.""",
+  from run to run. Models are fitted on about 10,000 rows and asked about all.""",
     "2-60": """\
-**Sixty contexts.** Three quarters of our call are fitting models on about 10,000 rows: the laws of
-  the doses and the forests more than a quarter of the call each, the ridges a fifth. The last
-  quarter is asking them about all rows.""",
+**Sixty contexts.** Most of our call is fitting models on about 10,000 rows.""",
     "3": """\
-**A self-normalized call.** Of its CPU time two fifths are evidence for the trust rules: a path of
-  bandwidths, sides, balance and support, block by block in numpy. The interval is an eighth, and so
-  is each of what is judged by a sample of the columns, the choice of the bandwidth with the
-  estimate at it, and the survey of the log with its rows.""",
+**A self-normalized call.** Evidence for the trust rules is a path of bandwidths, sides, balance and
+  support, block by block in numpy.""",
     "4-evaluate-5000": """\
-**First use of few rows.** Nothing is compiled; what the first call takes beyond the second is
-  mostly importing scikit-learn and scipy, which the default models need: two thirds of it.""",
+**First use of few rows.** Nothing is compiled. The default models need scikit-learn and scipy, and
+  importing them is what the first call takes beyond the second.""",
     "4-evaluate-40000": """\
-**First use of 40,000 rows.** Nothing is compiled either. Nine tenths of what the first call takes
-  beyond the second are imports, three quarters of them scikit-learn's with what it loads of scipy
-  and pandas, which alone take about as long as the target allows.""",
+**First use of 40,000 rows.** Nothing is compiled either; again it is imports.""",
     "4-evaluate-1000000": """\
 **First use of a million rows.** Here loops are worth their while, and are compiled.
   `titrant warm-up` does it ahead of time, and of several processes one compiles for all.""",
@@ -120,9 +117,8 @@ WHY = {
 **First learning.** The loops of the search are compiled; `titrant warm-up` does that, too, ahead of
   time.""",
     "6": """\
-**The command line.** In a profile of the whole command, three quarters of its CPU time are imports,
-  two fifths scikit-learn's, which the default models grow their trees with and which loads
-  scipy.stats and pandas itself. The models are a sixth, reading the file a twentieth.""",
+**The command line.** The default models grow their trees with scikit-learn, which loads scipy.stats
+  and pandas itself; importing `sklearn.tree` alone takes longer than the target allows.""",
     "7": """\
 **Ten million rows of files.** Reading the columns, which it is held against, is less than a
   hundredth of the call. Models are asked once about each row, as in memory; later passes go over
@@ -133,8 +129,13 @@ WHY = {
   models need.""",
     "10": """\
 **Learning 10,000 rows.** The rule is learned three times, on all rows and on each half, so that its
-  value is honest; more than half of learning is the search of each class from many starts. The
-  boosted trees next to it are fitted five times, and nothing is graded or searched.""",
+  value is honest, and each class is searched from many starts. The boosted trees next to it are
+  fitted five times, and nothing is graded or searched.""",
+    "12": """\
+**27 bandwidths near a bound.** The target was set when one evaluation was a compiled loop of 2.8
+  ms. An evaluation now goes through numpy's moments and takes several times as long, so the path
+  in our own evaluations looks shorter than it is: counted in evaluations by the former compiled
+  loop, it would be above 14.""",
     "13-search": """\
 **32 restarts, and the exact optimum.** On another processor all were fast enough: 15 times scipy's
   speed and more at n = 400, and 46 evaluations for the exact optimum. Where a line counts as missed
@@ -147,15 +148,7 @@ WHY = {
 **The bootstrap.** It draws for the rows near the policy alone. How that compares with drawing whole
   logs anew depends on the processor: on another one it was 78 times as fast.""",
 }
-"""Why a step misses its target, as profiles showed, by its name; told while it does."""
-NOTES = {
-    "12": """\
-The target for 27 bandwidths near a bound was 10 evaluations, when one was a compiled loop of 2.8
-ms. An evaluation now goes through numpy's moments and takes several times as long, so the path in
-our own evaluations looks shorter than it is, and there is no verdict: in the loop of then it would
-be above 14.""",
-}
-"""What is to be known about numbers for information, by step."""
+"""Why a step misses its target, by its name; told while it does."""
 LOOPS_LATER = (
     "Numpy weighs the rows, as compiled loops begin at 131,072 of them, no longer at 32,768: the "
     "first call compiles nothing. By the loops it would take "
@@ -164,7 +157,7 @@ SLOWER = {
     "evaluate, bandwidth chosen, n = 100,000": f"{LOOPS_LATER}0.073 s.",
     "evaluate, bandwidth given, n = 100,000": f"{LOOPS_LATER}0.072 s.",
     "compare, five policies, n = 100,000": f"{LOOPS_LATER}0.15 s.",
-    "curve, nine doses, n = 100,000": f"{LOOPS_LATER}0.24 s, a seventh of that for weighing the "
+    "curve, nine doses, n = 100,000": f"{LOOPS_LATER}0.24 s, some of that for weighing the "
     "rows on each side of a dose, by which a trust rule now judges.",
     "bandwidth_path, 27 bandwidths, n = 1,000,000": "The path itself takes what it took. Before it "
     "the log is now surveyed as files are: range and moments of every column, and 100,000 rows "
@@ -196,7 +189,18 @@ EVERY = {
     "13-plug-in": "the plug-in beside statsmodels",
     "13-imports": "importing",
     "13-growth": "growth with the rows",
+    **{
+        name: f"calls from Python on {n:,} rows with {p} contexts"
+        for name, (n, p) in IN_PYTHON.items()
+    },
+    **{name: f"commands on a file of {n:,} rows" for name, n in FILES.items()},
 }
+"""What the steps measure; of those without results the page says so."""
+SHARED = """\
+Shares of CPU time are those of one call of the row's size, of a first call those of what it does
+longer than the second, by `python -m benchmarks.speed.profile`, on {where}. What
+is less than a fiftieth is left out."""
+FEW = 0.02
 
 Line = dict[str, Any]
 
@@ -230,9 +234,13 @@ def text(table: dict[str, Any]) -> str:
     if held:
         parts.append(HOLDS.format(lines=_lines(held, "at least or at most")))
     if missed:
-        why = [f"- {WHY[name]}" for name in dict.fromkeys(x["step"] for x in missed) if name in WHY]
+        names = [name for name in dict.fromkeys(x["step"] for x in missed) if name in WHY]
+        shares = _shares()
         parts.append(MISSED.format(lines=_lines(missed, "target")))
+        why = [f"- {WHY[name]}" + told_shares(shares.get(name)) for name in names]
         parts += ["\n".join(why)] if why else []
+        if told_of := [shares[name] for name in names if name in shares]:
+            parts.append(_filled(SHARED.format(where=_where(told_of))))
     if later:
         parts.append(LATER.format(lines="\n".join(later)))
     parts += [
@@ -242,10 +250,17 @@ def text(table: dict[str, Any]) -> str:
     ]
     if told:
         parts.append(TOLD.format(lines=_lines(told, "")))
-        parts += [NOTES[name] for name in dict.fromkeys(x["step"] for x in told) if name in NOTES]
     if SINCE.exists():
         parts.append(changed(json.loads(SINCE.read_text())))
     return "\n\n".join([*parts, HOW]) + "\n"
+
+
+def told_shares(profile: dict[str, Any] | None) -> str:
+    """Return which parts of the code take the time of a call, as the end of its reason."""
+    if profile is None:
+        return ""
+    parts = [f"{part} {s:.0%}" for part, s in profile["shares"].items() if s >= FEW]
+    return "\n" + _filled(f"CPU time: {', '.join(parts)}.", "  ")
 
 
 def changed(table: dict[str, Any]) -> str:
@@ -262,6 +277,7 @@ def changed(table: dict[str, Any]) -> str:
             commit=before["commit"],
             before=before["source"],
             now=" and ".join(dict.fromkeys(f"`{x['source']}`" for x in calls.values())),
+            when=_when([*calls.values()]),
             command=table["command"],
             lines=_table(("call", "before", "now", "ratio"), [(n, *c) for n, c in cells.items()]),
         )
@@ -297,20 +313,40 @@ def _busy(steps: dict[str, Any]) -> str:
     )
 
 
+def _shares() -> dict[str, Any]:
+    return json.loads(SHARES.read_text()) if SHARES.exists() else {}
+
+
+def _where(measured: list[dict[str, Any]]) -> str:
+    """Return the versions of the source and the dates of measurements."""
+    trees = " and ".join(f"`{one}`" for one in dict.fromkeys(x["source"] for x in measured))
+    return f"git tree {trees} of `src/titrant`, {_when(measured)}"
+
+
+def _when(measured: list[dict[str, Any]]) -> str:
+    dates = sorted({x["date"] for x in measured})
+    return " to ".join(dict.fromkeys((dates[0], dates[-1])))
+
+
 def _sources(steps: dict[str, Any]) -> str:
-    """Return which steps were measured on which version of the source, where there are several."""
+    """Return when and on which version of the source the steps were measured."""
     measured: dict[str, list[str]] = {}
     for name, step in steps.items():
-        what = "calls from Python" if name.startswith("calls") else "commands"
-        measured.setdefault(step["source"], []).append(EVERY.get(name, what))
-    if len(measured) < 2:
-        return ""
+        measured.setdefault(step["source"], []).append(EVERY[name])
+    if len(measured) == 1:
+        return _filled(f"Measured on {_where([*steps.values()])}.")
     lines = [
-        f"- {UNNAMED if version == 'before' else f'`{version}`'}: {'; '.join(dict.fromkeys(named))}"
+        f"- {UNNAMED if version == 'before' else f'`{version}`'}: {'; '.join(named)}"
         for version, named in measured.items()
     ]
-    told = "The steps were measured on several versions of the source, each by its git tree:"
-    return "\n\n".join(["", told, "\n".join(lines)])
+    told = f"Measured on several versions of the source, {_when([*steps.values()])}, each by its "
+    told += "git tree of `src/titrant`:"
+    return "\n\n".join([_filled(told), "\n".join(lines)])
+
+
+def _filled(text: str, indent: str = "") -> str:
+    whole = " ".join(text.split())
+    return fill(whole, 100, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _lines(lines: list[Line], asked: str) -> str:
@@ -320,14 +356,21 @@ def _lines(lines: list[Line], asked: str) -> str:
         of.setdefault((x["work"], x["asked"]), []).append(x["ratio"])
     return _table(
         ("work", "measured", asked),
-        [(work, " … ".join(_ends(found)), asked) for (work, asked), found in of.items()],
+        [(work, " … ".join(_ends(found, asked)), asked) for (work, asked), found in of.items()],
     )
 
 
-def _ends(found: list[float]) -> list[str]:
-    return list(
-        dict.fromkeys(f"{x:,.3g}" if x < 1000 else f"{x:,.0f}" for x in (min(found), max(found)))
-    )
+def _ends(found: list[float], asked: str) -> list[str]:
+    return list(dict.fromkeys(_digits(x, asked) for x in (min(found), max(found))))
+
+
+def _digits(x: float, asked: str) -> str:
+    """Return a number by three digits, or by as many as tell it from the target."""
+    if x >= 1000:
+        return f"{x:,.0f}"
+    limit = float(asked.split()[1]) if asked[:1] in {"≤", "≥"} else None
+    texts = [f"{x:.{digits}g}" for digits in range(3, 9)]
+    return next((text for text in texts if x == limit or float(text) != limit), texts[-1])
 
 
 def _by_size(lines: list[Line]) -> str:

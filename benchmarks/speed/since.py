@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any
 from scripts.sources import tree_of
 
 from benchmarks.speed import page
-from benchmarks.speed.measuring import ROOT, cpu, environment, least_in_turn, machine, source
+from benchmarks.speed.measuring import (
+    ROOT,
+    cpu,
+    environment,
+    least_in_turn,
+    machine,
+    source,
+    today,
+)
 from benchmarks.speed.since_calls import CALLS
 from benchmarks.speed.starting import STARTS
 
@@ -102,7 +110,7 @@ def main(arguments: list[str]) -> None:
         print("   before         now  ratio  call")
         for name in (*CALLS, *STARTS):
             if any(words in name for words in given.only):
-                facts = {"source": source(), "load": os.getloadavg()[0]}
+                facts = {"source": source(), "date": today(), "load": os.getloadavg()[0]}
                 calls[name] = measured(name, before, ROOT) | facts
                 print(shown(name, calls[name]), flush=True)
                 order = {other: calls[other] for other in (*CALLS, *STARTS) if other in calls}

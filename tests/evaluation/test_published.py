@@ -88,7 +88,7 @@ def test_however_the_table_is_written_it_stays_there(smokers, coding):
     _, low, high = PUBLISHED[0]
     found = gain(coding(smokers), 0.0)
     assert low < found.value < high
-    # Nor does the way of writing it make the interval much wider or narrower: .86 to 2.69 as it is.
+    # Nor does the way of writing it make the interval much wider or narrower.
     assert 1.5 < np.ptp(found.interval()) < 2.2
 
 

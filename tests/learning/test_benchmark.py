@@ -8,8 +8,8 @@ import pytest
 from benchmarks.confounding.records import records_in
 from benchmarks.learning import EXPERIMENTS, OUT
 from benchmarks.learning_page import PAGE, page
+from benchmarks.rules.found import found_in
 from benchmarks.rules.measure import CONTESTANTS, RECORDS
-from benchmarks.rules.page import found_in
 from benchmarks.rules.problems import PROBLEMS
 
 RESULT = json.loads(OUT.read_text())

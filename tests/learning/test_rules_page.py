@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.rules import library, vector
-from benchmarks.rules.page import CONSTANT, ECONML, LEARNED_CONSTANT, _library, _vector, found_in
+from benchmarks.rules.found import CONSTANT, ECONML, LEARNED_CONSTANT, found_in, listed
+from benchmarks.rules.measure import HONEST_PROBLEMS
+from benchmarks.rules.page import NEW, _library, _seen, _vector
+from benchmarks.rules.targets import Target, targets
 
 NAME = "one dose for all"
 
@@ -63,3 +66,98 @@ def test_the_wider_library_and_two_doses_are_told_once_there_are_records():
     ]
     _, table = _vector(known)
     assert "| lines | 1 | 0.100 | 0.200 | 0.100 | 0.200 | linear 1 |" in table
+
+
+def test_a_target_is_met_missed_with_its_reason_or_open():
+    assert Target("a", "1", met=True, reason="why").cells == ("a", "1", "met")
+    assert Target("a", "1", met=False, reason="why").cells == ("a", "1", "missed. why")
+    assert Target("a", "1", met=None, reason="why").cells == ("a", "1", "open: fewer than 300 logs")
+    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"], [])] == [
+        "*a*",
+        "*a* and *b*",
+        "*a*, *b* and *c*",
+        "none",
+    ]
+
+
+def rules(name: str, automatic: float, *, line: float, announced: bool) -> list[dict[str, object]]:
+    """Two draws of a problem whose best line loses ``line``, and whose learned line .4."""
+    draws = [record(k, automatic, 1.0) | {"design": name, "announced": announced} for k in (0, 1)]
+    for one in draws:
+        one["excess"] = {**one["excess"], "linear": 0.4}
+        one["truth"] = {"constant": 1.0, "line": line, "within": 0.0, "sd": 1.0}
+    return draws
+
+
+# sine .04/.4 = .1 (seen), bids .2/.4 = .5 (fresh), ratio .4/.4 = 1 (nearly best): their
+# geometric mean is .05^(1/3) = .37. Where a line is best: .2/.4 and .1/.4.
+EVERY_KIND = found_in(
+    [
+        *rules("sine", 0.04, line=0.5, announced=True),
+        *rules("bids", 0.2, line=0.5, announced=False),
+        *rules("ratio", 0.4, line=0.05, announced=True),
+        *rules("linear, p = 5", 0.2, line=0.0, announced=False),
+        *rules("one dose for all, confounded", 0.1, line=0.0, announced=True),
+    ],
+    [],
+)
+
+
+def by_beginning(beginning: str, found: list[Target]) -> Target:
+    (one,) = [one for one in found if one.asked.startswith(beginning)]
+    return one
+
+
+def test_excess_is_told_by_kind_and_by_when_a_problem_was_invented():
+    found = targets(EVERY_KIND, [], [], [])
+    bent = by_beginning("excess ≤ .25", found)
+    assert (
+        bent.measured
+        == "0.100 on 1 seen; 0.500 on 1 fresh; 0.37 with the 1 where it is nearly best"
+    )
+    straight = by_beginning("excess ≤ 1.0", found)
+    assert straight.measured == "0.50 on 1 seen; 0.25 on 1 fresh; 0.35 on all"
+    assert (bent.met, straight.met) == (False, True)
+    # Best lines lose .5 in four logs, two of which say so; learned ones .4 in all ten, six do.
+    said = by_beginning("that a line", found)
+    assert said.measured.startswith("2 of 4 (")
+    assert ", 6 of 10 (" in said.measured
+    assert said.met is False
+    needless = by_beginning("it is said", found)
+    assert needless.measured.startswith("2 of 4 (")
+    assert needless.met is False
+
+
+@pytest.mark.parametrize(
+    ("n", "covered", "met"), [(299, 285, None), (300, 285, True), (300, 270, False)]
+)
+def test_coverage_is_open_until_there_are_enough_logs(n, covered, met):
+    honest = [
+        {"design": name, "covers": k < covered, "covers_the_halves": k < covered}
+        for name in HONEST_PROBLEMS
+        for k in range(n)
+    ]
+    found = targets(EVERY_KIND, honest, [], [])
+    halves, whole = [one for one in found if "honest" in one.asked]
+    assert (halves.met, whole.met) == (met, met)
+    assert f"{covered} of {n} (" in halves.measured
+    assert met is not False or halves.cells[2] == "missed. It misses more often than it says."
+
+
+def test_deployments_and_doses_of_patients_are_held_against_their_targets():
+    safe = [{"design": "linear", "deployed": k < 15} for k in range(300)]
+    off = {"automatic": 8.5, "steps of 2.5 mg a day": 9.0, "right, steps of 2.5 mg a day": 4.0}
+    found = targets(EVERY_KIND, [], [{"plain": off}], safe)
+    assert by_beginning("`safe=True`", found).met is True  # 15 of 300 are 5 %
+    assert by_beginning("warfarin: ", found).met is True
+    steps = by_beginning("warfarin in steps", found)
+    assert (steps.measured, steps.met) == ("0.50 more", False)
+    assert "is 4.00 mg off" in steps.reason
+
+
+def test_what_earlier_learners_have_seen_is_said():
+    draws = [record(draw, 0.02, 0.03) for draw in (0, NEW)]
+    draws[0]["excess"] = {**draws[0]["excess"], "automatic": 9.0}
+    told = _seen(found_in(draws, []), draws)
+    assert f"Draws 0 to {NEW - 1} of every problem" in told
+    assert "- 0.25 times where a line is best (1 seen problems)" in told  # .02/.08 on the new draw
