@@ -21,6 +21,7 @@ from titrant.policies import (
     InLimits,
     Linear,
     Personal,
+    Rounded,
     StatusQuo,
     to_excel,
     to_python,
@@ -375,6 +376,121 @@ def test_limits_on_a_strength_allow_it(way):
     np.testing.assert_allclose(
         as_doses(WAYS[way](policy, table, None), 1)[:, 0], wanted, rtol=CLOSE
     )
+
+
+# Where limits leave no dose there is none, as `recommend` says; never one that breaks a limit.
+NO_DOSE = {
+    "an end above the other": {"at_least": "least", "at_most": "most"},
+    "a number above a row's": {"at_least": 20.0, "at_most": "most"},
+    "a number below a row's": {"at_least": "least", "at_most": 20.0},
+    "a change away from limits": {"at_most": "most", "current": "now", "largest_change": 4.0},
+    "no multiple": {"steps": 10.0, "at_least": "least", "at_most": "most"},
+    "no multiple near": {"steps": 10.0, "current": "now", "largest_change": 3.0},
+    "no strength": {"steps": STRENGTHS, "at_least": "least", "at_most": "most"},
+    "no strength near": {"steps": STRENGTHS, "current": "now", "largest_change": 0.9},
+    "all strengths above": {"steps": STRENGTHS, "at_most": "most"},
+    "all strengths below": {"steps": STRENGTHS, "at_least": "least"},
+    "the only strength below": {"steps": [12.0], "at_least": "least"},
+    "strengths below 0 below": {"steps": [-20.0, -7.0], "at_least": "shifted"},
+    "a number and no strength": {"steps": STRENGTHS, "at_least": 16.0, "at_most": "most"},
+}
+WISHED = Linear([1.0, 0.0, 0.0, 0.0], features=["now", "least", "most", "shifted"])
+
+
+def narrow(n=200):
+    rng = np.random.default_rng(2)
+    least, most, now = rng.integers(0, 70, (3, n)) / 2.0
+    return pa.table({"least": least, "most": most, "now": now, "shifted": least - 30.0})
+
+
+def some_rows(table, rows):
+    return pa.table({name: table[name].to_numpy()[rows] for name in table.column_names})
+
+
+def wrapped(policy, by):
+    return {
+        "alone": policy,
+        "clipped": Clipped(policy, 1.0, 30.0),
+        "rounded": Rounded(policy, 4.0),
+        "within others": InLimits(policy, steps=[3.0, 30.0]),
+    }[by]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("inside", [WISHED, CURVES], ids=["short", "long"])
+@pytest.mark.parametrize("limits", NO_DOSE)
+def test_a_row_whose_limits_leave_no_dose_has_none(limits, inside, way):
+    table = narrow()
+    for name in ("age", "kg"):
+        table = table.append_column(name, pa.array(np.linspace(10.0, 90.0, len(table))))
+    table = table.append_column("sex", pa.array(["female"] * len(table)))
+    policy = InLimits(inside, **NO_DOSE[limits])
+    x = {"sex=female": np.ones(len(table)), "age is missing": np.zeros(len(table))}
+    x |= {name: table[name].to_numpy() for name in table.column_names if name != "sex"}
+    possible = policy.possible(x)
+    assert 0.05 < possible.mean() < 0.95
+    found = as_doses(WAYS[way](policy, table, FILLED), 1)[:, 0]
+    assert np.isnan(found).tolist() == (~possible).tolist()
+    expected = recommended(policy, some_rows(table, possible), recipe=FILLED)
+    np.testing.assert_allclose(found[possible], expected, rtol=CLOSE, atol=CLOSE)
+
+
+# A step or limit around it must not make a dose of none: MAX(NULL, 3) may be 3.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("by", ["alone", "clipped", "rounded", "within others"])
+def test_no_dose_stays_none_whatever_is_around_it(by, way):
+    table, inside = narrow(), InLimits(WISHED, **NO_DOSE["a change away from limits"])
+    policy, possible = wrapped(inside, by), inside.possible(table)
+    found = as_doses(WAYS[way](policy, table, None), 1)[:, 0]
+    assert np.isnan(found).tolist() == (~possible).tolist()
+    expected = recommended(policy, some_rows(table, possible))
+    np.testing.assert_allclose(found[possible], expected, rtol=CLOSE, atol=CLOSE)
+
+
+# law: limits that always leave a dose add no test of it.
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"steps": STRENGTHS},
+        {"steps": 2.5, "at_least": 5.0, "at_most": 22.0},
+        {"steps": STRENGTHS, "at_least": 5.0, "at_most": 22.0},
+        {"at_most": "most"},
+        {"steps": 2.5, "at_least": "least"},
+        {"current": "now", "largest_change": 2.0},
+    ],
+)
+def test_limits_that_always_leave_a_dose_are_not_tested(limits):
+    policy, table = InLimits(WISHED, **limits), narrow()
+    assert policy.possible(table).all()
+    for text, none in ((to_sql(policy), "NULL ELSE"), (to_python(policy), "(None if")):
+        assert text.count(none) == 1  # where a column has no value
+    assert to_excel(policy).count("NA()") == 1
+
+
+def test_constant_limits_are_written_as_the_doses_that_they_allow():
+    rule = Linear([0.5], features=["age"])
+    excel = to_excel(InLimits(rule, steps=[5.0, 10.0], at_least=4.0, at_most=9.0)).split("\n")[1]
+    nearest = "LOOKUP((0.5*A2+0.0),{-9e+307,7.5},{5.0,10.0})"
+    assert excel == f"=IF(ISBLANK(A2),NA(),MIN(MAX({nearest},5.0),5.0))"
+    multiples = to_excel(InLimits(rule, steps=2.5, at_least=4.0, at_most=9.0))
+    assert multiples.endswith(",5.0),7.5))")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"at_least": 5.0, "at_most": 3.0},
+        {"steps": STRENGTHS, "at_least": 31.0},
+        {"steps": STRENGTHS, "at_most": 4.0},
+        {"steps": 10.0, "at_least": 11.0, "at_most": 19.0},
+    ],
+)
+def test_constant_limits_without_a_dose_give_nobody_one(limits, way):
+    policy, table = InLimits(WISHED, **limits), narrow(5)
+    assert not policy.possible(table).any()
+    assert np.isnan(as_doses(WAYS[way](policy, table, None), 1)).all()
 
 
 @pytest.mark.parametrize("way", ["sqlite", "duckdb", "python"])

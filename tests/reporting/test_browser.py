@@ -12,6 +12,7 @@ import pytest
 from reporting.examples import CURVES, LOG, made, usual, usual_learned
 from reporting.test_page import hostile
 from reporting.test_whom import PEOPLE, RULES, row_of
+from titrant.policies import InLimits, Linear
 from titrant.propensity import LinearGaussian
 from titrant.reporting import render
 from titrant.reporting.whom import person
@@ -325,6 +326,24 @@ def test_the_form_says_whether_such_people_were_in_the_log(tab, tmp_path, shown)
     assert nobody in (True, False)
     assert page.evaluate(script.replace("WEIGHT", "900")) == [True, True, False, "0"]
     assert page.evaluate(script.replace("WEIGHT", '""'))[2] is True
+
+
+def test_the_form_says_where_limits_leave_no_dose(tab, tmp_path, shown):
+    inside = Linear([0.5], features=["weight"])
+    limited = InLimits(inside, at_least=30.0, at_most="weight")
+    page = opened(tab, tmp_path, replace(shown, person=person(limited, LOG, 1.0)))
+    script = """
+    (() => {
+      const form = document.querySelector("form.person");
+      form.elements["field-0"].value = WEIGHT;
+      form.dispatchEvent(new Event("input"));
+      const seen = what => !form.querySelector(what).hidden;
+      return [seen("[data-impossible]"), seen("[data-filled]"), seen("[data-lacking]")];
+    })()
+    """
+    assert page.evaluate(script.replace("WEIGHT", "29")) == [True, False, False]
+    assert page.evaluate(script.replace("WEIGHT", "30")) == [False, True, False]
+    assert page.evaluate(script.replace("WEIGHT", '""')) == [False, False, True]
 
 
 def test_a_slider_goes_along_what_was_computed_by_keys_alone(tab, tmp_path):

@@ -106,6 +106,7 @@ def evaluated(formula, row):
                      zip(parts[1:], (-math.inf, math.inf), strict=True))  # fmt: skip
         return min(max(evaluated(parts[0], row), low), high)
     plain = {
+        "Unless": lambda v: v,
         "Ratio": lambda v: v / parts[1],
         "Exponential": math.exp,
         "Floor": math.floor,
@@ -118,6 +119,8 @@ def holds(test, row):
     kind, of, *by = test
     if kind == "AtMost":
         return evaluated(of, row) <= by[0]
+    if kind == "Above":
+        return evaluated(of, row) > evaluated(by[0], row)
     value = row[of[1]]
     return value == by[0] if kind == "Reads" else value is None
 
@@ -129,9 +132,19 @@ def test_the_data_are_the_rule(name):
     wanted = policy(PEOPLE.context)
     for i in range(0, len(PEOPLE), 5):
         row = row_of(i)
-        assert not any(holds(test, row) for test in found["needed"])
+        assert not any(holds(test, row) for test in (*found["needed"], *found["impossible"]))
         doses = [evaluated(dose, row) for dose in found["stages"][-1]["doses"]]
         np.testing.assert_allclose(doses, np.atleast_1d(wanted[i]), rtol=1e-12)
+
+
+def test_the_page_knows_whom_the_limits_leave_no_dose():
+    policy = tt.policies.InLimits(_LINEAR, at_least=30.0, at_most="kg")
+    found = json.loads(json.dumps(person(policy, PEOPLE, 1.0)))
+    (test,) = found["impossible"]
+    for kg, none in ((29.0, True), (30.0, False)):
+        assert holds(test, {**row_of(3), "kg": kg}) is none
+    free = tt.policies.InLimits(_LINEAR, at_least=30.0, at_most=40.0)
+    assert person(free, PEOPLE, 1.0)["impossible"] == []
 
 
 # A kind that the page does not know would stop all of its scripts.

@@ -15,6 +15,7 @@ from titrant.policies.base import ParametricPolicy, Policy, formulas_of, is_exac
 from titrant.policies.calling import contexts_for, recommended
 from titrant.policies.constant import as_policy
 from titrant.policies.formats.formulas import (
+    Above,
     Floor,
     Largest,
     Number,
@@ -23,6 +24,7 @@ from titrant.policies.formats.formulas import (
     Smallest,
     Stairs,
     Sum,
+    Unless,
     Within,
     each_dose,
 )
@@ -249,25 +251,33 @@ class Steps:
             return tau
         if isinstance(self.of, float):
             return _rounded(tau, self.of, 0.0)
-        return self._stairs(tau, (self.of[1:] + self.of[:-1]) / 2.0)
+        if len(self.of) == 1:
+            return Number(float(self.of[0]))
+        middle = (self.of[1:] + self.of[:-1]) / 2.0
+        return Stairs(tau, tuple(middle.tolist()), tuple(self.of.tolist()))
 
     def above_formula(self, low: Formula) -> Formula:
-        """Return `above` as a formula; the last strength where there is none."""
+        """Return `above` as a formula; more than any strength where there is none."""
         return _minus(Steps(self._mirrored()).below_formula(_minus(low)))
 
     def below_formula(self, high: Formula) -> Formula:
-        """Return `below` as a formula; the first strength where there is none."""
+        """Return `below` as a formula; less than any strength where there is none."""
         if self.of is None:
             return high
+        if isinstance(high, Number):
+            found = float(self.below(np.array(high.value)))
+            return Number(found if np.isfinite(found) else self._none)
         if isinstance(self.of, float):
             steps = Floor(Sum((Ratio(high, self.of), Number(ROUNDING))))
             return Product((Number(self.of), steps))
-        return self._stairs(Sum((high, Number(self._near()))), self.of[1:])
+        strengths = tuple(self.of.tolist())
+        return Stairs(Sum((high, Number(self._near()))), strengths, (self._none, *strengths))
 
-    def _stairs(self, of: Formula, starts: Array) -> Formula:
-        """Return the strengths one by one, each but the first from its start on."""
-        levels = np.atleast_1d(np.asarray(self.of)).tolist()
-        return Stairs(of, tuple(starts.tolist()), tuple(levels)) if len(starts) else Number(*levels)
+    @property
+    def _none(self) -> float:
+        """A number clearly below all strengths, in a formula for −infinity."""
+        first = float(np.asarray(self.of).min())
+        return first - 1.0 - abs(first)
 
     def _mirrored(self) -> float | Array | None:
         return -self.of[::-1] if isinstance(self.of, np.ndarray) else self.of
@@ -363,17 +373,38 @@ class InLimits(Policy):
         return limit_columns(self.at_least, self.at_most, self.current)
 
     def formulas(self, contexts: tuple[Formula, ...]) -> tuple[Formula, ...]:
-        """Return the dose on the steps next to that of the policy inside, within the limits."""
+        """Return the dose on the steps next to that of the policy inside, within the limits.
+
+        A row whose limits leave no dose has none; this is tested only where there may be such rows.
+        """
         known = dict(zip(self.features or (), contexts, strict=True))
         inside = formulas_of(self.policy, contexts[: len(self.policy.features or ())])
         steps = Steps(self.steps)
         tau = steps.nearest_formula(inside[0])
-        low, high = self._end_formulas(known)
+        ends = self._end_formulas(known)
+        low = tuple(map(steps.above_formula, ends[0]))
+        high = tuple(map(steps.below_formula, ends[1]))
         if low:
-            tau = Largest((tau, *map(steps.above_formula, low)))
+            tau = Largest((tau, *low))
         if high:
-            tau = Smallest((tau, *map(steps.below_formula, high)))
-        return (tau,)
+            tau = Smallest((tau, *high))
+        if isinstance(steps.of, np.ndarray):  # they have ends of their own
+            first, last = steps.of[[0, -1]].tolist()
+            low, high = low or (Number(first),), high or (Number(last),)
+        if not low or not high or self._always_possible:
+            return (tau,)
+        lowest = low[0] if len(low) == 1 else Largest(low)
+        highest = high[0] if len(high) == 1 else Smallest(high)
+        return (Unless(tau, Above(lowest, highest)),)
+
+    @property
+    def _always_possible(self) -> bool:
+        """Whether limits on both sides leave every row a dose, whatever its columns hold."""
+        if not self._own:
+            low, high = self.limits(np.empty((1, len(self.features or ()))))
+            return bool((low <= high).all())
+        # Around the dose so far there is always one if any dose can be given.
+        return self.steps is None and self.at_least is None and self.at_most is None
 
     def _end_formulas(
         self, known: dict[str, Formula]
@@ -448,6 +479,8 @@ def limit_columns(*ends: object) -> tuple[str, ...]:
 
 
 def _minus(of: Formula) -> Formula:
+    if isinstance(of, Number):
+        return Number(0.0 - of.value)
     return Product((Number(-1.0), of))
 
 

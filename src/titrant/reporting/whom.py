@@ -82,9 +82,10 @@ def person(policy: Policy, log: LoggedData, reach: float) -> dict[str, Any] | No
     ``fields``: the columns it asks for, each with ``column``, ``kind`` (number, level, text or
     date), ``levels`` to choose from, ``low`` and ``high`` of the log, a ``start`` and whether it
     may be ``missing``. ``stages``: from the rule to its limits and steps, each its ``words`` and
-    its ``doses`` as nested lists (`as_lists`). ``needed``: tests of which
-    none may hold. ``terms`` of a linear rule: what each context adds. ``near``: how many in the log
-    were alike, and got about as much, within ``reach``. ``decimals`` to which doses are told.
+    its ``doses`` as nested lists (`as_lists`). ``needed``: tests of which none may hold; where one
+    of ``impossible`` does, the limits leave no dose. ``terms`` of a linear rule: what each context
+    adds. ``near``: how many in the log were alike, and got about as much, within ``reach``.
+    ``decimals`` to which doses are told.
     """
     recipe = None if log.flow is None else log.flow.recipe
     try:
@@ -98,6 +99,7 @@ def person(policy: Policy, log: LoggedData, reach: float) -> dict[str, Any] | No
     return {
         "fields": [_field(column, recipe, log) for column in rule.columns],
         "needed": as_lists(rule.needed),
+        "impossible": as_lists(rule.impossible),
         "stages": [
             {"words": words, "doses": as_lists(part.doses)}
             for words, part in zip(shown, parts, strict=True)

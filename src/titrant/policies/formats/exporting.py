@@ -1,7 +1,8 @@
 """A policy as one SQL expression, a Python function or a spreadsheet formula.
 
 The columns are those of the table that the policy was learned from, texts and gaps included. A row
-in which a column has no value that the rule knows how to fill has no dose: NULL, None or #N/A.
+in which a column has no value that the rule knows how to fill, or whose limits leave no dose, has
+none: NULL, None or #N/A.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from titrant.data.columns import IS_MISSING, Recipe
 from titrant.errors import InvalidArgument
 from titrant.policies.base import formulas_of
 from titrant.policies.formats.formulas import (
+    Above,
     AtMost,
     Choice,
     Column,
@@ -36,6 +38,7 @@ from titrant.policies.formats.formulas import (
     Stairs,
     Sum,
     Test,
+    Unless,
     Within,
 )
 
@@ -164,6 +167,11 @@ class RuleFormulas:
         needed = tuple(dict.fromkeys(one.needed for one in there if one.needed is not None))
         return cls(doses, columns, needed)
 
+    @property
+    def impossible(self) -> tuple[Test, ...]:
+        """What must not be either: limits that leave no dose."""
+        return _impossible(self.doses)
+
     def written(self, dose: Formula, language: Language) -> str:
         """Return one dose in a language."""
         return language.guarded([language.test(one) for one in self.needed], language.whole(dose))
@@ -246,10 +254,21 @@ def _columns(part: object) -> set[str]:
     """Return the names of the columns in a formula, or in anything that it is made of."""
     if isinstance(part, Column):
         return {part.name}
-    if isinstance(part, tuple):
-        return set().union(*map(_columns, part))
-    inside = fields(part) if is_dataclass(part) else ()
-    return _columns(tuple(getattr(part, one.name) for one in inside))
+    return set().union(*map(_columns, _parts(part)))
+
+
+def _impossible(part: object) -> tuple[Test, ...]:
+    """Return the tests in a formula, or in several, where any of which holds there is no dose."""
+    own = [part.test] if isinstance(part, Unless) else []
+    inside = (test for one in _parts(part) for test in _impossible(one))
+    return tuple(dict.fromkeys([*own, *inside]))
+
+
+def _parts(of: object) -> tuple[object, ...]:
+    """Return what a formula, or a tuple of them, is made of."""
+    if isinstance(of, tuple):
+        return of
+    return tuple(getattr(of, one.name) for one in (fields(of) if is_dataclass(of) else ()))
 
 
 # The languages.
@@ -264,7 +283,16 @@ class Language(ABC):
 
     def whole(self, formula: Formula) -> str:
         """Return a formula that is part of no other."""
-        return self.write(formula)
+        return self.possible(formula)
+
+    def possible(self, formula: Formula) -> str:
+        """Return a formula, and no dose where it has none."""
+        tests = [self.test(one) for one in _impossible(formula)]
+        return self.guarded(tests, self.write(formula))
+
+    def once(self, of: str) -> str:
+        """Return what may be written several times."""
+        return of
 
     def write(self, formula: Formula) -> str:
         """Return a formula, in brackets where it needs them."""
@@ -286,11 +314,18 @@ class Language(ABC):
             case Largest(parts) | Smallest(parts):
                 several = tuple(map(self.write, parts))
                 found = self.extreme(several, largest=isinstance(formula, Largest))
-            case Choice(test, then, otherwise):
-                found = self.choice(self.test(test), self.write(then), self.write(otherwise))
+            case Choice() | Unless():
+                found = self.tested(formula)
             case Number() | Column() | DatePart():
                 found = self.leaf(formula)
         return found
+
+    def tested(self, formula: Choice | Unless) -> str:
+        """Return a formula that depends on a test."""
+        if isinstance(formula, Unless):  # `possible` asks that test, of the whole dose
+            return self.write(formula.of)
+        then, otherwise = self.write(formula.then), self.write(formula.otherwise)
+        return self.choice(self.test(formula.test), then, otherwise)
 
     def leaf(self, formula: Number | Column | DatePart) -> str:
         """Return what is made of nothing else."""
@@ -313,6 +348,8 @@ class Language(ABC):
         match test:
             case AtMost(of, limit):
                 return f"{self.write(of)} <= {self.number(limit)}"
+            case Above(of, other):
+                return f"{self.once(self.write(of))} > {self.once(self.write(other))}"
             case Reads(column, text, also):
                 return self.reads(self.write(column), (text, *also))
             case NoNumber(column):
@@ -389,7 +426,7 @@ class Sql(Language):
 
     def whole(self, formula: Formula) -> str:
         """Return a formula, as a subquery if it has parts that are worked out once."""
-        found = self.write(formula)
+        found = self.possible(formula)
         depths: dict[str, int] = {}
         for part, name in self.parts.items():
             used = (depth for other, depth in depths.items() if other in part)

@@ -142,6 +142,14 @@ class IsMissing:
 
 
 @dataclass(frozen=True, slots=True)
+class Above:
+    """Whether one formula is above another."""
+
+    of: Formula
+    other: Formula
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One formula where a test holds, another where it does not."""
 
@@ -150,7 +158,15 @@ class Choice:
     otherwise: Formula
 
 
-Test = AtMost | Reads | NoNumber | IsMissing
+@dataclass(frozen=True, slots=True)
+class Unless:
+    """A formula of which the row has no dose where a test holds, however it is used further."""
+
+    of: Formula
+    test: Test
+
+
+Test = AtMost | Above | Reads | NoNumber | IsMissing
 Formula = (
     Number
     | Column
@@ -165,6 +181,7 @@ Formula = (
     | Largest
     | Smallest
     | Choice
+    | Unless
 )
 
 

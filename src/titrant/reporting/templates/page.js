@@ -13,6 +13,7 @@
   };
   const holds = ([kind, of, by], row) => {
     if (kind === "AtMost") return value(of, row) <= by;
+    if (kind === "Above") return value(of, row) > value(by, row);
     const found = row[of[1]];
     if (kind === "Reads") return found === by;
     if (kind === "NoNumber") return found === null || !Number.isFinite(found);
@@ -38,6 +39,7 @@
       case "Largest": return Math.max(...of.map((part) => value(part, row)));
       case "Smallest": return Math.min(...of.map((part) => value(part, row)));
       case "Choice": return value(holds(of, row) ? by : other, row);
+      case "Unless": return value(of, row);
       default: throw new Error(kind);
     }
   };
@@ -58,9 +60,11 @@
         if (beyond) strange.push(`${input.dataset.label} ${given}`);
       });
       const lacking = person.needed.some((test) => holds(test, row));
-      form.querySelector("[data-filled]").hidden = lacking;
+      const impossible = !lacking && person.impossible.some((test) => holds(test, row));
+      form.querySelector("[data-filled]").hidden = lacking || impossible;
       form.querySelector("[data-lacking]").hidden = !lacking;
-      if (lacking) return;
+      form.querySelector("[data-impossible]").hidden = !impossible;
+      if (lacking || impossible) return;
       person.stages.forEach((stage, k) => stage.doses.forEach((formula, d) => {
         const found = value(formula, row);
         fill(`[data-stage="${k}-${d}"]`, shown(found));
