@@ -34,6 +34,7 @@ from titrant.data.simulate import Quadratic
 from titrant.inference import INTERVALS
 from titrant.kernels import Biweight, Epanechnikov
 from titrant.kernels.base import CompactKernel
+from titrant.learn import Automatic
 from titrant.learn.classes.linear import FittedLinear, LinearClass
 from titrant.optimize import LBFGS, Constraint, Status
 from titrant.outcome import ridge_pair
@@ -516,6 +517,28 @@ def test_a_class_of_ones_own_is_not_held_monotone_by_the_slopes_of_another():
     # What leaves features and rules as they are keeps its slopes, and their signs.
     assert rule(OtherClass(), increasing=["x0"])[2] > 0.5
     assert np.ptp(rule(OtherClass(), decreasing=["x0"])) == 0.0
+
+
+# As the default choice leaves out trees, and says so.
+def test_a_class_of_ones_own_that_cannot_be_monotone_is_left_out_of_a_choice():
+    log = Quadratic().draw(600, seed=1)
+
+    def learner(kind):
+        procedure = tt.StackedDR(models=ridge_pair())
+        limits = tt.Limits(increasing=["x0"])
+        found = tt.PolicyLearner(policy=kind, procedure=procedure, limits=limits, honest=False)
+        return found.fit(log)
+
+    several = learner(Automatic(classes=(SquaresClass(), OtherClass(), tt.TreeClass())))
+    alone = learner(OtherClass())
+    assert [one.name for one in several.choice_.classes] == ["other"]
+    assert several.policy_ == alone.policy_
+    left_out = "cannot keep to `increasing`: squares, tree."
+    assert sum(note.endswith(left_out) for note in several.notes_) == 1
+    assert not any("Left out" in note for note in alone.notes_)
+    for none in (SquaresClass(), Automatic(classes=(SquaresClass(), tt.TreeClass()))):
+        with pytest.raises(tt.InvalidArgument, match="`FittedSquares` has no single slope in `x0`"):
+            learner(none)
 
 
 class Wide(tt.LinearGaussian):

@@ -15,6 +15,7 @@ from titrant.learn.candidates import CANDIDATES, Candidate, LearningRows, smooth
 from titrant.learn.choice import ClassChoice
 from titrant.learn.classes import Automatic, CurveClass, LinearClass
 from titrant.learn.contenders import Arena, affine, contender
+from titrant.learn.limits.declared import LimitedClass
 from titrant.learn.limits.found import told
 from titrant.learn.limits.population import Population
 from titrant.learn.limits.prices import capped
@@ -105,6 +106,8 @@ class StackedDR(Procedure):
         log = training.losses()
         self._check_doses(log)
         classes = policy_class.competing(log)
+        if isinstance(policy_class, LimitedClass):
+            notes = [*notes, *policy_class.notes(log)]
         self._check_classes(classes, log)
         arena = self.arena(training, policy_class, progress)
         steps = self.folds * len(classes) + 1

@@ -51,6 +51,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 """Every limit and the fields of `Limits` that say it; the law tests run over this list."""
 OF_THE_RULE = {"monotone", "mean dose", "equal", "cap", "alike values"}
 """Limits that a rule keeps by its parameters."""
+BY_CLASS = ("increasing", "decreasing", "equal_across")
+"""Limits that not every class has rules for."""
 BISECTIONS = 60
 ROUNDS = 5
 """How often groups and the budget take turns: one moves what the other has settled."""
@@ -400,13 +402,37 @@ class LimitedClass(PolicyClass):
     def competing(self, log: LoggedData) -> tuple[PolicyClass, ...]:
         """Return those of the class inside that can keep to the limits."""
         found = self.inside.competing(log)
-        kept = tuple(kind for kind in map(self._able, found) if kind is not None)
-        if not kept:
-            raise InvalidArgument(self._refusal(found[0]))
-        return kept
+        refusals = [self._refusal(kind, log) for kind in found]
+        if refusals[0] is not None and None not in refusals:
+            raise refusals[0]
+        able = zip(found, refusals, strict=True)
+        return tuple(self._straight(kind) for kind, refusal in able if refusal is None)
 
-    def _refusal(self, kind: PolicyClass) -> str:
-        """Return why a class can keep to none of the limits, and which classes can."""
+    def notes(self, log: LoggedData) -> list[str]:
+        """Return a sentence if some classes cannot keep to the limits, so do not compete."""
+        found = self.inside.competing(log)
+        out = [kind.name for kind in found if self._refusal(kind, log) is not None]
+        if not out:
+            return []
+        limits = [f"`{name}`" for name in BY_CLASS if getattr(self.to, name)]
+        said = "Left out of the choice among classes, since their rules cannot keep to"
+        return [f"{said} {' and '.join(limits)}: {', '.join(out)}."]
+
+    def _refusal(self, kind: PolicyClass, log: LoggedData) -> InvalidArgument | None:
+        """Return why no rule of a class can keep to the limits, and which classes can."""
+        if not (self._alike(kind) and self._monotone(kind)):
+            return InvalidArgument(self._said(kind))
+        if self.to.signs:
+            fitted = self._straight(kind).on(log)
+            try:
+                for context in self.to.signs:
+                    slope_of(fitted, context)
+            except InvalidArgument as refusal:
+                return refusal
+        return None
+
+    def _said(self, kind: PolicyClass) -> str:
+        """Return why the kind of a class rules out a limit."""
         opening = f"A rule of the class `{kind.name}` cannot"
         if not self._monotone(kind):
             named = ", ".join(f"`{context}`" for context in self.to.signs)
@@ -423,10 +449,8 @@ class LimitedClass(PolicyClass):
             "`equal_across` out."
         )
 
-    def _able(self, kind: PolicyClass) -> PolicyClass | None:
-        """Return the rules of a class that can keep to the limits, if it has any."""
-        if not (self._alike(kind) and self._monotone(kind)):
-            return None
+    def _straight(self, kind: PolicyClass) -> PolicyClass:
+        """Return the rules of a class that have slopes whose signs can be kept."""
         if self.to.signs and isinstance(kind, AdditiveClass):
             return replace(kind, straight=tuple(self.to.signs))
         return kind
