@@ -14,6 +14,7 @@ import titrant as tt
 from titrant.errors import DataError, InvalidArgument
 from titrant.learn import POLICY_CLASSES
 from titrant.learn.limits import PARTS, LimitedClass, Limits
+from titrant.learn.limits.keeping import moved
 from titrant.learn.limits.prices import largest_difference
 from titrant.learn.setting import TrainingLog, silent
 from titrant.optimize import Ball
@@ -193,6 +194,39 @@ def test_a_rule_within_a_budget_is_near_the_best_one_within_it():
     found = tt.evaluate(log, bound_by("mean dose").policy, estimator=tt.SelfNormalized())
     behind = np.mean((tau - best) ** 2) / 10.0 - over**2 / 10.0
     assert -NEAR <= behind <= 2.0 * found.se
+
+
+# law: a rule that was moved gives no dose outside of those it may be learned between, and the mean
+# that meets the budget is that of the doses as they are then held.
+@pytest.mark.parametrize("kind", CLASSES[2:], ids=lambda kind: kind.name)
+def test_a_rule_moved_to_a_budget_stays_within_the_range_of_doses(kind):
+    log, limits = problem(), Limits(mean_dose=14.0)
+    found = learned(log, limits, kind)
+    low, high = found.report["dose_range"]
+    tau = doses(found, log)
+    assert low - NEAR <= tau.min() < low + 0.1  # some are held
+    assert tau.max() <= high + NEAR
+    assert 0.0 <= 14.0 - tau.mean() + NEAR <= BUDGET * 14.0
+
+
+def test_rules_moved_by_hand_are_held():
+    x, ends = np.array([[0.0], [1.0], [2.0]]), (5.0, 20.0)
+    questions = ([0, 0], [0.5, 1.5], [-1, -2], [1, -3])
+    tree = tt.Tree(*questions, [6.0, 12.0, 19.0])
+    lines = tt.LinearTree(
+        *(*questions, [6.0, 10.0, 0.0]),
+        slopes=[[0.0], [2.0], [12.0]],
+        lower=[6.0, 12.0, 4.0],
+        upper=[6.0, 12.0, 19.0],
+    )
+    curves = (np.arange(5.0, 21.0) - np.array([[6.0], [12.0], [19.0]])) ** 2
+    each = tt.Personal(x, curves, grid=np.arange(5.0, 21.0), scale=[1.0], nearest=1)
+    for rule in (tree, lines, each):
+        assert rule(x).tolist() == [6.0, 12.0, 19.0]
+        lower = moved(rule, -4.0, ends)
+        assert lower(x).tolist() == [5.0, 8.0, 15.0]
+        assert moved(lower, 6.0, ends)(x).tolist() == [11.0, 14.0, 20.0]
+    assert moved(Constant(6.0), -4.0, ends) == Constant(5.0)
 
 
 RISES = {

@@ -137,6 +137,17 @@ def test_a_sample_learns_and_all_rows_keep_the_limits(name, weighted):
             assert apart <= 0.5 + NEAR
 
 
+# law: also after the last move, by the means of the population, doses stay in the range.
+@pytest.mark.parametrize("kind", [*KINDS[2:], tt.PersonalClass()], ids=lambda kind: kind.name)
+def test_a_low_budget_of_a_weighted_log_is_kept_within_the_range_of_doses(kind):
+    log = weighed(1)
+    found = learned(log, Limits(mean_dose=14.0), kind)
+    low, high = found.learned_.report["dose_range"]
+    doses = found.policy_(dict(zip(log.names, log.context.T, strict=True)))
+    assert low - NEAR <= doses.min() <= doses.max() <= high + NEAR
+    assert 0.0 <= 14.0 - mean(found.policy_, log) + NEAR <= BUDGET * 14.0
+
+
 def test_rows_that_are_all_learned_from_once_have_no_last_move():
     procedure, kind = tt.StackedDR(models=ridge_pair()), tt.learn.limits.LimitedClass
     within = kind(tt.LinearClass(), WITHIN["a budget"])

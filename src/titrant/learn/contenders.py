@@ -299,7 +299,9 @@ class CurveContender(Contender["Arena | VectorArena"]):
 
 def _end(policy: Policy, value: float) -> Solution:
     """Return the end of a search that is no descent."""
-    params = policy.params if isinstance(policy, ParametricPolicy) else np.empty(0)
+    params = np.empty(0)
+    if isinstance(policy, ParametricPolicy) and policy.parametric:
+        params = policy.params
     return Solution(
         params=params,
         value=value,

@@ -18,8 +18,9 @@ from titrant.errors import DataError, InvalidArgument
 from titrant.learn.candidates import learn_candidates
 from titrant.learn.classes.base import DoseCurves
 from titrant.learn.limits.declared import ROUNDS
+from titrant.learn.setting import cut
 from titrant.optimize import Box, Free
-from titrant.policies import Constant, LinearTree, Personal, Tree
+from titrant.policies import Clipped, Constant, LinearTree, Personal, Tree
 from titrant.policies.base import is_exactly
 from titrant.policies.calling import recommended
 from titrant.policies.lookup import least_dose
@@ -231,22 +232,33 @@ def _doses(policy: Policy, log: LoggedData) -> Array:
 def found_kept(policy: Policy, population: Population | None) -> Policy:
     """Return a policy moved so that its mean dose in a population, if any, is in budget."""
     by = 0.0 if population is None else float(population.moves(policy)[-1])
-    return moved(policy, by) if by else policy
+    return policy if population is None or not by else moved(policy, by, population.ends)
 
 
 def _settled(policy: Policy, log: LoggedData, limits: RowLimits) -> Policy:
     by = limits.shift(_doses(policy, log))
-    return moved(policy, by) if by else policy
+    return moved(policy, by, limits.ends) if by else policy
 
 
-def moved(policy: Policy, by: float) -> Policy:
-    """Return a policy whose doses are all larger by a number."""
+def moved(policy: Policy, by: float, ends: tuple[float, float]) -> Policy:
+    """Return a policy whose doses are all larger by a number, held between ends."""
+    found = _larger(policy, by)
+    if is_exactly(found, Tree):
+        return found.with_params(np.clip(found.params, *ends))
+    if is_exactly(found, LinearTree):
+        return replace(found, lower=np.clip(found.lower, *ends), upper=np.clip(found.upper, *ends))
+    return cut(found, *ends)
+
+
+def _larger(policy: Policy, by: float) -> Policy:
     if is_exactly(policy, Constant) or is_exactly(policy, Tree):
         return policy.with_params(policy.params + by)
     if is_exactly(policy, LinearTree):
         return policy.moved(by)
     if is_exactly(policy, Personal):
         return replace(policy, grid=policy.grid + by)
+    if is_exactly(policy, Clipped):
+        return Clipped(_larger(policy.policy, by), policy.lower + by, policy.upper + by)
     raise InvalidArgument(
         f"A limit of the mean dose moves a rule as a whole; `{type(policy).__name__}` is not known "
         "to be movable. Learn a class such as `LinearClass()` or `TreeClass()`."
