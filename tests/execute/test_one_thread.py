@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -81,3 +85,42 @@ def test_an_error_gives_the_threads_back():
     with pytest.raises(ZeroDivisionError), pinned(), pinned():
         raise ZeroDivisionError
     assert threads() == {2}
+
+
+OVERLAPPING = """
+import threading
+from threadpoolctl import threadpool_info
+import scipy.linalg
+from titrant.execute.engine import pinned
+
+def threads():
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+def first():
+    with pinned():
+        meet.wait()  # the second is inside, too
+    meet.wait()  # the first has left
+
+def second():
+    with pinned():
+        meet.wait()
+        meet.wait()
+        seen.append(threads())
+
+before, seen, meet = threads(), [], threading.Barrier(2, timeout=30)
+for _ in range(2):
+    both = [threading.Thread(target=one) for one in (first, second)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    seen.append(threads())
+print(before, *seen)
+"""
+
+
+def test_the_last_of_calls_that_overlap_gives_the_threads_back():
+    settings = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
+    line = [sys.executable, "-c", OVERLAPPING]
+    run = subprocess.run(line, env=settings, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["{2}", "{1}", "{2}", "{1}", "{2}"], run.stderr

@@ -12,6 +12,7 @@ from functools import cache, reduce
 from math import inf
 from operator import add
 from pickle import PicklingError
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -65,6 +66,10 @@ class OverBatches(Generic[S]):
 # thousands of rows are fitted before several threads of BLAS have found each other: where other
 # work shares the processor, these wait in loops, and a call of one second takes a minute.
 
+_LOCK = Lock()
+_HELD: list[Any] = []
+"""What gives the threads back, once for each call that wants one alone: calls may overlap."""
+
 
 def this_process() -> tuple[str, int]:
     """Return the host and the number of this process; containers share numbers, not hosts."""
@@ -73,9 +78,30 @@ def this_process() -> tuple[str, int]:
 
 @contextmanager
 def pinned() -> Iterator[None]:
-    """Keep BLAS of this process to one thread for a while."""
-    with _controller().limit(limits=1, user_api="blas"):
+    """Keep BLAS of this process to one thread for a while, until all who asked for it are done."""
+    with _LOCK:
+        _HELD.append(_HELD[0] if _HELD else _controller().limit(limits=1, user_api="blas"))
+    try:
         yield
+    finally:
+        with _LOCK:
+            limit = _HELD.pop()
+            if not _HELD:
+                _anyone_may_set()
+                limit.restore_original_limits()
+                _anyone_may_set()
+
+
+def _anyone_may_set() -> None:
+    """Let any thread set the number of BLAS's: newer threadpoolctl lets one thread only.
+
+    The one that is done last gives back what the first one took.
+    """
+    from threadpoolctl import OpenBLASController  # noqa: PLC0415
+
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 @cache
