@@ -147,7 +147,7 @@ ARRAYS = {
         lambda: LoggedData(X, changed(T, 2, "high"), Y),
         (
             "The treatment must be numeric; got values of type text, first 'high' in row 2, "
-            "counting from 0. Convert it to numbers, as yes and no to 1 and 0."
+            "counting from 0. Convert it to numbers: without units, yes and no as 1 and 0."
         ),
     ),
     "text with signs": (
@@ -171,7 +171,7 @@ ARRAYS = {
         lambda: LoggedData(X, T, np.array(["1", "2", "low", "4", "5", "6"])),
         (
             "The outcome must be numeric; got values of type text, first 'low' in row 2, "
-            "counting from 0. Convert it to numbers, as yes and no to 1 and 0."
+            "counting from 0. Convert it to numbers: without units, yes and no as 1 and 0."
         ),
     ),
     "numbers as text": (
@@ -524,7 +524,7 @@ TABLES = {
 DAY = dt.datetime(2018, 2, 18)  # noqa: DTZ001 - frames hold naive times
 TEXT = ["low", "1", "high", "2", "3", "4"]
 REMEDY_TEXT = "Convert it to numbers, or one-hot encode it if its values are categories."
-REMEDY_AMOUNTS = "Convert it to numbers, as yes and no to 1 and 0."
+REMEDY_AMOUNTS = "Convert it to numbers: without units, yes and no as 1 and 0."
 REMEDY_NUMBERS = "Its values look like numbers: convert the column to a numeric type."
 REMEDY_CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
 REMEDY_MOMENTS = "Replace it by a number, such as days since a fixed date."
@@ -717,3 +717,15 @@ def test_decimal_nan_counts_as_missing():
 def test_pandas_na_counts_as_missing_in_arrays():
     with pytest.raises(DataError, match=r"2 of 6 rows .*: 0, 3"):
         LoggedData(X, T, pd.array([None, True, False, None, True, False], dtype="boolean"))
+
+
+def test_columns_called_by_numbers_are_refused_in_words():
+    table = pd.DataFrame([[1.0, 2.0, 3.0]] * 5)
+    with pytest.raises(tt.DataError, match="must be text; got 1"):
+        tt.LoggedData.from_frame(table, treatment=1, outcome=2)
+
+
+def test_integers_that_no_machine_word_holds_are_numbers():
+    table = pd.DataFrame({"dose": [1.0, 2.0, 3.0], "loss": 0.0, "code": [2**70, 2**71, 5]})
+    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="code")
+    assert log.context[:, 0].tolist() == [2.0**70, 2.0**71, 5.0]

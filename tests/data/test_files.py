@@ -183,7 +183,7 @@ BROKEN = {
     "text.csv": (
         (HEADER + "1,2,3,4,5\n1,?,3,4,5\n").encode(),
         ("The outcome column `loss` must be numeric; got values of type text, first '?' in row 1, "
-        "counting from 0. Convert it to numbers, as yes and no to 1 and 0."),
+        "counting from 0. Convert it to numbers: without units, yes and no as 1 and 0."),
     ),
     "log.ods": (
         b"PK",

@@ -442,7 +442,7 @@ def test_copies_and_ids_are_seen_where_no_groups_are_given():
     ).diagnostics
     assert "repeated_rows" not in found.names
     (note,) = (note for note in found.notes if "copies" in note)
-    assert note.startswith("37.4 % of the rows are copies of others. ")
+    assert note.startswith("37.4 % of the rows equal another row. ")
     assert note.endswith("the variance of this estimate would be 1.37 times as large.")
     rng = np.random.default_rng(4)
     who = np.repeat(np.arange(100), 10)

@@ -380,8 +380,9 @@ def _from_eager(frame: nw.DataFrame[Any]) -> pa.Table | nw.DataFrame[Any]:
         return frame
     try:
         return pa.RecordBatchReader.from_stream(native).read_all()
-    except (pa.ArrowException, TypeError):
-        # Objects of mixed types and sparse columns have no Arrow form; numpy reads or names them.
+    except (pa.ArrowException, TypeError, OverflowError):
+        # Objects of mixed types, huge integers and sparse columns have no Arrow form; numpy reads
+        # or names them.
         return frame
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from titrant.data.validate import Intake, Parts, frozen
 from titrant.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -268,7 +269,8 @@ class LoggedData:
         """
         from titrant.data.intake import taken_in  # noqa: PLC0415 - loads pyarrow
 
-        named = [outcome] if isinstance(outcome, str) else list(outcome)
+        several = isinstance(outcome, Iterable) and not isinstance(outcome, str)
+        named = list(outcome) if several else [cast("str", outcome)]
         if not named:
             raise DataError("The outcome must name at least one column; got none.")
         columns = Columns(
@@ -283,7 +285,7 @@ class LoggedData:
         )
         missing = MissingRule(treatment=missing_treatment, outcome=missing_outcome)
         each = columns.by_outcome(named, maximize=maximize, units=units)
-        if not isinstance(outcome, str):
+        if several:
             from titrant.data.frames import read_once  # noqa: PLC0415 - loads pyarrow
 
             frame = read_once(frame)
@@ -302,7 +304,7 @@ class LoggedData:
             logs[name] = object.__new__(cls)
             _fill_checked(logs[name], intake, bounds, atoms, own.about, after=(*own.after, *late))
         warn_of(logs[columns.outcome], chosen=context is None)
-        return logs[outcome] if isinstance(outcome, str) else logs
+        return logs if several else logs[named[0]]
 
     def __len__(self) -> int:
         """Return the number of rows n."""

@@ -458,7 +458,7 @@ _LONGEST = 40
 TEXT = "Convert it to numbers, or one-hot encode it if its values are categories."
 NUMBERS_AS_TEXT = "Its values look like numbers: convert the column to a numeric type."
 CATEGORIES = "One-hot encode it, or convert it to a numeric type if its values are amounts."
-AMOUNTS = "Convert it to numbers, as yes and no to 1 and 0."
+AMOUNTS = "Convert it to numbers: without units, yes and no as 1 and 0."
 SIGNED = (
     "Write it with digits and a decimal point alone; a file in which all values have the same sign "
     "is read as it is, on the command line and by `titrant.data.files.read_log`."

@@ -135,7 +135,7 @@ def repeated_findings(
                 )
             elif copied:
                 found[i].append(
-                    f"{rules.seen_copies(share)}. If they should not be there, drop them; if rows "
+                    f"{rules.seen_copies(share)}. If they should not, keep one of each; if rows "
                     "of one belong together, say `groups` (`--groups`); the variance of this "
                     f"estimate would be {effect:.2f} times as large."
                 )

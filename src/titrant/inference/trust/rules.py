@@ -299,7 +299,7 @@ def repeated_rows(effect: float, what: str, values: str, share: float, *, contex
     """
     if what == "copies":
         seen = seen_copies(share)
-        remedy = "Drop the copies, or give the id of those who have several rows as `groups`."
+        remedy = "Keep one of each, or give the id of those who have several rows as `groups`."
     else:
         seen = f"The {what} repeats each of {values} values, as an id would"
         instead = ", not as a context" if context else ""
@@ -315,8 +315,8 @@ def repeated_rows(effect: float, what: str, values: str, share: float, *, contex
 
 
 def seen_copies(share: float) -> str:
-    """Return how many rows are copies, in words."""
-    return f"{_percent(share)} of the rows are copies of others"
+    """Return how many rows have copies, in words."""
+    return f"{_percent(share)} of the rows equal another row"
 
 
 def drift(doses: float, outcomes: float, along: str = "the order of the rows") -> Check:
