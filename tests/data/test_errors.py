@@ -721,11 +721,11 @@ def test_pandas_na_counts_as_missing_in_arrays():
 
 def test_columns_called_by_numbers_are_refused_in_words():
     table = pd.DataFrame([[1.0, 2.0, 3.0]] * 5)
-    with pytest.raises(tt.DataError, match="must be text; got 1"):
-        tt.LoggedData.from_frame(table, treatment=1, outcome=2)
+    with pytest.raises(DataError, match="must be text; got 1"):
+        LoggedData.from_frame(table, treatment=1, outcome=2)
 
 
 def test_integers_that_no_machine_word_holds_are_numbers():
     table = pd.DataFrame({"dose": [1.0, 2.0, 3.0], "loss": 0.0, "code": [2**70, 2**71, 5]})
-    log = tt.LoggedData.from_frame(table, treatment="dose", outcome="loss", context="code")
+    log = LoggedData.from_frame(table, treatment="dose", outcome="loss", context="code")
     assert log.context[:, 0].tolist() == [2.0**70, 2.0**71, 5.0]
