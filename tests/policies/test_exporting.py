@@ -364,6 +364,20 @@ def test_a_dose_halfway_between_two_is_the_larger_one(name, way):
         assert as_doses(WAYS[way](policy, table, None), 1)[:, 0].tolist() == wanted
 
 
+# A database may read a column called like the subquery as the whole of its row.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["inside", "Inside", "inside_", "part1"])
+def test_a_column_called_like_a_subquery_is_read(name, way):
+    table = pa.table({name: [80.0, 10.0, 60.0], "age": [30.0, 20.0, 12.0]})
+    rule = Linear([0.2512345678901234, -1.5123456789], 20.123456789, features=[name, "age"])
+    limits = {"at_most": "age", "current": name, "largest_change": 50.0}
+    policy = InLimits(Clipped(rule, 5.0, 60.0), steps=2.5, **limits)
+    expected = recommended(policy, table)
+    assert expected.tolist() == [30.0, 5.0, 12.5 - 2.5]
+    found = as_doses(WAYS[way](policy, table, None), 1)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=CLOSE)
+
+
 # A largest change of exactly a step; limits within rounding of a strength count as it.
 @pytest.mark.parametrize("way", WAYS)
 def test_limits_on_a_strength_allow_it(way):

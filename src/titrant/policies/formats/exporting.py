@@ -418,7 +418,7 @@ class Sql(Language):
     """
 
     columns: Sequence[str] = ()
-    """The columns of the rule: none of them is called like a part."""
+    """The columns of the rule: none of them is called like a part or a subquery."""
     parts: dict[str, str] = field(default_factory=dict)
     """What is worked out once, and its name; each comes after those it is made of."""
 
@@ -440,17 +440,20 @@ class Sql(Language):
             inside = f" FROM {table}" if table else ""
             # Of one row, and yet DISTINCT: without it SQLite and others write parts out again
             # wherever they are named.
-            table = f"(SELECT DISTINCT {named}{inside}) AS inside"
+            table = f"(SELECT DISTINCT {named}{inside}) AS {self.own('inside')}"
         return f"(SELECT {found} FROM {table})" if table else found  # noqa: S608  (names are quoted)
 
     def once(self, of: str) -> str:
         """Return what may be written several times: a long part is called by its name."""
         if len(of) <= SHORT:
             return of
-        prefix = "part"
-        while any(column.lower().startswith(prefix) for column in self.columns):
-            prefix += "_"
-        return self.parts.setdefault(of, f"{prefix}{1 + len(self.parts)}")
+        return self.parts.setdefault(of, f"{self.own('part')}{1 + len(self.parts)}")
+
+    def own(self, name: str) -> str:
+        """Return a name that no column of the rule begins with: the name, or one like it."""
+        while any(column.lower().startswith(name) for column in self.columns):
+            name += "_"
+        return name
 
     def power(self, of: str, times: int) -> str:
         """Return the product of something with itself."""
