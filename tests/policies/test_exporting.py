@@ -23,6 +23,7 @@ from titrant.policies import (
     Personal,
     Rounded,
     StatusQuo,
+    Tree,
     to_excel,
     to_python,
     to_sql,
@@ -36,9 +37,10 @@ WITHOUT = "function", "clipped function", "personal"
 WITH_FORMULA = {name: policy for name, policy in NAMED.items() if name not in WITHOUT}
 
 
-def by_database(connect, text, table):
+def by_database(connect, text, table, types=None):
+    """``types`` are those of columns that are not what their values are."""
     database = connect(":memory:")
-    kinds = {name.replace('"', '""'): kind for name, kind in _types(table).items()}
+    kinds = {name.replace('"', '""'): kind for name, kind in (types or _types(table)).items()}
     names = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
     database.execute(f"CREATE TABLE people ({names})")
     marks = ", ".join("?" * table.num_columns)
@@ -184,6 +186,72 @@ def test_what_is_no_number_is_filled_as_a_gap(way):
     table = pa.table({"age": [4.0, math.nan]})
     found = as_doses(WAYS[way](policy, table, Recipe(fills={"age": 41.5})), 1)[:, 0]
     assert found.tolist() == [4.0, 141.5]
+
+
+# What `.import` of SQLite makes of a CSV, yes and no.
+
+CONNECT = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}
+FILL = Recipe(fills={"age": 41.5})
+ON_AGE = {
+    "line": Linear([0.5, 0.1], 10.0, features=["age", "now"]),
+    "tree": Tree([0], [0.5], [-1], [-2], [18.15, 23.1], features=["age"]),
+    "limit": InLimits(Linear([1.0], 15.0, features=["now"]), at_most="age"),
+}
+AMOUNTS = {
+    **{name: (policy, None) for name, policy in ON_AGE.items()},
+    **{f"{name}, filled": (policy, FILL) for name, policy in ON_AGE.items()},
+    "is missing": (Linear([5.0], 10.0, features=["age is missing"]), FILL),
+}
+
+
+def of_ages(ages, kind):
+    return pa.table({"age": pa.array(ages, kind), "now": [5.0] * len(ages)})
+
+
+def by_typed_database(way, rule, table, kind):
+    policy, recipe = AMOUNTS[rule]
+    types = {"age": kind, "now": "DOUBLE"}
+    return as_doses(by_database(CONNECT[way], to_sql(policy, recipe=recipe), table, types), 1)[:, 0]
+
+
+@pytest.mark.parametrize("way", CONNECT)
+@pytest.mark.parametrize("rule", AMOUNTS)
+def test_numbers_in_a_column_of_texts_are_read(rule, way):
+    policy, recipe = AMOUNTS[rule]
+    texts = ["25", "50.125", " 15 ", "1e1", "-0.5", "0"]
+    expected = recommended(policy, of_ages([*map(float, texts)], pa.float64()), recipe=recipe)
+    found = by_typed_database(way, rule, of_ages(texts, pa.string()), "VARCHAR")
+    np.testing.assert_allclose(found, expected, rtol=CLOSE)
+
+
+@pytest.mark.parametrize("text", ["", "NA", "age", "15 mg", "2024-12-31", "1,5", "0x1G"])
+@pytest.mark.parametrize("rule", AMOUNTS)
+def test_a_text_that_is_no_number_has_no_dose(rule, text):
+    table = of_ages([text], pa.string())
+    assert np.isnan(by_typed_database("sqlite", rule, table, "VARCHAR"))
+    with pytest.raises(duckdb.ConversionException):
+        by_typed_database("duckdb", rule, table, "VARCHAR")
+
+
+# SQLite takes the name of a column that a table lacks for a text.
+@pytest.mark.parametrize("rule", AMOUNTS)
+def test_a_table_without_the_column_has_no_dose_in_sqlite(rule):
+    text = to_sql(AMOUNTS[rule][0], recipe=AMOUNTS[rule][1])
+    query = f"SELECT {text} FROM (SELECT 75.0 AS years, 5.0 AS now)"  # noqa: S608
+    assert sqlite3.connect(":memory:").execute(query).fetchall() == [(None,)]
+
+
+@pytest.mark.parametrize("way", ["sqlite", "duckdb", "python"])
+@pytest.mark.parametrize("rule", AMOUNTS)
+def test_yes_and_no_are_read_as_1_and_0(rule, way):
+    policy, recipe = AMOUNTS[rule]
+    table = of_ages([True, False] if recipe is None else [True, False, None], pa.bool_())
+    expected = recommended(policy, table, recipe=recipe)
+    if way in CONNECT:
+        found = by_typed_database(way, rule, table, "BOOLEAN")
+    else:
+        found = as_doses(WAYS[way](policy, table, recipe), 1)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=CLOSE)
 
 
 # DuckDB and SQLite write the number 7 of a column of floats as 7.0, Python too.

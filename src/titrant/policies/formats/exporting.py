@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import date
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,16 +51,19 @@ if TYPE_CHECKING:
 def to_sql(policy: Policy, *, recipe: Recipe | None = None, name: str = "dose") -> str:
     r"""Return the policy as one SQL expression a dose, `… AS "dose"`.
 
-    It needs CASE, and FLOOR and EXP where the rule rounds or bends: PostgreSQL, DuckDB, SQLite,
-    Snowflake, BigQuery and others have them. Parts of a long rule that its steps and limits ask for
+    It needs CASE and CAST, and FLOOR and EXP where the rule rounds or bends: PostgreSQL, DuckDB,
+    SQLite, Snowflake and others have them. Parts of a long rule that its steps and limits ask for
     again are worked out once, in a scalar subquery that reads columns of the row outside of it.
     ``recipe`` says how the contexts are made of columns; ``name`` is that of the dose, numbered if
     there are several.
 
     >>> from titrant import Linear
-    >>> print(to_sql(Linear(coef=[0.5], features=["age"])).replace(" THEN", "\nTHEN"))
-    CASE WHEN "age" IS NULL OR "age" NOT BETWEEN -1e308 AND 1e308
-    THEN NULL ELSE (0.5 * "age" + 0.0) END AS "dose"
+    >>> rule = Linear(coef=[0.5], features=["age"])
+    >>> print(to_sql(rule).replace(" OR", "\nOR").replace(" THEN", "\nTHEN"))
+    CASE WHEN "age" <> CAST("age" AS DOUBLE PRECISION)
+    OR "age" IS NULL
+    OR CAST("age" AS DOUBLE PRECISION) NOT BETWEEN -1e308 AND 1e308
+    THEN NULL ELSE (0.5 * CAST("age" AS DOUBLE PRECISION) + 0.0) END AS "dose"
     """
     rule = RuleFormulas.of(policy, recipe)
     names = _numbered(name, len(rule.doses))
@@ -144,6 +147,8 @@ class RuleFormulas:
     columns: tuple[str, ...]
     needed: tuple[Test, ...]
     """What must not be: a column without a value, where nothing stands for one."""
+    amounts: tuple[str, ...]
+    """The columns that are read as numbers, also where a number stands for a missing one."""
 
     @classmethod
     def of(
@@ -165,7 +170,8 @@ class RuleFormulas:
         there = [one for one in made if one.column in used]
         columns = tuple(dict.fromkeys(one.column for one in there))
         needed = tuple(dict.fromkeys(one.needed for one in there if one.needed is not None))
-        return cls(doses, columns, needed)
+        read = _columns(doses, but=(DatePart, IsMissing, Reads))
+        return cls(doses, columns, needed, tuple(name for name in columns if name in read))
 
     @property
     def impossible(self) -> tuple[Test, ...]:
@@ -174,7 +180,9 @@ class RuleFormulas:
 
     def written(self, dose: Formula, language: Language) -> str:
         """Return one dose in a language."""
-        return language.guarded([language.test(one) for one in self.needed], language.whole(dose))
+        misread = (language.misread(language.column(name)) for name in self.amounts)
+        tests = [*chain.from_iterable(misread), *map(language.test, self.needed)]
+        return language.guarded(tests, language.whole(dose))
 
 
 def context_formula(name: str, recipe: Recipe | None) -> Formula:
@@ -250,11 +258,15 @@ def _indicator(test: Test) -> Formula:
     return Choice(test, Number(1.0), Number(0.0))
 
 
-def _columns(part: object) -> set[str]:
-    """Return the names of the columns in a formula, or in anything that it is made of."""
+def _columns(part: object, but: tuple[type, ...] = ()) -> set[str]:
+    """Return the names of the columns in a formula, or in anything that it is made of.
+
+    Those in parts of the kinds ``but`` are passed over.
+    """
     if isinstance(part, Column):
         return {part.name}
-    return set().union(*map(_columns, _parts(part)))
+    inside = () if isinstance(part, but) else _parts(part)
+    return set().union(*(_columns(one, but) for one in inside))
 
 
 def _impossible(part: object) -> tuple[Test, ...]:
@@ -332,7 +344,7 @@ class Language(ABC):
         if isinstance(formula, Number):
             return self.number(formula.value)
         if isinstance(formula, Column):
-            return self.column(formula.name)
+            return self.amount(self.column(formula.name))
         return self.date_part(self.column(formula.column.name), formula.part)
 
     def number(self, value: float) -> str:
@@ -351,11 +363,11 @@ class Language(ABC):
             case Above(of, other):
                 return f"{self.once(self.write(of))} > {self.once(self.write(other))}"
             case Reads(column, text, also):
-                return self.reads(self.write(column), (text, *also))
+                return self.reads(self.column(column.name), (text, *also))
             case NoNumber(column):
-                return self.no_number(self.write(column))
+                return self.no_number(self.column(column.name))
             case IsMissing(column, marks):
-                return self.missing(self.write(column), marks)
+                return self.missing(self.column(column.name), marks)
 
     def guarded(self, tests: Sequence[str], dose: str) -> str:
         """Return no dose where one of the tests holds."""
@@ -364,6 +376,15 @@ class Language(ABC):
     @abstractmethod
     def column(self, name: str) -> str:
         """Return the value of a column."""
+
+    def amount(self, column: str) -> str:
+        """Return a column as a number: that of yes is 1, that of no is 0."""
+        return column
+
+    def misread(self, column: str) -> Sequence[str]:
+        """Return tests of what is no number and would silently be read as one, or as a gap."""
+        del column
+        return ()
 
     @abstractmethod
     def date_part(self, column: str, part: str) -> str:
@@ -463,6 +484,17 @@ class Sql(Language):
         """Return a quoted name."""
         return _quoted(name)
 
+    def amount(self, column: str) -> str:
+        """Return CAST(…), for columns of texts and of yes and no."""
+        return f"CAST({column} AS DOUBLE PRECISION)"
+
+    def misread(self, column: str) -> Sequence[str]:
+        """Return a test of texts that are no number, of which SQLite makes 0; others raise errors.
+
+        SQLite also takes the name of a column that a table lacks for a text.
+        """
+        return (f"{column} <> {self.amount(column)}",)
+
     def date_part(self, column: str, part: str) -> str:
         """Return EXTRACT(…)."""
         if part == "days":
@@ -524,7 +556,7 @@ class Sql(Language):
         To many databases NaN is a number larger than all others: a rule would give its largest
         dose. None has a test of it that others know.
         """
-        return f"{column} IS NULL OR {column} NOT BETWEEN -1e308 AND 1e308"
+        return f"{column} IS NULL OR {self.amount(column)} NOT BETWEEN -1e308 AND 1e308"
 
     def missing(self, column: str, marks: Sequence[str] | None) -> str:
         """Return whether a column is NULL, or a text that stands for it."""
