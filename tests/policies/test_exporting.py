@@ -71,25 +71,61 @@ def by_python(policy, table, recipe):
     return [made["dose"](row) for row in table.to_pylist()]
 
 
-BLANK = float("nan")
+@dataclass(frozen=True)
+class Cell:
+    """A reference to a cell, by the documented rules of Excel; a blank one holds None."""
+
+    value: object
+
+    @property
+    def counts(self):
+        """Whether MIN and MAX see it: they pass over texts, TRUE and FALSE."""
+        return isinstance(self.value, int | float) and not isinstance(self.value, bool)
+
+    def __le__(self, number):
+        """Numbers rank below texts, these below FALSE and TRUE; a blank is 0."""
+        return number >= 0.0 if self.value is None else self.counts and self.value <= number
+
+    def __gt__(self, number):
+        return not self <= number
+
+
+def of_numbers(extreme):
+    """Return MIN or MAX, which is 0 if it sees no number."""
+
+    def found(*values):
+        cells = [value for value in values if isinstance(value, Cell)]
+        numbers = [value for value in values if not isinstance(value, Cell)]
+        return extreme([*numbers, *(cell.value for cell in cells if cell.counts)], default=0.0)
+
+    return found
+
+
+def as_number(cell):
+    """Return N(…): a number, 1 for TRUE, and 0 for FALSE, a text and a blank."""
+    return float(cell.value) if isinstance(cell.value, int | float) else 0.0
+
+
 SPREADSHEET = {
     "IF": lambda test, then, otherwise: then if test else otherwise,
-    "MIN": min,
-    "MAX": max,
+    "MIN": of_numbers(min),
+    "MAX": of_numbers(max),
+    "N": as_number,
     "LOOKUP": lambda number, starts, found: found[bisect.bisect(starts, number) - 1],
-    "INT": lambda number: number if math.isnan(number) else math.floor(number),
+    "INT": math.floor,
     "EXP": math.exp,
     "OR": lambda *tests: any(tests),
-    "ISBLANK": lambda cell: isinstance(cell, float) and math.isnan(cell),
+    "ISBLANK": lambda cell: cell.value is None,
+    "ISTEXT": lambda cell: isinstance(cell.value, str),
     "EXACT": lambda left, right: left == right,
     "TRIM": str.strip,
     "NA": lambda: None,
-    "TEXT": lambda cell: "" if isinstance(cell, float) and math.isnan(cell) else str(cell),
+    "TEXT": lambda cell: "" if cell.value is None else str(cell.value),
 }
 
 
 def by_excel(policy, table, recipe):
-    """What a spreadsheet does, as far as the formulas go: blanks are nan, texts joined by &."""
+    """What a spreadsheet does, as far as the formulas go: texts are joined by &."""
     where, *formulas = to_excel(policy, recipe=recipe).splitlines()
     if where.startswith("="):
         where, formulas = "", [where, *formulas]
@@ -101,7 +137,7 @@ def by_excel(policy, table, recipe):
         compiled.append(re.sub(r'"((?:[^"]|"")*)"', lambda m: repr(m[1].replace('""', '"')), text))
     found = []
     for row in table.to_pylist():
-        values = {cell: BLANK if row[name] is None else row[name] for cell, name in cells.items()}
+        values = {cell: Cell(row[name]) for cell, name in cells.items()}
         found.append([eval(text, {**SPREADSHEET, **values}) for text in compiled])  # noqa: S307
     return found
 
@@ -188,7 +224,7 @@ def test_what_is_no_number_is_filled_as_a_gap(way):
     assert found.tolist() == [4.0, 141.5]
 
 
-# What `.import` of SQLite makes of a CSV, yes and no.
+# What `.import` of SQLite makes of a CSV, what a cell holds that was typed as text, yes and no.
 
 CONNECT = {"sqlite": sqlite3.connect, "duckdb": duckdb.connect}
 FILL = Recipe(fills={"age": 41.5})
@@ -229,8 +265,16 @@ def test_numbers_in_a_column_of_texts_are_read(rule, way):
 def test_a_text_that_is_no_number_has_no_dose(rule, text):
     table = of_ages([text], pa.string())
     assert np.isnan(by_typed_database("sqlite", rule, table, "VARCHAR"))
+    assert np.isnan(as_doses(by_excel(AMOUNTS[rule][0], table, AMOUNTS[rule][1]), 1))
     with pytest.raises(duckdb.ConversionException):
         by_typed_database("duckdb", rule, table, "VARCHAR")
+
+
+# MIN passes over a cell "15", and `<=` ranks it above all numbers.
+@pytest.mark.parametrize("rule", AMOUNTS)
+def test_a_number_typed_as_text_into_a_cell_has_no_dose(rule):
+    policy, recipe = AMOUNTS[rule]
+    assert np.isnan(as_doses(by_excel(policy, of_ages(["15"], pa.string()), recipe), 1))
 
 
 # SQLite takes the name of a column that a table lacks for a text.
@@ -241,7 +285,7 @@ def test_a_table_without_the_column_has_no_dose_in_sqlite(rule):
     assert sqlite3.connect(":memory:").execute(query).fetchall() == [(None,)]
 
 
-@pytest.mark.parametrize("way", ["sqlite", "duckdb", "python"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("rule", AMOUNTS)
 def test_yes_and_no_are_read_as_1_and_0(rule, way):
     policy, recipe = AMOUNTS[rule]
@@ -553,8 +597,8 @@ def test_limits_that_always_leave_a_dose_are_not_tested(limits):
 def test_constant_limits_are_written_as_the_doses_that_they_allow():
     rule = Linear([0.5], features=["age"])
     excel = to_excel(InLimits(rule, steps=[5.0, 10.0], at_least=4.0, at_most=9.0)).split("\n")[1]
-    nearest = "LOOKUP((0.5*A2+0.0),{-9e+307,7.5},{5.0,10.0})"
-    assert excel == f"=IF(ISBLANK(A2),NA(),MIN(MAX({nearest},5.0),5.0))"
+    nearest = "LOOKUP((0.5*N(A2)+0.0),{-9e+307,7.5},{5.0,10.0})"
+    assert excel == f"=IF(OR(ISTEXT(A2),ISBLANK(A2)),NA(),MIN(MAX({nearest},5.0),5.0))"
     multiples = to_excel(InLimits(rule, steps=2.5, at_least=4.0, at_most=9.0))
     assert multiples.endswith(",5.0),7.5))")
 

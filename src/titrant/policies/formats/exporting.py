@@ -112,7 +112,7 @@ def to_excel(policy: Policy, *, recipe: Recipe | None = None, row: int = 2) -> s
     >>> from titrant import Linear
     >>> print(to_excel(Linear(coef=[0.5], intercept=2.0, features=["age"])))
     A2: age
-    =IF(ISBLANK(A2),NA(),(0.5*A2+2.0))
+    =IF(OR(ISTEXT(A2),ISBLANK(A2)),NA(),(0.5*N(A2)+2.0))
     """
     rule = RuleFormulas.of(policy, recipe)
     cells = {column: f"{_letters(i)}{row}" for i, column in enumerate(rule.columns)}
@@ -637,6 +637,14 @@ class Excel(Language):
     def column(self, name: str) -> str:
         """Return the cell of a column."""
         return self.cells[name]
+
+    def amount(self, column: str) -> str:
+        """Return N(…): MIN and MAX pass over cells of TRUE and FALSE, `<=` ranks them last."""
+        return f"N({column})"
+
+    def misread(self, column: str) -> Sequence[str]:
+        """Return a test of texts, of which N makes 0, also of those that look like a number."""
+        return (f"ISTEXT({column})",)
 
     def date_part(self, column: str, part: str) -> str:
         """Return MONTH(…) or the like."""
