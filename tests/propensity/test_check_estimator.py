@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -14,6 +15,7 @@ from titrant.propensity import (
     HeteroscedasticGaussian,
     KernelConditional,
     LinearGaussian,
+    MultivariateGaussian,
 )
 
 NO_DENSITY = "the check draws doses that contexts determine, which is refused"
@@ -39,6 +41,32 @@ def quick(model):
 @parametrize_with_checks([quick(model) for model in PROPENSITIES], expected_failed_checks=expected)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+UNFITTED = {
+    "density": lambda model, X, t: model.density(X, t),
+    "log_density": lambda model, X, t: model.log_density(X, t),
+    "log_probability": lambda model, X, t: model.log_probability(X, t, t + 1.0),
+    "cdf": lambda model, X, t: model.cdf(X, t),
+    "sample": lambda model, X, t: model.sample(X, 0),  # noqa: ARG005
+    "laws": lambda model, X, t: model.laws(X),  # noqa: ARG005
+    "score": lambda model, X, t: model.score(X, t),
+}
+
+
+NOTHING_TO_ASK = {
+    (MultivariateGaussian, "laws"),  # of scalar treatments alone
+    (MultivariateGaussian, "log_probability"),
+    (MultivariateGaussian, "cdf"),  # refused as such
+}
+
+
+@pytest.mark.parametrize("asked", UNFITTED)
+@pytest.mark.parametrize("model", PROPENSITIES)
+def test_a_model_that_is_not_fitted_says_so(model, asked, log):
+    if (model, asked) not in NOTHING_TO_ASK:
+        with pytest.raises(NotFittedError, match=model.__name__):
+            UNFITTED[asked](model(), *log)
 
 
 @pytest.mark.parametrize("model", PROPENSITIES)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from titrant._check import count, invalid
 from titrant.errors import DataError
@@ -198,23 +199,28 @@ class DensityAverage(Propensity, PreciseTails):
 
     def laws(self, X: ArrayLike) -> AveragedLaws:
         """Return the laws at contexts X (n, p), by which doses are asked."""
-        return self.average_.laws(self._context(X))
+        return self._fitted.laws(self._context(X))
 
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return log f(t|x), (n,)."""
-        return self.average_.log_density(self._context(X), t)
+        return self._fitted.log_density(self._context(X), t)
 
     def log_probability(self, X: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """Return log P(lower < T ≤ upper | x), (n,)."""
-        return self.average_.log_probability(self._context(X), lower, upper)
+        return self._fitted.log_probability(self._context(X), lower, upper)
 
     def cdf(self, X: ArrayLike, t: ArrayLike) -> Array:
         """Return F(t|x) = P(T ≤ t | x), (n,); t is one treatment a row or one for all."""
-        return self.average_.cdf(self._context(X), t)
+        return self._fitted.cdf(self._context(X), t)
 
     def sample(self, X: ArrayLike, seed: int | np.random.Generator) -> Array:
         """Return one treatment drawn from f(·|x) for each row, (n,)."""
-        return self.average_.sample(self._context(X), seed)
+        return self._fitted.sample(self._context(X), seed)
+
+    @property
+    def _fitted(self) -> Average:
+        check_is_fitted(self)
+        return self.average_
 
 
 @dataclass(frozen=True, slots=True)

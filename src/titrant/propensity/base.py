@@ -235,6 +235,7 @@ class NormalModel(Propensity, PreciseTails):
 
     def laws(self, X: ArrayLike) -> NormalMixture | None:
         """Return the law of T at each row of contexts X (n, p), unless that is too much to keep."""
+        check_is_fitted(self)
         return self.law(X) if len(np.asarray(X)) * self.components_ <= _BLOCK else None
 
     def log_density(self, X: ArrayLike, t: ArrayLike) -> Array:
