@@ -10,9 +10,10 @@ design in which reviewers found wrong numbers with the verdict ok. What was chan
 first was frozen before `SEEN_SINCE` was written; then came waves and rings, what was changed for
 them was frozen, and `NEWEST` was written. Three of those were seen when `leftover_bias` was made;
 it was frozen, and `LATEST` was written. Records of the others were in view when the models, the
-checks or the form of the interval were chosen, so that `LATEST` alone is untouched. `JUMPS` have a
-kink or a jump in the dose. `CALIBRATION` are the designs of `benchmarks.coverage` without their
-propensities, `KNOWN` the same with them.
+checks or the form of the interval were chosen, so that `LATEST` is untouched. `OBLIQUE` are by a
+reviewer who looked for what breaks the default when everything was frozen; nothing was changed
+since. `JUMPS` have a kink or a jump in the dose. `CALIBRATION` are the designs of
+`benchmarks.coverage` without their propensities, `KNOWN` the same with them.
 
 A record is known by the name of its design: a design that changes gets a new name.
 """
@@ -805,6 +806,46 @@ LATEST: dict[str, Design] = {
 """Written when that check was frozen; none was run before."""
 
 
+HOSPITALS = 1.1 * np.random.default_rng(77).normal(size=(7, 2))
+"""Where seven hospitals are."""
+HABITS = np.array([1.5, -1.2, 0.4, -1.6, 1.1, -0.2, 0.8])
+"""How much more than others each gives, and how ill its patients are."""
+MARKED = np.array([-1.4, 1.3, 0.3, -0.4])
+
+
+def nearest_hospital(x: Array) -> Array:
+    away = np.stack([np.hypot(*(x[:, :2] - at).T) for at in HOSPITALS])
+    return HABITS[away.argmin(axis=0)]
+
+
+def highest_marker(x: Array) -> Array:
+    return MARKED[x[:, :4].argmax(axis=1)]
+
+
+def quarters_and_regime(x: Array) -> Array:
+    """Return what a budget does that runs out every quarter, and a regime that ends on day 250."""
+    return 2.72 * ((x[:, 0] % 90) / 90 - 0.5) + 0.9 * (x[:, 0] > 250) - 0.4
+
+
+OBLIQUE: dict[str, Design] = {
+    "nearest of seven hospitals": shared_cause(
+        "nonlinear", normal(3), nearest_hospital, rising=(2, -1.0, 1.0)
+    ),
+    "highest of four markers": shared_cause(
+        "nonlinear", normal(5), highest_marker, rising=(4, -1.0, 1.0)
+    ),
+    "sawtooth of days, a regime": shared_cause(
+        "nonlinear",
+        beside_two(lambda rng, n: rng.integers(0, 450, n)),
+        quarters_and_regime,
+        rising=(1, -1.0, 1.0),
+    ),
+}
+"""Written by a reviewer when everything was frozen; nothing was changed since. In the first two the
+contexts' plane falls into regions with oblique borders; the third, the reviewer's one that held, is
+kept beside them."""
+
+
 def linear_with(response: Callable[[Array], Array]) -> Design:
     """Return a linearly confounded dose of sd 1.28 whose response has its feature near .5."""
     return shared_cause("jump", normal(3), lambda x: x[:, 0], response=response, doses=(0.5, -0.5))
@@ -834,6 +875,7 @@ GROUPS: dict[str, Mapping[str, AnyDesign]] = {
     "seen since": SEEN_SINCE,
     "newest": NEWEST,
     "latest": LATEST,
+    "oblique": OBLIQUE,
     "jumps": JUMPS,
     "calibration": CALIBRATION,
     "known": KNOWN,
