@@ -813,13 +813,14 @@ HABITS = np.array([1.5, -1.2, 0.4, -1.6, 1.1, -0.2, 0.8])
 MARKED = np.array([-1.4, 1.3, 0.3, -0.4])
 
 
-def nearest_hospital(x: Array) -> Array:
-    away = np.stack([np.hypot(*(x[:, :2] - at).T) for at in HOSPITALS])
-    return HABITS[away.argmin(axis=0)]
+def hospital(x: Array) -> Array:
+    """Return the number of the nearest hospital."""
+    return np.stack([np.hypot(*(x[:, :2] - at).T) for at in HOSPITALS]).argmin(axis=0)
 
 
-def highest_marker(x: Array) -> Array:
-    return MARKED[x[:, :4].argmax(axis=1)]
+def marker(x: Array) -> Array:
+    """Return the number of the highest of four markers."""
+    return x[:, :4].argmax(axis=1)
 
 
 def quarters_and_regime(x: Array) -> Array:
@@ -829,10 +830,10 @@ def quarters_and_regime(x: Array) -> Array:
 
 OBLIQUE: dict[str, Design] = {
     "nearest of seven hospitals": shared_cause(
-        "nonlinear", normal(3), nearest_hospital, rising=(2, -1.0, 1.0)
+        "nonlinear", normal(3), lambda x: HABITS[hospital(x)], rising=(2, -1.0, 1.0)
     ),
     "highest of four markers": shared_cause(
-        "nonlinear", normal(5), highest_marker, rising=(4, -1.0, 1.0)
+        "nonlinear", normal(5), lambda x: MARKED[marker(x)], rising=(4, -1.0, 1.0)
     ),
     "sawtooth of days, a regime": shared_cause(
         "nonlinear",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from benchmarks.confounding import laws, never, safe, study
+from benchmarks.confounding import laws, never, remedies, safe, study
 from benchmarks.confounding.contestants import CONTESTANTS
 from benchmarks.confounding.designs import DESIGNS, GROUPS, JUMPS
-from benchmarks.confounding.records import records_in
+from benchmarks.confounding.records import records_in, task_of
+from benchmarks.confounding.targets import targets
+from benchmarks.rules.found import listed
 from benchmarks.widths import (
     FACTOR_HEADS,
     FACTORS,
@@ -29,9 +31,10 @@ from benchmarks.widths import (
 from benchmarks.widths import RECORDS as WIDTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from benchmarks.confounding.designs import AnyDesign
+    from benchmarks.confounding.records import Task
 
     Array = np.ndarray
     Record = dict[str, Any]
@@ -47,13 +50,21 @@ page says how well they do, and what they cannot.
 Measured by `python -m benchmarks.confounding --plan`, written by
 `python -m benchmarks.confounding.page`; the designs are in `benchmarks/confounding/designs.py`.
 Each log is evaluated by the very default call, without propensities but in the last group, at two
-constant doses and under a rule that follows a context. On the same log and policies:
+constant doses and under a rule that follows a context. This is the measurement of the default as
+users call it, propensities estimated. What [another page](calibration.md) holds beside it, by
+`python -m benchmarks.coverage`, are bandwidth selectors and forms of the interval against each
+other, with known propensities and plain models. On the same log and policies:
 
 - *plain* is the same call with `GaussianMixture()` and `Stack(ridge_pair())`;
 - *gam* is the mean prediction of a ridge on splines of each context, of the dose, and their
   products;
 - *boosted* is doubly robust with boosted trees, cross-fitted, and a Gaussian propensity around a
   boosted mean."""
+TARGETS = """\
+## What was asked, and what was found
+
+What the default was to reach, set before it was measured. The designs are those of the groups *held
+out*, *newest* and *latest*; 1,000 rows unless said otherwise."""
 READING = """\
 Coverage is that of the 95 % interval, over estimates with the verdict ok or warn; ± is its
 Monte-Carlo standard error, the policies of one log counted as one draw. A *silent miss* is an
@@ -98,6 +109,10 @@ CLOSING = """\
   either, half stays in the estimate (the other learners leave all of it), and mostly it is warned
   of. Waves along a slanted line, rings, and products of two that bend are followed, products of
   three mostly.
+- **Half seen**: regions with oblique borders at which doses and outcomes step: the nearest of
+  several places, the highest of several markers, steps of a sum, a window that another context
+  moves. Such borders are followed in part. {oblique}If you know the regions, give them as a
+  context: a column with the nearest site, or the highest marker.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
   Smoothing rounds it off, and among 1,000 rows with ordinary noise (or more, where the dose follows
   contexts closely) the bandwidth path and lines from either side do not always tell it from a
@@ -114,6 +129,18 @@ CLOSING = """\
   as its size. What its values do is shrunk, and a part of it stays in the estimate.
 - **Seen late**: where the outcome is a rare event, few rows decide. With less than 10 % of events
   in 1,000 rows, do not go on over a warning."""
+OBLIQUE = """\
+Doses and outcomes step at borders that no single context draws. The reviewer looked for designs of
+this kind that fool the default; the third held, and is shown beside them."""
+REGIONS = """\
+Told the number of the region, as one more context, the default does so on the first logs:"""
+KINKS = """\
+Where the outcome has its kink at the very dose that is asked about, plain models do better. The
+smooth ones follow the kink in part and round it off. Their residuals bend less, so the bandwidth
+path sees less evidence of a kink and takes a larger bandwidth; and evidence of a kink also widens
+the interval. So the value is off by more, and the interval covers less. On the same logs,
+*evidence* being `estimate.bandwidth.kink`:"""
+LESS_SMOOTH = ""
 ALL_TOGETHER = "All designs and sizes together; refused estimates are those given on request alone."
 FIRES = """\
 The share of estimates, all sizes together, for which a check warns or refuses: where nothing is
@@ -295,11 +322,11 @@ def main() -> None:
 def page(every: list[Record], safe_runs: list[Record], made_again: list[Record]) -> str:
     """Return the page of the records."""
     known = [r for r in every if "failed" not in r]
-    parts = [TITLE, READING, origin(every)]
+    parts = [TITLE, *asked(known, safe_runs), "## How to read the tables", READING, origin(every)]
     sizes = sorted({r["n"] for r in known})
     for group, designs in GROUPS.items():
         tables = [t for n in sizes for t in group_tables(known, designs, n)]
-        parts += [HEADS[group], *tables] if tables else []
+        parts += [HEADS[group], *tables, *AFTER.get(group, list)()] if tables else []
     if few := with_few_logs(known):
         parts.append(few)
     if known:
@@ -308,7 +335,60 @@ def page(every: list[Record], safe_runs: list[Record], made_again: list[Record])
         parts.append(deployments(safe_runs))
     parts.append(f"## Doses that nobody alike was given\n\n{UNHEARD_OF}\n\n{never.table()}")
     parts.append(f"## Doses of another law\n\n{WRONG_LAWS}\n\n{laws.table()}\n\n{SEEN_OF_LAWS}")
-    return "\n\n".join([*parts, CLOSING]) + "\n"
+    return "\n\n".join([*parts, closing(known)]) + "\n"
+
+
+def asked(known: list[Record], safe_runs: list[Record]) -> list[str]:
+    """Return the targets and what was found, if there are records of them all."""
+    sizes = grouped(known, "n", "design")
+    rows: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for (n, name), logs in sizes.items():
+        if len(logs) >= FEWEST:
+            rows[n][name] = numbers(Estimates(logs))
+    of_design = {name: Estimates(logs) for (n, name), logs in sizes.items() if n == COMPARED_ROWS}
+    every = Estimates(judged(known, "default"))
+    lines = [list(one.cells) for one in targets(rows, of_design, every, safe_runs)]
+    return [TARGETS, table(["target", "measured", ""], lines)] if lines else []
+
+
+def kinked() -> list[str]:
+    """Return what can be done about a kink at the very dose."""
+    heads = ["design", "call", "coverage", "silent misses", "bias", "RMSE", "width"]
+    lines = remedies.kinks()
+    return [KINKS, table([*heads, "h (median)", "evidence (mean)"], lines), LESS_SMOOTH]
+
+
+def regions() -> list[str]:
+    """Return what telling the region does."""
+    heads = ["design", "logs", "coverage", "silent misses", "bias", "RMSE"]
+    return [OBLIQUE, REGIONS, table(heads, remedies.regions())]
+
+
+AFTER: dict[str, Callable[[], list[str]]] = {"oblique": regions, "known": kinked}
+"""What is said of a group besides its tables."""
+
+
+def closing(known: list[Record]) -> str:
+    """Return what is assumed, seen and not seen, with the numbers of oblique borders."""
+    return CLOSING.format(oblique=oblique_numbers(known))
+
+
+def oblique_numbers(known: list[Record]) -> str:
+    """Return how far the default is off where borders are oblique, and boosted trees beside it."""
+    each = []
+    for name in remedies.REGIONS:
+        logs = [r for r in known if r["design"] == name and r["n"] == COMPARED_ROWS]
+        if len(logs) < FEWEST:
+            return ""
+        found = Estimates(logs)
+        row = numbers(found)
+        bias = max((e.mean() for e, _ in found.of_each_policy(found.given)), key=abs)
+        each.append(
+            f"*{name}*: the bias is up to {bias:.2f}, {row['coverage']:.2f} of intervals cover, "
+            f"{row['silent misses']:.2f} miss with the verdict ok, and the RMSE is "
+            f"{row['RMSE']:.2f}, that of boosted trees {row['RMSE, boosted']:.2f}"
+        )
+    return f"With {COMPARED_ROWS:,} rows, {'; '.join(each)}. "
 
 
 def origin(records: list[Record]) -> str:
@@ -320,10 +400,23 @@ def origin(records: list[Record]) -> str:
         "size is not in the table of that size, but in the pooled one below."
     )
     failed = [r for r in records if "failed" in r]
+    said += f" {missing(study.plan(study.SEED), records)}"
     if failed:
         first = failed[0]
         said += f" {len(failed):,} failed, the first in {first['design']}: {first['failed']}"
     return said
+
+
+def missing(tasks: Iterable[Task], records: Iterable[Record]) -> str:
+    """Return which logs of a plan have no record, by group and rows."""
+    known = set(map(task_of, records))
+    plan = list(tasks)
+    group_of = {name: group for group, designs in GROUPS.items() for name in designs}
+    left = Counter((group_of[t.design], t.n) for t in plan if t not in known)
+    if not left:
+        return f"All {len(plan):,} logs of the plan are among them."
+    each = (f"*{group}* {count:,} of {n:,} rows" for (group, n), count in left.items())
+    return f"Of the plan's {len(plan):,} logs {left.total():,} are missing: {', '.join(each)}."
 
 
 # Tables of designs
@@ -646,8 +739,30 @@ def deployments(runs: list[Record]) -> str:
     heads = ["confounding", "rows", "logs", "deployed", "bound above zero", "warned", "refused"]
     heads.append("CPU s")
     failed = len(runs) - len(done)
-    said = f"{WITHOUT_EFFECT} {failed:,} runs failed." if failed else WITHOUT_EFFECT
+    parts = [WITHOUT_EFFECT, f"{failed:,} runs failed." if failed else "", never_ok(done)]
+    parts.append(still_to_run(runs))
+    said = " ".join(filter(None, parts))
     return f"## Safe deployments without any effect\n\n{said}\n\n{table(heads, lines)}"
+
+
+def never_ok(runs: list[Record]) -> str:
+    """Return for which kinds no log got the verdict ok, without which nothing is deployed."""
+    kinds = grouped(runs, "design")
+    none = [name for (name,), found in kinds.items() if all(r["verdict"] != "ok" for r in found)]
+    if not none:
+        return ""
+    return (
+        f"Of the kind {listed(none)} no log got the verdict ok, and a safe learner deploys on ok "
+        "alone: that it never deployed there is nearly automatic."
+    )
+
+
+def still_to_run(runs: list[Record]) -> str:
+    """Return which kinds have fewer logs than the plan says."""
+    count = Counter(r["design"] for r in runs if r["n"] == safe.ROWS)
+    left = {name: safe.RUNS - count[name] for name in safe.SETTINGS if count[name] < safe.RUNS}
+    each = ", ".join(f"{more:,} of *{name}*" for name, more in left.items())
+    return f"Missing of the plan: {each}." if left else ""
 
 
 # Small parts

@@ -54,7 +54,7 @@ def targets(
 ) -> list[Target]:
     """Return every target; those without records are left out."""
     rows = [*_shapes(found), *_others(found), *_announced(found)]
-    return [*rows, *_warfarin(warfarin), *_honest(honest), *_safe(safe)]
+    return [*rows, *_warfarin(warfarin), *_honest(honest), *deployed(safe)]
 
 
 def _shapes(found: list[Found]) -> list[Target]:
@@ -191,7 +191,8 @@ def _honest(records: list[Record]) -> list[Target]:
     return rows
 
 
-def _safe(records: list[Record]) -> list[Target]:
+def deployed(records: list[Record]) -> list[Target]:
+    """How often safe learners deploy what does nothing."""
     mine = [record for record in records if "failed" not in record]
     if not mine:
         return []

@@ -12,9 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.confounding import safe, study
-from benchmarks.confounding.designs import DESIGNS, GROUPS, TUNING
-from benchmarks.confounding.page import PAGE, Estimates, page, share_se, speaking
+from benchmarks.confounding import remedies, safe, study
+from benchmarks.confounding.designs import (
+    DESIGNS,
+    GROUPS,
+    HOSPITALS,
+    TUNING,
+    hospital,
+    marker,
+    quarters_and_regime,
+)
+from benchmarks.confounding.page import PAGE, Estimates, missing, never_ok, page, share_se, speaking
 from benchmarks.confounding.records import Task, records_in, run_missing
 from benchmarks.coverage.designs import Case
 from benchmarks.widths import RECORDS as WIDTHS
@@ -94,6 +102,18 @@ def test_policies_lie_inside_the_doses(name):
     for policy in DESIGNS[name].policies.values():
         tau = policy(log.context)
         assert low <= tau.min() <= tau.max() <= high
+
+
+def test_regions_are_those_of_a_loop_over_places():
+    x = np.random.default_rng(3).normal(size=(50, 5))
+    for row, nearest, highest in zip(x, hospital(x), marker(x), strict=True):
+        away = [math.dist(row[:2], place) for place in HOSPITALS]
+        assert nearest == away.index(min(away))
+        assert highest == list(row[:4]).index(max(row[:4]))
+    # Day 0 begins a quarter, day 89 ends it, day 251 is in the regime: 71 days into the third.
+    days = np.array([[0.0], [89.0], [251.0]])
+    expected = [-1.76, 2.72 * (89 / 90 - 0.5) - 0.4, 2.72 * (71 / 90 - 0.5) + 0.5]
+    np.testing.assert_allclose(quarters_and_regime(days), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +243,33 @@ def test_coverage_where_a_check_warns_is_counted_as_loops_count_it():
     assert counted["`support`"] == ["23", "0.826", "23", "0.826", "12", "1.000"]
     assert counted["`leftover_bias`"] == ["11", "0.636", "11", "0.636", "0", "–"]
     assert counted["*no check*"] == ["0", "–", "0", "–", "0", "–"]
+
+
+def test_what_is_missing_of_a_plan_is_counted_by_group_and_rows():
+    tasks = [
+        Task(name, n, i, 0)
+        for n in (300, 1000)
+        for name in ("linear", "rush hours")
+        for i in (0, 1)
+    ]
+    records = [task._asdict() for task in tasks]
+    assert missing(tasks, records) == "All 8 logs of the plan are among them."
+    assert missing(tasks, [records[0], *records[2:7]]) == (
+        "Of the plan's 8 logs 2 are missing: *tuning* 1 of 300 rows, *held out* 1 of 1,000 rows."
+    )
+
+
+def test_kinds_without_any_ok_are_named():
+    runs = [{"design": d, "verdict": v} for d, v in (("a", "ok"), ("a", "warn"), ("b", "warn"))]
+    assert "Of the kind *b* no log" in never_ok(runs)
+    assert never_ok(runs[:2]) == ""
+
+
+def test_remedies_are_counted_as_in_three_lines():
+    # Two of three cover; of the others one is silent: bias (.3 + 0 − .6)/3, RMSE √(.45/3).
+    each = ((0.3, True, "ok"), (0.0, True, "warn"), (-0.6, False, "ok"))
+    found = [dict(zip(("error", "covers", "verdict"), one, strict=True)) for one in each]
+    assert remedies.counted(found) == ["0.667", "0.333", "-0.100", "0.387"]
 
 
 def test_the_page_is_written_from_the_records():
