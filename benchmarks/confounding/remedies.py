@@ -1,6 +1,6 @@
 """What a user can do where the study finds that the default falls short.
 
-`python -m benchmarks.confounding.remedies` evaluates logs of the study again, about 4 CPU minutes.
+`python -m benchmarks.confounding.remedies` evaluates logs of the study again, about 3 CPU minutes.
 Where propensities are known and the loss has its kink at the very dose: by the default call, with
 plain outcome models, and with half the bandwidth that the default chose. Where regions with oblique
 borders are a common cause: with the region as one more context.
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "remedies.json"
 ROWS = 1000
 KINKED = ("V shape at the dose, known", "paper, uniform logging, β = 1, known")
-KINKED_LOGS = 60
+KINKED_LOGS = 40
 CALLS = {
     "default": "the default",
     "plain": "`DoublyRobust(outcome=Stack(ridge_pair()))`",
     "half": "half the default's `bandwidth`",
 }
 REGIONS = {"nearest of seven hospitals": hospital, "highest of four markers": marker}
-REGIONS_LOGS = 30
+REGIONS_LOGS = 20
 
 
 def main() -> None:
