@@ -111,14 +111,15 @@ CLOSING = """\
   three mostly.
 - **Half seen**: regions with oblique borders at which doses and outcomes step: the nearest of
   several places, the highest of several markers, steps of a sum, a window that another context
-  moves. Such borders are followed in part. {oblique}If you know the regions, give them as a
-  context: a column with the nearest site, or the highest marker.
+  moves. Such borders are followed in part. {oblique}Give the region as a context if you know it: a
+  column with the nearest site, or the highest marker. With it most of the bias is gone.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
   Smoothing rounds it off, and among 1,000 rows with ordinary noise (or more, where the dose follows
   contexts closely) the bandwidth path and lines from either side do not always tell it from a
   gentle one. Where they do, the interval is wider; where they do not, a loss such as
   |dose − target| at its very target is overstated, with the verdict ok.
-  See the first dose of the kinked designs. A smaller bandwidth helps somewhat.
+  See the first dose of the kinked designs. Half the bandwidth helps, as measured
+  [above](#the-designs-of-the-calibration-page-their-propensities-known).
 - **Seen from a thousand rows on**: people who were never given doses like the one asked about, if
   one or two contexts tell who they are and they are at least a twentieth (`never_given`, measured
   above). The fitted law lends them doses of the others, and `support`, which goes by it, counts
@@ -133,14 +134,18 @@ OBLIQUE = """\
 Doses and outcomes step at borders that no single context draws. The reviewer looked for designs of
 this kind that fool the default; the third held, and is shown beside them."""
 REGIONS = """\
-Told the number of the region, as one more context, the default does so on the first logs:"""
+With the number of the region as one more context, the default call covers again. On the first logs
+of both, all policies together:"""
 KINKS = """\
 Where the outcome has its kink at the very dose that is asked about, plain models do better. The
-smooth ones follow the kink in part and round it off. Their residuals bend less, so the bandwidth
-path sees less evidence of a kink and takes a larger bandwidth; and evidence of a kink also widens
-the interval. So the value is off by more, and the interval covers less. On the same logs,
-*evidence* being `estimate.bandwidth.kink`:"""
-LESS_SMOOTH = ""
+smooth ones follow the kink in part and round it off. Less of it is left in their residuals, so the
+bandwidth path finds less evidence of a kink (*evidence*, `estimate.bandwidth.kink`) and takes a
+larger bandwidth, which has more bias and a narrower interval. On the first logs of two designs:"""
+LESS_SMOOTH = """\
+If you know that the outcome has a kink at the dose you ask about, as |dose − target| has at the
+target, halve the bandwidth, `bandwidth=estimate.bandwidth.h / 2`, or take plain models where
+contexts act about linearly. Both cover more here, with a smaller RMSE. Where there is no kink, half
+the bandwidth only adds noise."""
 ALL_TOGETHER = "All designs and sizes together; refused estimates are those given on request alone."
 FIRES = """\
 The share of estimates, all sizes together, for which a check warns or refuses: where nothing is

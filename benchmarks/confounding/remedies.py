@@ -32,7 +32,7 @@ KINKED_LOGS = 40
 CALLS = {
     "default": "the default",
     "plain": "`DoublyRobust(outcome=Stack(ridge_pair()))`",
-    "half": "half the default's `bandwidth`",
+    "half": "half the default's bandwidth",
 }
 REGIONS = {"nearest of seven hospitals": hospital, "highest of four markers": marker}
 REGIONS_LOGS = 20
