@@ -109,10 +109,11 @@ CLOSING = """\
   either, half stays in the estimate (the other learners leave all of it), and mostly it is warned
   of. Waves along a slanted line, rings, and products of two that bend are followed, products of
   three mostly.
-- **Half seen**: regions with oblique borders at which doses and outcomes step: the nearest of
-  several places, the highest of several markers, steps of a sum, a window that another context
-  moves. Such borders are followed in part. {oblique}Give the region as a context if you know it: a
-  column with the nearest site, or the highest marker. With it most of the bias is gone.
+- **Followed in part, and hardly seen**: regions with oblique borders at which doses and outcomes
+  step, such as the nearest of several places, the highest of several markers, steps of a sum, a
+  window that another context moves. {oblique}Boosted trees do no better. If you know the
+  region, give it as a context: a column with the nearest site, or the highest marker. With it most
+  of the bias is gone, as measured above.
 - **Half seen**: a kink of the outcome at the very dose of the policy, or a bend as steep as one.
   Smoothing rounds it off, and among 1,000 rows with ordinary noise (or more, where the dose follows
   contexts closely) the bandwidth path and lines from either side do not always tell it from a
