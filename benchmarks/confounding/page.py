@@ -141,7 +141,8 @@ KINKS = f"""\
 Where the outcome has its kink at the very dose that is asked about, plain models do better. The
 smooth ones follow the kink in part and round it off. Less of it is left in their residuals, so the
 bandwidth path finds less evidence of a kink (*evidence*, `estimate.bandwidth.kink`) and takes a
-larger bandwidth, which has more bias and a narrower interval. On {remedies.KINKED_LOGS} logs of two designs:"""
+larger bandwidth, which has more bias and a narrower interval. On {remedies.KINKED_LOGS} logs of
+two designs:"""
 LESS_SMOOTH = """\
 If you know that the outcome has a kink at the dose you ask about, as |dose − target| has at the
 target, halve the bandwidth, `bandwidth=estimate.bandwidth.h / 2`, or take plain models where

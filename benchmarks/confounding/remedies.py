@@ -43,7 +43,7 @@ def main() -> None:
     kinked = {name: [three_calls(name, i) for i in range(KINKED_LOGS)] for name in KINKED}
     regions = {name: [told(name, i) for i in range(REGIONS_LOGS)] for name in REGIONS}
     found = {"kinked": kinked, "regions": regions}
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 def three_calls(name: str, replication: int) -> dict[str, Said]:
