@@ -161,8 +161,8 @@ FACTORS = """\
 The way from 1.96·SE to the half-width, as factors that make a product (geometric means over
 estimates): the SE of the *order-four fit* at .84h over that of the value, the allowance for
 smoothing bias; what residuals that *leave the row out* (HC3) add; what reaching over a *gap*
-between value and bias-corrected center adds; and *Student's quantile* over 1.96. The records do not hold
-these steps: they are those of the first logs of each design, evaluated again by
+between value and bias-corrected center adds; and *Student's quantile* over 1.96. The records do not
+hold these steps: they are those of the first logs of each design, evaluated again by
 `python -m benchmarks.widths`. *Models' share* is the part of SE² that is owed to fitted models."""
 
 
