@@ -80,7 +80,7 @@ HEADS = {
     "attacked": "## Kinds that a reviewer broke; looked at while they were mended",
     "seen since": "## Designs written when the first of these were mended, seen since",
     "newest": "## Designs written after that; three were seen when `leftover_bias` was made",
-    "latest": "## Designs written last, not seen while anything was chosen",
+    "latest": "## Designs written after all that, not seen while anything was chosen",
     "oblique": "## Designs written by a reviewer when everything was frozen; nothing changed since",
     "jumps": "## Kinks and jumps in the dose",
     "calibration": "## The designs of the calibration page, their propensities estimated",
