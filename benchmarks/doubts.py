@@ -310,11 +310,45 @@ ALONE: dict[str, Draw] = {
     "t with 2 degrees of freedom, rounded": lambda rng, n: np.round(rng.standard_t(2, n)),
     "costs": lambda rng, n: np.round(rng.lognormal(6, 2, n)),
     "Pareto": lambda rng, n: np.round(rng.pareto(1.5, n), 1),
+    # looked at later
+    "children, up to 12": lambda rng, n: within(rng.geometric(0.45, n) - 1.0, 0, 12),
+    "hours of half and full days": levels(0, 2, 4, 8, 9, odds=(2, 2, 2, 3, 1)),
+    "packs of 1 to 5, and of 10": levels(1, 2, 3, 4, 5, 10, odds=(8, 4, 3, 2, 1, 2)),
+    "arrivals less departures": lambda rng, n: rng.poisson(20, n) - rng.poisson(2, n),
+    "changes up to 9 either way": lambda rng, n: within(2.0 * rng.standard_t(2, n), -9, 9),
+    "none, or about 40": lambda rng, n: mostly_zero(rng, rng.normal(40, 5, n), 0.2),
+    "costs up to 9999, half of them 0": lambda rng, n: np.minimum(
+        mostly_zero(rng, rng.gamma(1.0, 900.0, n), 0.5), 9999.0
+    ),
 }
 """Honest columns of many kinds: no value of them is a code."""
+LIKE_CODED: dict[str, Draw] = {
+    "categories 1 to 4, and 9": levels(1, 2, 3, 4, 9, odds=(6, 6, 4, 3, 1)),
+    "hours from 0 to 4, and 8": levels(0, 1, 2, 3, 4, 8, odds=(3, 3, 3, 3, 3, 10)),
+    "packs of 1 to 5, and of 8": levels(1, 2, 3, 4, 5, 8, odds=(8, 4, 3, 2, 1, 2)),
+    "profits of bids, -1 for a lost one": lambda rng, n: np.where(
+        rng.random(n) < 0.6, -1.0, np.round(rng.gamma(3.0, 10.0, n), 2)
+    ),
+    "sales, -5 for a return": lambda rng, n: np.where(
+        rng.random(n) < 0.06, -5.0, np.round(rng.gamma(2.0, 20.0, n), 2)
+    ),
+    "prices of 9, 19, 29, 39 and 99": levels(9, 19, 29, 39, 99, odds=(3, 3, 2, 1, 1)),
+    "prices of 7, 17, 27 and 77": levels(7, 17, 27, 77),
+}
+"""Honest columns that no number tells from coded ones: a doubt about them is to be ignored."""
+CHOSEN: dict[str, Draw] = {
+    "doses 1, 2, 3, 4, 8": levels(1, 2, 3, 4, 8),
+    "doses 1, 2, 3, 8": levels(1, 2, 3, 8, odds=(4, 3, 2, 1)),
+    "doses 1, 2, 3, 9": levels(1, 2, 3, 9),
+    "doses 0 to 5, and 9": levels(0, 1, 2, 3, 4, 5, 9),
+    "doses 5, 10, 20, 99": levels(5, 10, 20, 99),
+    "doses 10, 20, 30, 77": levels(10, 20, 30, 77),
+}
+"""Honest doses, which are looked at as such."""
 BASES: dict[str, Draw] = {
     "ages": ALONE["ages of adults"],
     "answers": ALONE["answers from 1 to 5"],
+    "answers from 0 to 10": levels(*range(11)),
     "counts": lambda rng, n: rng.poisson(9.0, n),
     "pressures": lambda rng, n: rng.normal(120, 20, n),
     "changes": lambda rng, n: np.round(rng.normal(0, 5, n), 1),
@@ -324,10 +358,15 @@ PAIRS: dict[str, tuple[tuple[float, ...], ...]] = {
     "ages": (
         (-99, -98), (98, 99), (-1, -2), (-7, -8), (-8, -9), (-7, -8, -9), (997, 998, 999),
         (998, 999), (9998, 9999), (-88, -99), (-98,), (-97,), (-90,),
+        tuple(range(-99, -94)), tuple(range(9995, 10000)), tuple(range(-8, 0)), (996, 998),
+        (996, 999), (-99, -96), (-66, -77, -88, -99), (9996, 9998, 9999), (-6, -7, -8, -9, -99),
     ),
-    "answers": ((8, 9), (98, 99), (-99, -98), (-8, -9), (998, 999), (9,)),
+    "answers": ((8, 9), (98, 99), (-99, -98), (-8, -9), (998, 999), (9,), (-1,)),
+    "answers from 0 to 10": ((-9,), (-8, -9)),
     "counts": ((-99, -98), (-1, -2), (-8, -9), (98, 99), (998, 999)),
-    "pressures": ((-99, -98), (-1, -2), (998, 999), (9998, 9999)),
+    "pressures": (
+        (-99, -98), (-1, -2), (998, 999), (9998, 9999), (-95, -98, -99), (991, 992, 993, 994, 995),
+    ),
     "changes": ((-99, -98), (98, 99), (998, 999), (9998, 9999), (-98,)),
 }  # fmt: skip
 
@@ -357,6 +396,14 @@ def count_alone(columns: int) -> dict[str, dict[str, float]]:
         name: share(bool(seen_in(1.0 * draw(rng, n))) for rng, n in drawn(i))
         for i, (name, draw) in enumerate(ALONE.items())
     }
+    like_coded = {
+        name: share(bool(seen_in(1.0 * draw(rng, n))) for rng, n in drawn(2000 + i))
+        for i, (name, draw) in enumerate(LIKE_CODED.items())
+    }
+    chosen = {
+        name: share(bool(codes_of(draw(rng, n), chosen=True)) for rng, n in drawn(3000 + i))
+        for i, (name, draw) in enumerate(CHOSEN.items())
+    }
     cases = [(base, pair) for base, pairs in PAIRS.items() for pair in pairs]
     coded = {
         f"{base} with {' and '.join(f'{v:g}' for v in pair)}": share(
@@ -364,7 +411,7 @@ def count_alone(columns: int) -> dict[str, dict[str, float]]:
         )
         for i, (base, pair) in enumerate(cases)
     }
-    return {"honest": honest, "coded": coded}
+    return {"honest": honest, "like coded": like_coded, "chosen": chosen, "coded": coded}
 
 
 def _rounded(column: Array) -> Array:

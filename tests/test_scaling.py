@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.doubts import ALONE, PAIRS, two_codes
 
-from titrant.scaling import Code, Held, codes_of, ends_without_few, robust_sd, spread_of
+from titrant.scaling import Code, Held, Standard, codes_of, ends_without_few, robust_sd, spread_of
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=4000)
@@ -124,6 +124,19 @@ def test_many_different_absurd_values_are_marked_together():
         # and not if they are no usual codes, or the last of values that go on.
         ([*range(18, 90), *[2000, 2001] * 4], []),
         ([*[92, 93, 94] * 9, *[96, 97, 98, 99] * 20], []),
+        # Up to ten, of which some are written more seldom: a listed one, or a whole family, is
+        # beside them, and they are closer to each other than to the rest.
+        ([*range(18, 90), *[*range(-99, -94)] * 4], [-99.0, -98.0, -97.0, -96.0, -95.0]),
+        ([*range(18, 90), *[*range(990, 1000)] * 4], [990.0 + k for k in range(10)]),
+        ([*range(18, 90), *[996, 998] * 4], [996.0, 998.0]),
+        ([*range(18, 90), *[-99, -96] * 4], [-99.0, -96.0]),
+        ([*range(18, 90), *[-66, -77, -88, -99] * 4], [-99.0, -88.0, -77.0, -66.0]),
+        ([*range(18, 90), *[9996, 9998, 9999] * 4], [9996.0, 9998.0, 9999.0]),
+        ([*range(18, 90), *[985, 999] * 4], [985.0, 999.0]),
+        ([*range(18, 90), *[991, 992, 994] * 4], [991.0, 992.0, 994.0]),
+        ([*range(18, 90), *[300, 999] * 4], [999.0]),  # 300 is nearer to 89 than to 999
+        ([*range(18, 90), *[-9, -8, -7, -6, -99] * 4], [-99.0, -9.0, -8.0, -7.0, -6.0]),
+        ([*range(18, 90), *[*range(-8, 0)] * 4], [float(k) for k in range(-8, 0)]),
         # Negative ones, with the rows of many of the steps above them: 5 in each of 30 are too few,
         ([*range(18, 90), *[-2, -1] * 4], [-2.0, -1.0]),
         ([*range(30)] * 2 + [-2, -1] * 20, [-2.0, -1.0]),
@@ -135,6 +148,13 @@ def test_many_different_absurd_values_are_marked_together():
         ([1, 2, 3, 4, 5] * 20 + [8, 9] * 2, []),  # a few may be a count's
         ([1, 2, 3, 5] * 20 + [8] * 5, []),  # 1, 2, 3, 5, 8, 13
         ([0, 1, 2, 3] * 20 + [7] * 5, []),  # days of a week
+        # A negative one below a scale, if a step lies between, unless they are half of the scale.
+        ([*range(11)] * 10 + [-9] * 4, [-9.0]),
+        ([*range(11)] * 10 + [-9, -8] * 4, [-9.0, -8.0]),
+        ([1, 2, 3, 4, 5] * 20 + [-1] * 4, [-1.0]),
+        ([0, 1, 2, 3, 4, 5] * 20 + [-1] * 4, []),
+        ([-2, -1, 1, 2] * 20, []),
+        ([0, 2, 4, 7, 10, 12] * 20 + [-3] * 4, []),  # grades of a scale with gaps
         # A usual code that alone is negative need not be away at all,
         ([*range(18, 90), *[-9] * 4], [-9.0]),
         ([*range(30), *[-1] * 4], [-1.0]),
@@ -146,6 +166,25 @@ def test_many_different_absurd_values_are_marked_together():
 )
 def test_what_looks_like_a_code(column, codes):
     assert codes_of(np.array(column, dtype=float)) == codes
+
+
+@pytest.mark.parametrize(
+    ("column", "codes"),
+    [
+        ([1, 2, 3, 4, 8] * 20, []),  # doubled
+        ([1, 2, 3, 9] * 20, []),
+        ([1, 2, 3, 4, 5] * 20 + [8, 9] * 5, [8.0, 9.0]),  # one would hardly choose both
+        ([1, 2, 3, 4, 5] * 20 + [99] * 5, [99.0]),
+        ([1, 2, 3, 4, 5] * 20 + [-1] * 5, [-1.0]),
+    ],
+)
+def test_what_looks_like_a_code_among_doses_that_were_chosen(column, codes):
+    assert codes_of(np.array(column, dtype=float), chosen=True) == codes
+
+
+def test_the_unit_of_doses_is_that_of_all_that_were_chosen():
+    doses = np.array([1.0, 2, 3, 4, 8] * 20)[:, None]
+    assert 1.0 / Standard.of_doses(doses).inverse[0] == pytest.approx(doses.std())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ALONE if kind != "prices of plans"])

@@ -49,18 +49,31 @@ NEXT_TO_USUAL = frozenset(
     sign * (10.0**length - k) for k in (2, 3) for length in range(2, 7) for sign in (-1, 1)
 )
 """±97, ±98, ±997, …: more of these words, but numbers like others unless they stand at an end."""
+OFTEN_BESIDE = frozenset(
+    sign * number
+    for length in range(2, 7)
+    for sign in (-1, 1)
+    for number in (
+        *(10.0**length - k for k in range(1, 11)),
+        *(float(str(k) * length) for k in range(1, 10)),
+    )
+)
+"""±90 … ±99, ±990 …, and ±11, ±22, …, ±111, …: codes where several of them stand together."""
 USUAL_SHARE = 0.01
 """Least share of rows of a code that is told by its sign."""
 BEYOND_SCALE = frozenset([7.0, 8.0, 9.0])
 """What is written so beyond a scale of whole numbers, such as 1 … 5: 7 not without 8 or 9,"""
 SCALE_GAP, SCALE_ROWS, SCALE_SHARE = 3.0, 5, 0.02
 """across so many steps, in as many rows and this share of them: a count has no such gap."""
+SIGN_GAP = 2.0
+"""Negative codes lie so far below a scale of few whole numbers: −1 below 0 … 3 may be of it."""
 TIMES_A_STEP = 5.0
 """Of several negative codes each has so many times the rows of a step of the values next to them: a
 column that goes on below 0 has as many there as above."""
 _MANY_VALUES = 12
-_MOST_CODES = 4
+_MOST_CODES = 10
 _CODES = USUAL_CODES | NEXT_TO_USUAL
+_FAMILIES = _CODES | OFTEN_BESIDE
 _NEARLY_ALL = (0.05, 0.95)
 _NORMAL_IQR = 1.349
 _MANY = 20
@@ -93,13 +106,13 @@ class Held:
     """Columns with several far values that are not codes."""
 
     @classmethod
-    def of(cls, x: Array) -> Self:
-        """Return how to hold the columns of x (n, p)."""
+    def of(cls, x: Array, *, chosen: bool = False) -> Self:
+        """Return how to hold the columns of x (n, p), which may have been ``chosen`` as doses."""
         some = x[:: max(1, -(-len(x) // MOST_ROWS))]
         found, strayed = list[Code](), list[int]()
         marks = np.empty((5, x.shape[1]))
         for j, column in enumerate(some.T):
-            values = codes_of(column)
+            values = codes_of(column, chosen=chosen)
             rest = _without(column, values)
             marks[:, j] = _marks(rest)
             found += [Code(j, v, int(np.count_nonzero(x[:, j] == v))) for v in values]
@@ -166,42 +179,54 @@ def spread_of(x: Array) -> Array:
     return np.where(extent > ROUNDING * size, spread, 0.0)
 
 
-def codes_of(column: Array) -> list[float]:
+def codes_of(column: Array, *, chosen: bool = False) -> list[float]:
     """Return the values of a column (n,) that look like codes.
 
     A code is the least or the greatest value, is repeated, and lies far from all others; one of
     `USUAL_CODES` need not lie as far, and not far at all if it alone is negative. Several that are
-    side by side there, such as −99 and −98, are judged together, or each would hide the others.
+    close to each other there, such as −99 and −96, are judged together, or each would hide the
+    others. Of values that were ``chosen``, as doses are, 8 or 9 alone beyond a scale is none.
     """
     least = fewest(len(column))
     found: list[float] = []
     rest = column
     while len(found) < _MOST_CODES and len(rest):
         most = _MOST_CODES - len(found)
-        runs = sorted(_runs_at_ends(rest, least, most), key=len)  # at the lower end first
-        run = next((run for run in runs if _are_codes(run, rest, least)), None)
-        if run is None:
+        ends = sorted(_ends(rest, least, most), key=lambda end: len(end.run))  # the lower first
+        end = next((end for end in ends if _are_codes(end, least, chosen=chosen)), None)
+        if end is None:
             break
-        found += run.tolist()
-        rest = _without(rest, run.tolist())
+        found += end.run.tolist()
+        rest = end.others
     return found
 
 
-def _runs_at_ends(column: Array, least: float, most: int) -> Iterator[Array]:
+class _End(NamedTuple):
+    """The outermost values of a column (n,) at one end, and the rows that hold another."""
+
+    run: Array
+    """(k,), increasing."""
+    rows: list[int]
+    """How many hold each, outermost first."""
+    others: Array
+
+
+def _ends(column: Array, least: float, most: int) -> Iterator[_End]:
     """Yield the least 1, 2, … values of a column (n,), and the greatest, at most so many.
 
-    They increase, and each has so many rows; values that codes are written as may have fewer.
+    Each has so many rows; values that codes are written as may have fewer.
     """
     for outermost, inward in ((np.min, 1), (np.max, -1)):
-        rest, run = column, list[float]()
+        rest, run, rows = column, list[float](), list[int]()
         while len(rest) and len(run) < most:
             end = float(outermost(rest))
             others = rest[rest != end]
-            if len(rest) - len(others) < least and end not in _CODES:
+            rows.append(len(rest) - len(others))
+            if rows[-1] < least and end not in _FAMILIES:
                 break
             run.append(end)
             rest = others
-            yield np.array(run[::inward])
+            yield _End(np.array(run[::inward]), rows.copy(), rest)
 
 
 def fewest(n: int) -> float:
@@ -222,27 +247,41 @@ def robust_sd(column: Array) -> float:
     return float(np.median(np.abs(others - middle))) if len(others) else 0.0
 
 
-def _are_codes(run: Array, column: Array, least: float) -> bool:
-    """Whether the values (k,) at an end of a column (n,) look like codes."""
-    n, several, named = len(column), len(run) > 1, _CODES.intersection(run.tolist())
-    steps = np.diff(run)
-    usual = len(named) == len(run) or bool(named and (steps == 1.0).all())
-    scaled = BEYOND_SCALE.issuperset(run.tolist()) and run[-1] > min(BEYOND_SCALE)
-    rows = [int(np.count_nonzero(column == value)) for value in run]
-    others = _without(column, run.tolist())
+def _are_codes(end: _End, least: float, *, chosen: bool) -> bool:
+    """Whether the values at an end of a column look like codes."""
+    run, rows, others = end
+    n, several, fewest_rows = sum(rows) + len(others), len(run) > 1, min(rows)
     fewest_others = max(_FEWEST_OTHERS, (_LEAST_BESIDE if several else _LEAST_OTHERS) * n)
-    if max(rows) < least or len(others) < fewest_others or (several and not (usual or scaled)):
+    if max(rows) < least or len(others) < fewest_others:
         return False
     low, high = float(others.min()), float(others.max())
-    gap = max(low - run[-1], run[0] - high)
-    if not several or gap > steps.max():  # else they are the last of values that go on
+    gap, step = max(low - run[-1], run[0] - high), float(np.diff(run).max(initial=0.0))
+    usual = _are_usual(run, gap)
+    scaled = BEYOND_SCALE.issuperset(run.tolist()) and run[-1] > min(BEYOND_SCALE)
+    if several and not (usual or scaled):
+        return False
+    if gap > step:  # else they are the last of values that go on
         # Of two or three values none is far from the others: there is nothing to measure by.
         if gap > (APART_USUAL if usual else APART) * robust_sd(others) > 0.0:
             return True
-        if scaled and gap >= SCALE_GAP and min(rows) >= max(SCALE_ROWS, SCALE_SHARE * n):
+        told = scaled and (several or not chosen)
+        if told and gap >= SCALE_GAP and fewest_rows >= max(SCALE_ROWS, SCALE_SHARE * n):
             return _is_scale(np.unique(others))
-    negative = bool(run[-1] < 0.0 <= low) and min(rows) >= USUAL_SHARE * n
-    return negative and _told_by_sign(run, min(rows), others, usual=usual)
+    negative = bool(run[-1] < 0.0 <= low) and fewest_rows >= USUAL_SHARE * n
+    return negative and _told_by_sign(run, fewest_rows, others, usual=usual)
+
+
+def _are_usual(run: Array, gap: float) -> bool:
+    """Whether values (k,), increasing, with a gap to all others are what codes are written as.
+
+    One that is not need not hide those beside it, if they follow each other or are closer to each
+    other than to the others.
+    """
+    values = run.tolist()
+    if len(values) == 1 or _CODES.issuperset(values):
+        return _CODES.issuperset(values)
+    beside = bool((np.diff(run) == 1.0).all()) or gap > run[-1] - run[0]
+    return _FAMILIES.issuperset(values) or (beside and not _CODES.isdisjoint(values))
 
 
 def _told_by_sign(run: Array, rows: int, others: Array, *, usual: bool) -> bool:
@@ -251,8 +290,8 @@ def _told_by_sign(run: Array, rows: int, others: Array, *, usual: bool) -> bool:
     if not usual:
         low, high = np.quantile(others, _NEARLY_ALL)
         return bool(values[0] - run[-1] > max(APART_USUAL * unit, high - low) > 0.0)
-    if len(values) <= _MANY_VALUES:
-        return False
+    if len(values) <= _MANY_VALUES:  # −2, −1, 1, 2 is a scale without 0
+        return len(values) > len(run) and values[0] - run[-1] >= SIGN_GAP and _is_scale(values)
     if len(run) == 1:
         return True
     near = np.count_nonzero(others <= run[-1] + unit)
@@ -410,7 +449,7 @@ class Standard:
 
         Doses themselves stay as they are: a policy may ask about any.
         """
-        return cls.of(Held.of(t).columns(t))
+        return cls.of(Held.of(t, chosen=True).columns(t))
 
     def __call__(self, x: Array) -> Array:
         """Return x (n, k) in these units."""

@@ -120,9 +120,9 @@ def test_codes_among_doses_and_outcomes_come_with_the_names_of_their_columns():
     y[rng.random(N) < 0.05] = -999.0
     table = {"age": x, "price": t, "sales": y}
     log = tt.LoggedData.from_frame(table, treatment="price", outcome="sales")
-    message = tt.describe(log).doubts["coded_outcomes"].message
-    assert "'price' is 999 in" in message
-    assert "'sales' is -999 in" in message
+    doubts = tt.describe(log).doubts
+    assert "'price' is 999 in" in doubts["coded_doses"].message
+    assert "'sales' is -999 in" in doubts["coded_outcomes"].message
 
 
 @pytest.mark.usefixtures("plain_models")
@@ -166,7 +166,7 @@ def test_sound_columns_raise_nothing():
     contexts = [x, rng.lognormal(size=N), (rng.random(N) < 0.01) * 1.0, rng.integers(0, 5, N)]
     report = tt.check(tt.LoggedData(np.column_stack(contexts), t, np.exp(y / 3)))
     named = {"coded_contexts", "coded_outcomes", "silent_contexts", "stray_doses", "stray_outcomes"}
-    assert not (named | {"copied_outcomes"}) & set(report.names)
+    assert not (named | {"coded_doses", "copied_outcomes"}) & set(report.names)
 
 
 @pytest.mark.usefixtures("plain_models")

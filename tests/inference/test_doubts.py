@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from benchmarks.doubts import CHOSEN, LIKE_CODED
 
 import titrant as tt
 from sweeps import long
@@ -87,6 +88,11 @@ def far_outcomes(d):
     return d.rng.normal(size=len(d.t))
 
 
+def coded_dose(d):
+    d.t[d.rng.random(len(d.t)) < 0.1] = -999.0
+    return d.rng.normal(size=len(d.t))
+
+
 def coded_outcome(d):
     d.y[d.rng.random(len(d.y)) < 0.05] = -999.0
     return d.rng.normal(size=len(d.t))
@@ -104,6 +110,12 @@ def two_codes_of_outcomes(d):
     return d.rng.normal(size=len(d.t))
 
 
+def five_codes_of_outcomes(d):
+    rows = d.rng.random(len(d.y)) < 0.1
+    d.y[rows] = d.rng.integers(-99, -94, np.count_nonzero(rows))
+    return d.rng.normal(size=len(d.t))
+
+
 def later(d):
     """A noisy copy of outcomes that the dose moves and chance as well."""
     d.y[:] += 1.5 * d.t + 3.0 * d.rng.normal(size=len(d.t))
@@ -117,7 +129,13 @@ def far_value(d):
 
 
 EXAMPLES = {
-    "coded_outcomes": [coded_outcome, coded_outcome_among, two_codes_of_outcomes],
+    "coded_doses": [coded_dose],
+    "coded_outcomes": [
+        coded_outcome,
+        coded_outcome_among,
+        two_codes_of_outcomes,
+        five_codes_of_outcomes,
+    ],
     "stray_doses": [far_doses],
     "stray_outcomes": [far_outcomes],
     "dropped_rows": [],
@@ -192,7 +210,9 @@ EXAMPLES = {
 """For each doubt, columns that must raise it; others have tests of their own."""
 CASES = [(name, spoil) for name, spoils in EXAMPLES.items() for spoil in spoils]
 RAISED = [(name, spoil) for name, spoil in CASES if name != "held_values"]
-ABOUT_CONTEXTS = [c for c in RAISED if "stray" not in c[0] and c[0] != "coded_outcomes"]
+OF_ONE_UNIT = {"coded_doses", "coded_outcomes"}
+"""−999 is a code in its own unit."""
+ABOUT_CONTEXTS = [c for c in RAISED if "stray" not in c[0] and c[0] not in OF_ONE_UNIT]
 
 
 def test_every_doubt_has_examples():
@@ -260,7 +280,7 @@ def test_the_order_of_columns_does_not_matter(name, spoil):
 @pytest.mark.parametrize(("name", "spoil"), RAISED)
 def test_units_of_outcomes_and_doses_do_not_matter(name, spoil):
     log = with_column(spoil)
-    if name == "coded_outcomes":  # −999 is a code in its own unit
+    if name in OF_ONE_UNIT:
         return
     t, y = 1e3 * log.treatment - 7.0, 1e-3 * log.outcome
     assert list(checks_of(tt.LoggedData(log.context, t, y, names=log.names))) == [name]
@@ -447,6 +467,35 @@ def test_a_far_outcome_of_one_group_is_no_code_though_its_row_is_there_four_time
     assert named in checks_of(tt.LoggedData(x[four], t[four], y[four]))
     y[::9] = -9999.0
     assert named in checks_of(tt.LoggedData(x[four], t[four], y[four], **asked))
+
+
+def test_codes_of_outcomes_side_by_side_move_no_value_unseen():
+    # Five codes from −99 to −95 among outcomes about 50, more at high doses, made 46 of 53.
+    rng = np.random.default_rng(0)
+    age = rng.uniform(20, 80, 1500)
+    t = 10 + age / 20 + 2 * rng.normal(size=1500)
+    y = np.round(50 + 3 * (t - 13) + 8 * rng.normal(size=1500))
+    missing = rng.random(1500) < np.clip(0.15 + 0.03 * (t - 13), 0.01, 0.4)
+
+    def said(codes):
+        marked = np.where(missing, rng.choice(codes, 1500), y)
+        return checks_of(tt.LoggedData(age[:, None], t, marked, names=["age"]))
+
+    for codes in ([*range(-99, -94)], [*range(-8, 0)], [*range(9995, 10000)], [996, 998]):
+        (message,) = said(codes).values()
+        for code in codes:
+            assert f"'outcome' is {code} in " in message
+
+
+@pytest.mark.parametrize("doses", [(1, 2, 3, 4, 8), (1, 2, 3, 9), (0, 1, 2, 3, 4, 5, 9)], ids=str)
+def test_a_large_dose_beyond_a_scale_was_chosen(doses):
+    rng, x, _, y = drawn()
+    t = rng.choice(doses, N).astype(float)
+    assert not checks_of(tt.LoggedData(x, t, y))
+    assert "coded_outcomes" in checks_of(tt.LoggedData(x, y, t))  # of outcomes no one chose any
+    t[rng.random(N) < 0.2] = 8.0
+    t[rng.random(N) < 0.2] = 9.0
+    assert "coded_doses" in checks_of(tt.LoggedData(x, t, y))  # hardly both were chosen
 
 
 def test_missing_together_by_chance_is_no_copy():
@@ -903,9 +952,15 @@ def test_the_page_tells_what_was_counted_in_columns_alone():
     assert f"Of {len(honest)} kinds" in told
     assert f"{silent} are never doubted" in told
     late, plans = honest["minutes late"], honest["prices of plans"]
-    assert silent == len(honest) - 2
-    assert f"Minutes late are in {100 * late:.1f} %" in told
+    assert silent == len(honest) - 3
+    assert late == honest["changes up to 9 either way"]
+    assert f"Minutes late, and changes cut at 9 either way, are in {100 * late:.1f} %" in told
     assert f"99, in {100 * plans:.0f} %" in told
     seen = sum(share >= 0.99 for share in coded.values())
     assert f"{seen} of {len(coded)} ways" in told
     assert f"only in {100 * coded['ages with 98 and 99']:.0f} %" in told
+    assert set(alone["like coded"]) == set(LIKE_CODED)
+    assert min(alone["like coded"].values()) > 0.99
+    chosen = [doses for doses, share in alone["chosen"].items() if share == 0.0]
+    assert chosen == [doses for doses in CHOSEN if not doses.endswith(("99", "77"))]
+    assert {alone["chosen"][doses] for doses in CHOSEN if doses not in chosen} == {1.0}

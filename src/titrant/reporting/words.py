@@ -405,6 +405,8 @@ CLAUSES = {
     "copied_treatments": "a context is a copy of the dose",
     "deciding_contexts": "a context decides which outcomes are known",
     "coded_contexts": "a context is a code, not an amount",
+    "coded_doses": "some doses are codes, not amounts",
+    "coded_outcomes": "some outcomes are codes, not amounts",
     "key_contexts": "a context is a key",
     "constant_contexts": "a context is constant",
     "repeated_contexts": "contexts repeat each other",

@@ -282,22 +282,18 @@ def _doubt(name: str, value: float, fact: str, remedy: str) -> Check:
 # Of outcomes and doses.
 
 
+def coded_doses(log: LogColumns) -> Iterator[Check]:
+    """Yield codes such as −9999 among doses, far from all others: doses heap at list prices."""
+    held = _held_by_several(log.doses, log.groups, chosen=True)
+    names = tuple(log.about.treatments or log.dose_names)
+    yield from _coded("coded_doses", held, [log.doses[:0, 0]] * len(names), names, len(log))
+
+
 def coded_outcomes(log: LogColumns) -> Iterator[Check]:
-    """Yield codes such as −9999 among outcomes and doses."""
-    columns = np.column_stack([log.doses, log.outcome])
-    about, d = log.about, log.doses.shape[1]
-    names = (*(about.treatments or log.dose_names), about.outcome or "outcome")
-    held = Held.of(columns)
-    if log.groups is not None:  # the rows of one may be copies
-        several = [
-            c
-            for c in held.codes
-            if len(np.unique(log.groups[columns[:, c.column] == c.value])) >= CODE_ROWS
-        ]
-        held = replace(held, codes=tuple(several))
-    # Doses heap at list prices, and are told to.
-    among = [log.doses[:0, 0]] * d + [log.outcome]
-    yield from _coded("coded_outcomes", held, among, names, len(log))
+    """Yield codes such as −9999 among outcomes."""
+    held = _held_by_several(log.outcome[:, None], log.groups)
+    names = (log.about.outcome or "outcome",)
+    yield from _coded("coded_outcomes", held, [log.outcome], names, len(log))
 
 
 def stray_doses(log: LogColumns) -> Iterator[Check]:
@@ -760,6 +756,7 @@ def _sources_of(t: Array, log: LogColumns) -> list[int]:
 
 
 OUTCOME_DOUBTS: tuple[Callable[[LogColumns], Iterator[Check | str]], ...] = (
+    coded_doses,
     coded_outcomes,
     stray_doses,
     stray_outcomes,
@@ -846,6 +843,24 @@ def _runs_apart(values: Array, listed: NDArray[np.bool_]) -> Iterator[NDArray[np
             last, following = values[order[len(run) - 1]], values[order[len(run)]]
             if abs(following - last) != 1.0:
                 yield run
+
+
+def _held_by_several(
+    columns: Array, groups: NDArray[np.int64] | None, *, chosen: bool = False
+) -> Held:
+    """Return how columns (n, p) are held, with the codes of several groups only.
+
+    The rows of one group may be copies.
+    """
+    held = Held.of(columns, chosen=chosen)
+    if groups is None:
+        return held
+    several = [
+        c
+        for c in held.codes
+        if len(np.unique(groups[columns[:, c.column] == c.value])) >= CODE_ROWS
+    ]
+    return replace(held, codes=tuple(several))
 
 
 def _coded(
