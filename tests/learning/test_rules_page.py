@@ -132,16 +132,20 @@ def test_excess_is_told_by_kind_and_by_when_a_problem_was_invented():
     ("n", "covered", "met"), [(299, 285, None), (300, 285, True), (300, 270, False)]
 )
 def test_coverage_is_open_until_there_are_enough_logs(n, covered, met):
+    logs = [(name, k < covered) for name in HONEST_PROBLEMS for k in range(n)]
     honest = [
-        {"design": name, "covers": k < covered, "covers_the_halves": k < covered}
-        for name in HONEST_PROBLEMS
-        for k in range(n)
+        {
+            **{"design": name, "covers": covers, "covers_the_halves": covers},
+            # Losses below the interval: the rule is better than it says.
+            **{"true": {"whole": 0.5, "halves": 0.5}, "interval": [0.4 if covers else 0.6, 0.9]},
+        }
+        for name, covers in logs
     ]
     found = targets(EVERY_KIND, honest, [], [])
     halves, whole = [one for one in found if "honest" in one.asked]
     assert (halves.met, whole.met) == (met, met)
     assert f"{covered} of {n} (" in halves.measured
-    assert met is not False or halves.cells[2] == "missed. It misses more often than it says."
+    assert met is not False or "Of 60 intervals that miss, 60 are too pess" in halves.cells[2]
 
 
 def test_deployments_and_doses_of_patients_are_held_against_their_targets():
