@@ -135,9 +135,12 @@ def test_coverage_is_open_until_there_are_enough_logs(n, covered, met):
     logs = [(name, k < covered) for name in HONEST_PROBLEMS for k in range(n)]
     honest = [
         {
-            **{"design": name, "covers": covers, "covers_the_halves": covers},
+            "design": name,
+            "covers": covers,
+            "covers_the_halves": covers,
             # Losses below the interval: the rule is better than it says.
-            **{"true": {"whole": 0.5, "halves": 0.5}, "interval": [0.4 if covers else 0.6, 0.9]},
+            "true": {"whole": 0.5, "halves": 0.5},
+            "interval": [0.4 if covers else 0.6, 0.9],
         }
         for name, covers in logs
     ]
